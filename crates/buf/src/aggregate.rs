@@ -1,0 +1,223 @@
+//! Ordered lists of slices of buffers and of ranges of open files.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::{Buffer, Slice};
+
+/// A range of an open file: bytes that need not be in memory.
+#[derive(Clone, Debug)]
+pub struct FileSlice {
+    file: Arc<OwnedFd>,
+    offset: u64,
+    len: u64,
+}
+
+impl FileSlice {
+    /// `len` bytes of `file` from byte `offset` on. The file stays open as long as the slice lives.
+    pub fn new(file: Arc<OwnedFd>, offset: u64, len: u64) -> Self {
+        Self { file, offset, len }
+    }
+
+    /// The open file.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// A reference to the open file that outlives this slice.
+    pub fn share_file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    /// Where the range begins, in bytes from the start of the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the range is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn advance(&mut self, count: u64) {
+        self.offset += count;
+        self.len -= count;
+    }
+
+    fn split_off(&mut self, at: u64) -> Self {
+        let rest = Self { file: Arc::clone(&self.file), offset: self.offset + at, len: self.len - at };
+        self.len = at;
+        rest
+    }
+}
+
+/// One element of an [`Aggregate`].
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Bytes in memory.
+    Memory(Slice),
+    /// Bytes of an open file.
+    File(FileSlice),
+}
+
+impl Piece {
+    /// Number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(slice) => slice.len() as u64,
+            Self::File(slice) => slice.len(),
+        }
+    }
+
+    /// Whether the piece has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn advance(&mut self, count: u64) {
+        match self {
+            Self::Memory(slice) => slice.advance(count as usize),
+            Self::File(slice) => slice.advance(count),
+        }
+    }
+
+    fn split_off(&mut self, at: u64) -> Self {
+        match self {
+            Self::Memory(slice) => Self::Memory(slice.split_off(at as usize)),
+            Self::File(slice) => Self::File(slice.split_off(at)),
+        }
+    }
+}
+
+impl From<Slice> for Piece {
+    fn from(slice: Slice) -> Self {
+        Self::Memory(slice)
+    }
+}
+
+impl From<Buffer> for Piece {
+    fn from(buffer: Buffer) -> Self {
+        Self::Memory(buffer.into())
+    }
+}
+
+impl From<FileSlice> for Piece {
+    fn from(slice: FileSlice) -> Self {
+        Self::File(slice)
+    }
+}
+
+/// An ordered list of pieces: everything that Baton sends is one of these.
+///
+/// Empty pieces are never stored. Cloning copies the list, not the bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Aggregate {
+    pieces: VecDeque<Piece>,
+    len: u64,
+}
+
+impl Aggregate {
+    /// An aggregate without bytes; allocates nothing.
+    pub const fn new() -> Self {
+        Self { pieces: VecDeque::new(), len: 0 }
+    }
+
+    /// Number of bytes over all pieces.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pieces in order; none of them is empty.
+    pub fn pieces(&self) -> impl DoubleEndedIterator<Item = &Piece> + ExactSizeIterator {
+        self.pieces.iter()
+    }
+
+    /// The first piece.
+    pub fn front(&self) -> Option<&Piece> {
+        self.pieces.front()
+    }
+
+    /// Adds a piece at the end.
+    pub fn push(&mut self, piece: impl Into<Piece>) {
+        let piece = piece.into();
+        if !piece.is_empty() {
+            self.len += piece.len();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// Adds a piece at the front.
+    pub fn prepend(&mut self, piece: impl Into<Piece>) {
+        let piece = piece.into();
+        if !piece.is_empty() {
+            self.len += piece.len();
+            self.pieces.push_front(piece);
+        }
+    }
+
+    /// Adds all pieces of `other` at the end.
+    pub fn append(&mut self, mut other: Self) {
+        self.len += other.len;
+        self.pieces.append(&mut other.pieces);
+    }
+
+    /// Drops the first `count` bytes, and with them the references to buffers and files that are no longer needed.
+    ///
+    /// # Panics
+    /// If `count` is larger than the aggregate.
+    pub fn advance(&mut self, mut count: u64) {
+        assert!(count <= self.len, "advance of an aggregate of {} bytes by {count}", self.len);
+        self.len -= count;
+        while count > 0 {
+            let first = self.pieces.front_mut().expect("a non-empty aggregate has a first piece");
+            let len = first.len();
+            if count < len {
+                first.advance(count);
+                return;
+            }
+            self.pieces.pop_front();
+            count -= len;
+        }
+    }
+
+    /// Keeps the first `at` bytes and returns the rest (IO-Lite's `IOL_split`): beyond the end the rest is empty.
+    pub fn split_off(&mut self, at: u64) -> Self {
+        let mut rest = Self::new();
+        if at >= self.len {
+            return rest;
+        }
+        let mut before = 0;
+        let mut index = 0;
+        while before + self.pieces[index].len() <= at {
+            before += self.pieces[index].len();
+            index += 1;
+        }
+        rest.pieces = self.pieces.split_off(index);
+        if before < at {
+            let first = rest.pieces.front_mut().expect("the split lies inside this piece");
+            let tail = first.split_off(at - before);
+            let head = std::mem::replace(first, tail);
+            self.pieces.push_back(head);
+        }
+        rest.len = self.len - at;
+        self.len = at;
+        rest
+    }
+
+    /// Drops everything, keeping the memory of the list for the next use.
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+        self.len = 0;
+    }
+}

@@ -1,0 +1,128 @@
+//! Immutable bytes, and ranges of them.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Bytes that do not change while more than one owner can see them; cloning shares them.
+///
+/// IO-Lite's exception holds here too (Pai, section 2.2): a buffer that nothing else refers to may be
+/// changed in place, see [`Buffer::get_mut`].
+#[derive(Clone, Default)]
+pub struct Buffer(Arc<Vec<u8>>);
+
+impl Buffer {
+    /// Takes over `bytes` without copying them.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+
+    /// The bytes, writable, if nobody else refers to this buffer; `None` otherwise.
+    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
+        Arc::get_mut(&mut self.0).map(Vec::as_mut_slice)
+    }
+
+    /// The range `start..end` of this buffer, sharing its bytes.
+    ///
+    /// # Panics
+    /// If the range lies outside of the buffer, or beyond 4 GiB.
+    pub fn slice(&self, start: usize, end: usize) -> Slice {
+        assert!(
+            start <= end && end <= self.len(),
+            "slice {start}..{end} of a buffer of {} bytes",
+            self.len()
+        );
+        let offset = |at: usize| u32::try_from(at).expect("buffers are smaller than 4 GiB");
+        Slice { buffer: self.clone(), start: offset(start), end: offset(end) }
+    }
+
+    pub(crate) fn vec(&self) -> &Vec<u8> {
+        &self.0
+    }
+
+    pub(crate) fn vec_mut(&mut self) -> Option<&mut Vec<u8>> {
+        Arc::get_mut(&mut self.0)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+/// A range of one [`Buffer`]; cloning shares the bytes.
+#[derive(Clone)]
+pub struct Slice {
+    buffer: Buffer,
+    start: u32,
+    end: u32,
+}
+
+impl Slice {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether the range is empty.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Shortens the slice to its first `at` bytes and returns the rest.
+    ///
+    /// # Panics
+    /// If `at` is larger than the slice.
+    pub fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= self.len(), "split of a slice of {} bytes at {at}", self.len());
+        let middle = self.start + at as u32;
+        let rest = Self { buffer: self.buffer.clone(), start: middle, end: self.end };
+        self.end = middle;
+        rest
+    }
+
+    /// Drops the first `count` bytes from view.
+    ///
+    /// # Panics
+    /// If `count` is larger than the slice.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.len(), "advance of a slice of {} bytes by {count}", self.len());
+        self.start += count as u32;
+    }
+}
+
+impl From<Buffer> for Slice {
+    fn from(buffer: Buffer) -> Self {
+        let end = u32::try_from(buffer.len()).expect("buffers are smaller than 4 GiB");
+        Self { buffer, start: 0, end }
+    }
+}
+
+impl From<Vec<u8>> for Slice {
+    fn from(bytes: Vec<u8>) -> Self {
+        Buffer::new(bytes).into()
+    }
+}
+
+impl Deref for Slice {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer[self.start as usize..self.end as usize]
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slice({}..{})", self.start, self.end)
+    }
+}

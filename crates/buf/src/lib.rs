@@ -1,0 +1,25 @@
+//! What flows through Baton: immutable, reference-counted buffers and the aggregates made of them.
+//!
+//! The idea is IO-Lite's (Pai, 1999, section 2.2). Bytes live in a [`Buffer`] that never changes while
+//! anybody else can see it; a [`Slice`] is a range of one; an [`Aggregate`] is an ordered list of slices
+//! *or of ranges of open files*. Aggregates are passed by value, the bytes under them by reference:
+//! heads are prepended, bodies appended, ranges split off, and nothing is copied to do so.
+//!
+//! ```text
+//!   Aggregate   [ Slice ][ Slice ][ FileSlice        ][ Slice ]
+//!                   │        │         │                  │
+//!   Buffer      ┌───▼────────▼───┐   open file        ┌───▼───┐
+//!               │ head    body   │   (page cache)     │ tail  │
+//!               └────────────────┘                    └───────┘
+//! ```
+//!
+//! A [`Pool`] hands out the memory of buffers that nobody refers to any more, so that a server in its
+//! steady state allocates nothing.
+
+mod aggregate;
+mod buffer;
+mod pool;
+
+pub use aggregate::{Aggregate, FileSlice, Piece};
+pub use buffer::{Buffer, Slice};
+pub use pool::{Pool, Unfrozen};

@@ -1,0 +1,18 @@
+//! Safe names for the system calls that `rustix` lacks, a file per family. Knows no protocol.
+//!
+//! This crate is one of the islands where `unsafe` is allowed: each block says why it is sound.
+
+pub mod passing;
+pub mod process;
+pub mod residency;
+pub mod shared;
+pub mod signals;
+pub mod tcp;
+pub mod usage;
+
+use std::io;
+
+/// Turns the result of a libc call (-1 and `errno`) into an [`io::Result`].
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,151 @@
+//! Processes: fork, wait, privileges, CPU affinity.
+
+use std::ffi::CString;
+use std::io;
+
+use crate::check;
+
+/// Which side of a [`fork`] this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// The new process.
+    Child,
+    /// The old process, and the new one's id.
+    Parent(i32),
+}
+
+/// Makes a copy of this process.
+///
+/// # Errors
+/// `EBUSY` if the process has more than one thread: only then could the copy find a lock that no thread
+/// of its own will ever release. Otherwise what fork(2) says: `EAGAIN`, `ENOMEM`.
+pub fn fork() -> io::Result<Fork> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    // SAFETY: there is one thread, this one, so that the child is a whole copy of a program in a
+    // consistent state and may go on doing anything.
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid)),
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+/// Collects one child that has ended, without waiting for any: its id and how it ended.
+///
+/// # Errors
+/// `ECHILD` if there are no children.
+pub fn reap() -> io::Result<Option<(i32, Ended)>> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the result.
+    match check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })? {
+        0 => Ok(None),
+        pid if libc::WIFSIGNALED(status) => Ok(Some((pid, Ended::Killed(libc::WTERMSIG(status))))),
+        pid => Ok(Some((pid, Ended::Exited(libc::WEXITSTATUS(status))))),
+    }
+}
+
+/// Sends a signal to a process.
+///
+/// # Errors
+/// `ESRCH` if it is gone, `EPERM` if it belongs to somebody else.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill(2) touches no memory of this process.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Asks the kernel to send `SIGTERM` to this process when its parent dies.
+///
+/// # Errors
+/// None that a caller could cause.
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes a signal number and touches no memory.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+}
+
+/// A user's and a group's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// Looks a user up by name; `group` instead of the user's own group if given.
+///
+/// # Errors
+/// `NotFound`, naming the user or group that does not exist.
+pub fn identity(user: &str, group: Option<&str>) -> io::Result<Identity> {
+    let unknown = |what: &str, name: &str| {
+        io::Error::new(io::ErrorKind::NotFound, format!("there is no {what} named {name:?} on this system"))
+    };
+    let name = CString::new(user).map_err(|_| unknown("user", user))?;
+    // SAFETY: the name is a C string; the result is read at once, before any other call could overwrite it,
+    // and callers are single-threaded at start-up.
+    let (uid, mut gid) = unsafe {
+        let entry = libc::getpwnam(name.as_ptr());
+        if entry.is_null() {
+            return Err(unknown("user", user));
+        }
+        ((*entry).pw_uid, (*entry).pw_gid)
+    };
+    if let Some(group) = group {
+        let name = CString::new(group).map_err(|_| unknown("group", group))?;
+        // SAFETY: as above.
+        gid = unsafe {
+            let entry = libc::getgrnam(name.as_ptr());
+            if entry.is_null() {
+                return Err(unknown("group", group));
+            }
+            (*entry).gr_gid
+        };
+    }
+    Ok(Identity { uid, gid })
+}
+
+/// Gives up root for good: supplementary groups, group, user, in this order, and checks that it worked.
+///
+/// # Errors
+/// `EPERM` if the process may not.
+pub fn drop_privileges(to: Identity) -> io::Result<()> {
+    // SAFETY: these calls take numbers (and an empty list) and touch no memory of this process.
+    unsafe {
+        check(libc::setgroups(0, std::ptr::null()))?;
+        check(libc::setgid(to.gid))?;
+        check(libc::setuid(to.uid))?;
+    }
+    // SAFETY: as above. Becoming root again must fail now.
+    if to.uid != 0 && unsafe { libc::setuid(0) } == 0 {
+        return Err(io::Error::other("root privileges could be taken back"));
+    }
+    Ok(())
+}
+
+/// Binds the calling thread, and those that it starts later, to one CPU.
+///
+/// # Errors
+/// `EINVAL` if the CPU does not exist or is not allowed to this process.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// The CPUs on which this process may run.
+///
+/// # Errors
+/// None that a caller could cause.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
