@@ -1,0 +1,50 @@
+# The way in: everything a visitor, a developer or a packager asks of this repository.
+# `make` alone prints the list. The work is done by small scripts in scripts/, which can be run by hand.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+# Seconds that `make fuzz` spends on each target.
+FUZZ_SECONDS ?= 60
+
+export PREFIX DESTDIR FUZZ_SECONDS
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check deny fuzz bench install clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  Variables: DEMO_SECONDS=n (make demo tests itself and stops), FUZZ_SECONDS=n, BENCH_ARGS='…',"
+	@echo "             PREFIX and DESTDIR (make install)."
+
+build: ## The server, optimised: target/release/baton
+	cargo build --release --locked -p baton
+
+demo: ## Serve apps/site and say what to try; DEMO_SECONDS=n: check itself, then stop
+	@scripts/demo
+
+test: ## All tests (installs what they need, where it may)
+	@scripts/setup-tests
+	cargo test --workspace --locked
+
+check: ## Format, lints, house rules: what must be clean before a commit
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/house-rules
+	@scripts/check-site
+
+deny: ## Licences, advisories and sources of the dependencies (cargo-deny)
+	@scripts/deny
+
+fuzz: ## Every fuzz target for FUZZ_SECONDS each (nightly toolchain, cargo-fuzz)
+	@scripts/fuzz
+
+bench: ## CPU time per request beside nginx and other servers: a short, interleaved comparison
+	@scripts/bench
+
+install: build ## Command, man pages, completions, systemd units below PREFIX (and DESTDIR)
+	@scripts/install
+
+clean: ## Everything that was built or generated
+	cargo clean
+	rm -rf fuzz/target fuzz/artifacts apps/site/downloads/tide-gauge.csv

@@ -1,0 +1,54 @@
+# Shared by the scripts in this folder: sourced, never run.
+# shellcheck shell=bash
+
+# The scripts may be called from anywhere; they work at the top of the repository.
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say()  { printf '%s\n' "$*"; }
+fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Where cargo puts what it builds.
+target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
+
+# Tells whether packages can be installed, and sets `as_root` to the prefix that does it.
+can_install() {
+    have apt-get || return 1
+    if [ "$(id -u)" = 0 ]; then
+        as_root=()
+    elif have sudo && sudo -n true 2>/dev/null; then
+        as_root=(sudo -n)
+    else
+        return 1
+    fi
+}
+
+# install_missing COMMAND:PACKAGE... - installs the packages whose command is not there and says so.
+# Fails, naming the packages, when it may not. What is there already is left alone.
+install_missing() {
+    local pair missing=()
+    for pair in "$@"; do
+        # /usr/sbin is not in every user's path, yet servers live there.
+        PATH="$PATH:/usr/sbin:/sbin" have "${pair%%:*}" || missing+=("${pair#*:}")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    can_install || fail "please install: ${missing[*]} (this needs root, or sudo without a password, and apt-get)"
+    say "installing from the distribution: ${missing[*]}"
+    # A fresh machine or container has no package lists, an old one has stale lists: both are mended by an update.
+    apt_install "${missing[@]}" 2>/dev/null || {
+        "${as_root[@]}" apt-get update -qq
+        apt_install "${missing[@]}"
+    }
+}
+
+apt_install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# A TCP port of 127.0.0.1 on which nobody listens, the wished one if possible.
+free_port() {
+    local port=$1
+    while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    printf '%s\n' "$port"
+}
