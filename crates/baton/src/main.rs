@@ -1,2 +1,5 @@
-//! placeholder
+//! Baton: a web server that hands data and connections over instead of copying them.
+
+mod config;
+
 fn main() {}

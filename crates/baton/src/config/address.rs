@@ -1,0 +1,160 @@
+//! Addresses to listen on, as users write them.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use super::kind::{Kind, ListOf, Reading, Text};
+use super::raw::{Node, Value};
+
+/// Where clients connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ListenAddress {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// A path in the file system.
+    Unix(std::path::PathBuf),
+}
+
+impl std::fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// One or several addresses: a string or an array of strings.
+pub(crate) struct Addresses;
+
+/// What an address may look like.
+const FORMS: &str = "\"127.0.0.1:8080\", \"[::1]:8080\", \"localhost:8080\", \"8080\" (this host only), \":8080\" (all \
+                     interfaces) or \"unix:/path\"";
+
+impl Kind for Addresses {
+    type Value = Vec<ListenAddress>;
+
+    fn accepted(&self) -> String {
+        format!("an address or an array of addresses: {FORMS}")
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ListenAddress>> {
+        let lists = match node.get_ref() {
+            Value::Array(_) => ListOf(Address).read(node, reading)?,
+            _ => vec![Address.read(node, reading)?],
+        };
+        let addresses: Vec<_> = lists.into_iter().flatten().collect();
+        if addresses.is_empty() {
+            reading.refuse(node.span(), "is empty", "expected at least one address");
+            return None;
+        }
+        Some(addresses)
+    }
+
+    fn write(&self, value: &Vec<ListenAddress>) -> toml::Value {
+        toml::Value::Array(value.iter().map(|address| address.to_string().into()).collect())
+    }
+}
+
+/// One address as written, which may stand for several sockets.
+struct Address;
+
+impl Kind for Address {
+    type Value = Vec<ListenAddress>;
+
+    fn accepted(&self) -> String {
+        format!("an address: {FORMS}")
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ListenAddress>> {
+        // A bare port is an address too, quoted or not.
+        let text = match node.get_ref() {
+            Value::Integer(port) => port.to_string(),
+            Value::String(_) => Text.read(node, reading)?,
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                return None;
+            }
+        };
+        match parse(&text, reading.base) {
+            Ok(addresses) => Some(addresses),
+            Err(reason) => {
+                let complaint = reading.complaint("has an address that cannot be listened on");
+                reading.complain(complaint.at(node.span(), reason).help(format!("accepted: {FORMS}")));
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Vec<ListenAddress>) -> toml::Value {
+        Addresses.write(value)
+    }
+}
+
+/// Bytes that the kernel has room for in a Unix socket's path (`sun_path`, with the NUL that ends it).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+fn parse(text: &str, base: &Path) -> Result<Vec<ListenAddress>, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = base.join(path);
+        return match path.as_os_str().len() {
+            _ if path == base => Err("the path of the socket is missing".into()),
+            length if length > SOCKET_PATH_BYTES_MAX => {
+                Err(format!("the path has {length} bytes, a Unix socket's at most {SOCKET_PATH_BYTES_MAX}"))
+            }
+            _ => Ok(vec![ListenAddress::Unix(path)]),
+        };
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(vec![ListenAddress::Tcp(address)]);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
+    let port: u16 = port.parse().map_err(|_| match text.parse::<std::net::IpAddr>() {
+        Ok(_) => "the port is missing".to_owned(),
+        Err(_) => format!("`{port}` is not a port: expected 0 to 65535"),
+    })?;
+    let v4 = |ip| ListenAddress::Tcp(SocketAddr::from((ip, port)));
+    match host {
+        "localhost" => Ok(vec![v4(Ipv4Addr::LOCALHOST)]),
+        "" | "*" => {
+            let mut addresses = vec![v4(Ipv4Addr::UNSPECIFIED)];
+            // Sockets of the two families are kept apart (IPV6_V6ONLY); a kernel without IPv6 has only the one. With
+            // port 0 the kernel would choose two different ports.
+            if port != 0 && Path::new("/proc/net/if_inet6").exists() {
+                addresses.push(ListenAddress::Tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))));
+            }
+            Ok(addresses)
+        }
+        _ => Err(format!("`{host}` is not an IP address; names of hosts belong in `hosts`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Result<Vec<String>, String> {
+        parse(text, Path::new("/base")).map(|addresses| addresses.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn every_accepted_form() {
+        assert_eq!(shown("8080").unwrap(), ["127.0.0.1:8080"]);
+        assert_eq!(shown("localhost:1").unwrap(), ["127.0.0.1:1"]);
+        assert_eq!(shown("10.0.0.1:65535").unwrap(), ["10.0.0.1:65535"]);
+        assert_eq!(shown("[::1]:80").unwrap(), ["[::1]:80"]);
+        assert_eq!(shown(":8080").unwrap()[0], "0.0.0.0:8080");
+        assert_eq!(shown("*:0").unwrap(), ["0.0.0.0:0"]);
+        assert_eq!(shown("unix:run/x.sock").unwrap(), ["unix:/base/run/x.sock"]);
+        assert_eq!(shown("unix:/run/x.sock").unwrap(), ["unix:/run/x.sock"]);
+    }
+
+    #[test]
+    fn refusals_say_what_is_missing() {
+        assert_eq!(shown("10.0.0.1").unwrap_err(), "the port is missing");
+        assert!(shown("10.0.0.1:65536").unwrap_err().contains("not a port"));
+        assert!(shown("example.org:80").unwrap_err().contains("belong in `hosts`"));
+        assert!(shown("unix:").unwrap_err().contains("missing"));
+        assert!(shown(&format!("unix:/{}", "x".repeat(120))).unwrap_err().contains("at most 107"));
+    }
+}

@@ -1,0 +1,13 @@
+//! `[admin]`: figures for monitoring.
+
+use super::address::{Addresses, ListenAddress};
+use super::kind::Or;
+use super::setting::settings;
+
+settings! {
+    /// Figures for monitoring, over HTTP: Prometheus text at `/metrics`, JSON at `/status`, `/healthz`.
+    Admin in "admin" {
+        /// Addresses of the listener. It has no access control: choose one that only monitoring reaches.
+        listen: Option<Vec<ListenAddress>> = None, Or("off", Addresses);
+    }
+}

@@ -1,0 +1,94 @@
+//! How the files of a site, or of a route of it, are served.
+
+use std::path::PathBuf;
+
+use super::fields::Fields;
+use super::kind::{Flag, Kind, ListOf, Or, Reading, Text};
+use super::raw::Node;
+use super::setting::{Inline, settings};
+use super::system::Folder;
+use super::words::{Word, words};
+
+words! {
+    /// What becomes of symbolic links.
+    Symlinks {
+        /// followed while they stay beneath the root
+        Beneath = "beneath",
+        /// never followed: the names behind them are missing
+        Refused = "refused",
+        /// followed wherever they lead
+        Anywhere = "anywhere",
+    }
+}
+
+words! {
+    /// A content coding whose precompressed copies are looked for.
+    Coding {
+        /// `name.br` beside `name`
+        Brotli = "br",
+        /// `name.zst`
+        Zstd = "zstd",
+        /// `name.gz`
+        Gzip = "gzip",
+    }
+}
+
+settings! {
+    /// How files are served. A route takes what it does not set itself from its site.
+    Files in "site" {
+        /// Folder whose files are served. `off`: none, the site only has routes that redirect or respond.
+        root: Option<PathBuf> = None, Or("off", Folder);
+        /// Files that stand for their folder, the first that exists.
+        index: Vec<String> = vec!["index.html".into()], ListOf(FileName);
+        /// Whether folders without an index file are listed, as HTML or JSON. Off: 404.
+        browse: bool = false, Flag;
+        /// File, relative to the root, that answers with 200 where nothing is found: the start page of a single-page
+        /// application.
+        fallback: Option<String> = None, Or("off", Text);
+        /// Whether names that begin with a dot are served. `.well-known` always is.
+        hidden: bool = false, Flag;
+        /// What becomes of symbolic links.
+        symlinks: Symlinks = Symlinks::Beneath, Word::<Symlinks>::new();
+        /// Codings whose copies beside a file are sent to clients that accept them. Among equals the first wins.
+        precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
+        /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
+        /// "max-age=86400" }]`.
+        cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new(&["match", "value"]));
+        /// Further response fields: `{ X-Frame-Options = "DENY" }`.
+        headers: Vec<(String, String)> = Vec::new(), Fields;
+    }
+}
+
+settings! {
+    /// The value of `Cache-Control` for the paths that match a glob.
+    CacheRule in "site.cache_control" {
+        /// Glob on the path below the root; without a `/` in it, on the last segment.
+        r#match: String = "*".into(), Text;
+        /// Value of the field.
+        value: String = "no-cache".into(), Text;
+    }
+}
+
+/// The name of a file in a folder: one path segment.
+struct FileName;
+
+impl Kind for FileName {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "the name of a file".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let name = Text.read(node, reading)?;
+        if name.contains('/') || name == "." || name == ".." {
+            reading.refuse(node.span(), "is not the name of a file", "expected a name without `/`");
+            return None;
+        }
+        Some(name)
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}

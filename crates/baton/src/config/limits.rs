@@ -1,0 +1,27 @@
+//! `[limits]`: what a client may ask for.
+
+use super::kind::{Bytes, Integer};
+use super::setting::settings;
+
+settings! {
+    /// What a client may ask for. Every limit says what happens when it is reached.
+    Limits in "limits" {
+        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue.
+        connections_max: u64 = 10_000, Integer(1, 10_000_000);
+        /// Bytes of a request head. Beyond it: 431. A connection holds as much memory only while a head of that
+        /// size arrives.
+        head_bytes_max: u64 = 32 << 10, Bytes(256, 1 << 20);
+        /// Bytes of a request target. Beyond it: 414.
+        target_bytes_max: u64 = 8 << 10, Bytes(64, 1 << 20);
+        /// Fields of a request head. Beyond it: 431.
+        fields_max: u64 = 100, Integer(1, 10_000);
+        /// Bytes of a request body. Beyond it: 413. Static content has no use for bodies: they are read past.
+        body_bytes_max: u64 = 1 << 20, Bytes(0, 1 << 50);
+        /// Requests on one connection. After the last, it is closed in order.
+        requests_per_connection_max: u64 = 1_000_000, Integer(1, u32::MAX as u64);
+        /// Pipelined requests answered with one send. The others follow in the next turn.
+        pipelined_max: u64 = 64, Integer(1, 10_000);
+        /// Ranges of one request. Beyond it the whole file is sent, as RFC 9110 14.2 allows.
+        ranges_max: u64 = 16, Integer(0, 1_000);
+    }
+}

@@ -1,0 +1,188 @@
+//! A configuration as it was written: a tree of values that know their place in the source. Files and the command
+//! line both become this tree, so that one path checks them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::report::{Complaint, ConfigError, Source};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// A value and its place in the source.
+pub(crate) type Node = Spanned<Value>;
+
+/// A table; the keys know their places too.
+pub(crate) type Entries = BTreeMap<Spanned<String>, Node>;
+
+/// What may be written as a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// A string.
+    String(String),
+    /// An integer; one that no setting could take is the largest of all.
+    Integer(i128),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// An array.
+    Array(Vec<Node>),
+    /// A table.
+    Table(Entries),
+    /// A floating-point number: no setting takes one.
+    Float,
+    /// A date: no setting takes one.
+    Date,
+}
+
+/// Settings as written, not yet checked.
+#[derive(Clone, Debug)]
+pub(crate) struct RawConfig {
+    /// The text that spans refer to.
+    pub(crate) source: Source,
+    /// What relative paths are relative to: the folder of the file, or the current one.
+    pub(crate) base: PathBuf,
+    /// The settings.
+    pub(crate) tree: Entries,
+}
+
+/// One step on the way from the root of the tree to a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'a> {
+    /// Into a table.
+    Key(&'a str),
+    /// Into an array.
+    Index(usize),
+}
+
+impl RawConfig {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not UTF-8 or not TOML.
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let complaint = Complaint::new(format!("cannot read {name}: {error}"));
+            let complaint = match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    complaint.help("`baton config --default` prints a configuration to start from")
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    complaint.help("the file must be readable by the user who starts baton")
+                }
+                _ => complaint,
+            };
+            ConfigError::new(Source { name: name.clone(), ..Source::default() }, vec![complaint])
+        })?;
+        // An absolute base keeps the meaning of relative paths when the working directory changes.
+        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self::parse(name, text, file.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// Parses TOML. `name` is what messages call the text, `base` what relative paths are relative to.
+    ///
+    /// # Errors
+    /// All syntax errors. Nothing else is checked then: half a tree would cause complaints that mislead.
+    pub(crate) fn parse(name: String, text: String, base: &Path) -> Result<Self, ConfigError> {
+        let (tree, errors) = DeTable::parse_recoverable(&text);
+        let complaints: Vec<_> = errors
+            .iter()
+            .map(|error| {
+                Complaint::new("this is not TOML")
+                    .at(error.span().unwrap_or(text.len()..text.len()), error.message())
+            })
+            .collect();
+        let tree = entries(tree.get_ref());
+        let source = Source { name, text };
+        if complaints.is_empty() {
+            Ok(Self { source, base: base.to_owned(), tree })
+        } else {
+            Err(ConfigError::new(source, complaints))
+        }
+    }
+
+    /// The place of the value at `path`, or of the nearest value around it that was written at all.
+    pub(crate) fn span(&self, path: &[Step<'_>]) -> Range<usize> {
+        let mut span = 0..0;
+        let mut node: Option<&Node> = None;
+        for step in path {
+            let next = match (step, node.map(Spanned::get_ref)) {
+                (Step::Key(key), None) => self.tree.get(*key),
+                (Step::Key(key), Some(Value::Table(table))) => table.get(*key),
+                (Step::Index(index), Some(Value::Array(array))) => array.get(*index),
+                _ => None,
+            };
+            let Some(found) = next else { break };
+            span = found.span();
+            node = next;
+        }
+        span
+    }
+}
+
+impl Value {
+    /// What this is called in messages.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::String(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::Boolean(_) => "a boolean",
+            Self::Array(_) => "an array",
+            Self::Table(_) => "a table",
+            Self::Float => "a floating-point number",
+            Self::Date => "a date",
+        }
+    }
+
+    /// The text of a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+}
+
+fn entries(table: &DeTable<'_>) -> Entries {
+    let entry = |(key, value): (&Spanned<DeString<'_>>, &_)| {
+        (Spanned::new(key.span(), key.get_ref().clone().into_owned()), node(value))
+    };
+    table.iter().map(entry).collect()
+}
+
+fn node(value: &Spanned<DeValue<'_>>) -> Node {
+    let owned = match value.get_ref() {
+        DeValue::String(text) => Value::String(text.clone().into_owned()),
+        DeValue::Integer(integer) => {
+            Value::Integer(i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX))
+        }
+        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+        DeValue::Array(elements) => Value::Array(elements.iter().map(node).collect()),
+        DeValue::Table(table) => Value::Table(entries(table)),
+        DeValue::Float(_) => Value::Float,
+        DeValue::Datetime(_) => Value::Date,
+    };
+    Spanned::new(value.span(), owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_that_of_the_nearest_written_value() {
+        let text = "[limits]\nranges_max = 5\n[[site]]\nlisten = ['a', 'bc']\n";
+        let raw = RawConfig::parse("t".into(), text.into(), Path::new("/")).expect("valid");
+        let shown = |path: &[Step<'_>]| &raw.source.text[raw.span(path)];
+        assert_eq!(shown(&[Step::Key("limits"), Step::Key("ranges_max")]), "5");
+        let listen = [Step::Key("site"), Step::Index(0), Step::Key("listen")];
+        assert_eq!(shown(&listen), "['a', 'bc']");
+        assert_eq!(shown(&[listen[0], listen[1], listen[2], Step::Index(1)]), "'bc'");
+        assert_eq!(shown(&[listen[0], listen[1], Step::Key("hosts")]), "[[site]]");
+    }
+
+    #[test]
+    fn every_syntax_error_is_reported() {
+        let error =
+            RawConfig::parse("t".into(), "a = \nb = 1\nc = ]\n".into(), Path::new("/")).expect_err("bad");
+        let shown = error.to_string();
+        assert!(shown.contains("t:1:") && shown.contains("t:3:"), "{shown}");
+    }
+}

@@ -1,0 +1,116 @@
+//! A configuration as TOML: the effective one, and the default one with its documentation.
+
+use super::Config;
+use super::reference::{Form, sections};
+use super::route::RouteSettings;
+use super::setting::Section;
+
+impl Config {
+    /// Every setting with its value, in TOML that reads back to the same configuration wherever it is read.
+    pub(crate) fn to_toml(&self) -> String {
+        let mut out = String::new();
+        write_section(&mut out, &self.server);
+        write_section(&mut out, &self.limits);
+        write_section(&mut out, &self.timeouts);
+        write_section(&mut out, &self.send);
+        write_section(&mut out, &self.cache);
+        write_section(&mut out, &self.log);
+        write_section(&mut out, &self.admin);
+        let types =
+            self.media_types.iter().map(|(extension, media_type)| (&**extension, media_type.as_str().into()));
+        write_table(&mut out, "[media_types]", types);
+        for site in &self.sites {
+            write_table(&mut out, "[[site]]", pairs(&site.settings).chain(pairs(&site.files)));
+            for route in &site.routes {
+                write_table(&mut out, "[[site.route]]", route.write().into_iter());
+            }
+        }
+        out
+    }
+}
+
+fn pairs<S: Section>(section: &S) -> impl Iterator<Item = (&'static str, toml::Value)> {
+    S::settings().into_iter().map(|setting| setting.name).zip(section.write())
+}
+
+fn write_section<S: Section>(out: &mut String, section: &S) {
+    write_table(out, &format!("[{}]", S::NAME), pairs(section));
+}
+
+fn write_table<'k>(out: &mut String, head: &str, pairs: impl Iterator<Item = (&'k str, toml::Value)>) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    line(out, head);
+    for (key, value) in pairs {
+        line(out, &assignment(key, &value));
+    }
+}
+
+fn assignment(key: &str, value: &toml::Value) -> String {
+    let bare =
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let key = if bare { key.into() } else { toml::Value::from(key).to_string() };
+    format!("{key} = {value}")
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// Every setting with its documentation and its default: a configuration to start from.
+pub(crate) fn default_toml() -> String {
+    let mut out = String::from(
+        "# Configuration of the Baton web server. Every setting has its default here; any may be left out.\n",
+    );
+    for section in sections() {
+        // Inline tables are explained where they are used; a route is an example, since by default there is none.
+        let mark = match (section.form, section.name) {
+            (Form::Inline, _) => continue,
+            (_, RouteSettings::NAME) => "# ",
+            _ => "",
+        };
+        out.push('\n');
+        comment(&mut out, section.about);
+        line(&mut out, &format!("{mark}{}", section.head()));
+        for setting in &section.settings {
+            out.push('\n');
+            comment(&mut out, setting.doc);
+            for (word, meaning) in &setting.explained {
+                line(&mut out, &format!("#   \"{word}\": {meaning}"));
+            }
+            line(&mut out, &format!("# Accepted: {}.", setting.accepted));
+            let value = if setting.name == "root" { &DEFAULT_ROOT.into() } else { &setting.default };
+            line(&mut out, &format!("{mark}{}", assignment(setting.name, value)));
+        }
+    }
+    out
+}
+
+/// What `baton serve` serves if it is told nothing. A file must say it: the folder of a configuration is seldom meant.
+const DEFAULT_ROOT: &str = ".";
+
+fn comment(out: &mut String, doc: &[&str]) {
+    for text in doc {
+        line(out, &format!("#{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::RawConfig;
+
+    fn check(text: &str) -> Config {
+        let raw = RawConfig::parse("test".into(), text.into(), Path::new("/")).expect("TOML");
+        Config::check(&raw).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn the_default_file_says_what_leaving_everything_out_means() {
+        assert_eq!(check(&default_toml()), check("[[site]]\nroot = '.'\n"));
+    }
+}

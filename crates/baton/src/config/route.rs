@@ -1,0 +1,225 @@
+//! `[[site.route]]`: what is different below a path.
+
+use std::ops::Range;
+
+use super::files::Files;
+use super::kind::{Flag, Integer, Kind, Or, Reading, Text};
+use super::media_types::MediaType;
+use super::raw::Node;
+use super::report::Complaint;
+use super::setting::{Inline, Section, Table, settings};
+
+/// A part of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// Where, and what instead of files.
+    pub(crate) settings: RouteSettings,
+    /// How files are served; of a fixed answer, only the fields count.
+    pub(crate) files: Files,
+}
+
+settings! {
+    /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`, or
+    /// `respond`. The longest path that fits a request wins.
+    RouteSettings in "site.route" {
+        /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
+        path: String = "/".into(), RoutePath;
+        /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
+        /// own, so that `/docs/a.html` is the file `a.html` of that root.
+        strip_prefix: bool = false, Flag;
+        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A `$uri` at the end stands for
+        /// the request's path and query; without `status`, 302.
+        redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new(&["to"]));
+        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
+        respond: Option<Respond> = None, Or("off", Inline::<Respond>::new(&["status"]));
+    }
+}
+
+settings! {
+    /// Where clients are sent.
+    Redirect in "site.route.redirect" {
+        /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query.
+        to: String = "/".into(), Location;
+        /// 301, 302, 303, 307 or 308.
+        status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
+    }
+}
+
+settings! {
+    /// A fixed answer.
+    Respond in "site.route.respond" {
+        /// Status code, 200 to 599, but not 204, 205 or 304: these have no body.
+        status: u64 = 200, Status(&[]);
+        /// The body.
+        body: String = String::new(), Body;
+        /// Value of `Content-Type`.
+        media_type: String = "text/plain; charset=utf-8".into(), MediaType;
+    }
+}
+
+impl Route {
+    /// Reads a route of a site that serves files as `inherited` says. `span` is where the route begins.
+    pub(crate) fn read(
+        mut table: Table<'_>,
+        span: Range<usize>,
+        inherited: &Files,
+        reading: &mut Reading<'_>,
+    ) -> Self {
+        let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
+        let settings = RouteSettings::read(&mut table, base, reading);
+        let files = Files::read(&mut table, inherited.clone(), reading);
+        table.need(&["path"], span, reading);
+        let instead =
+            ["redirect", "respond"].into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
+        if let Some((instead, span)) = instead.max_by_key(|(_, span)| span.start) {
+            for key in settings.meaningless() {
+                if let Some(useless) = table.span_of(key).filter(|_| key != instead) {
+                    let complaint = Complaint::new(format!("a route has either `{instead}` or `{key}`"));
+                    reading.complain(
+                        complaint.at(useless, "without effect here").at(span.clone(), "because of this"),
+                    );
+                }
+            }
+        }
+        table.finish(reading);
+        Self { settings, files }
+    }
+
+    /// The keys that count, with their values: what is written back.
+    pub(crate) fn write(&self) -> Vec<(&'static str, toml::Value)> {
+        let meaningless = self.settings.meaningless();
+        let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
+        let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
+        keys.map(|(setting, value)| (setting.name, value))
+            .filter(|(name, _)| !meaningless.contains(name))
+            .collect()
+    }
+}
+
+impl RouteSettings {
+    /// Keys without effect on such a route.
+    fn meaningless(&self) -> Vec<&'static str> {
+        let files = || Files::settings().into_iter().map(|setting| setting.name);
+        match (&self.redirect, &self.respond) {
+            (None, None) => Vec::new(),
+            (Some(_), _) => files().chain(["strip_prefix", "respond"]).collect(),
+            (None, Some(_)) => {
+                files().filter(|name| *name != "headers").chain(["strip_prefix", "redirect"]).collect()
+            }
+        }
+    }
+}
+
+struct RoutePath;
+
+impl Kind for RoutePath {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a path that begins with `/`".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let path = Text.read(node, reading)?;
+        if !path.starts_with('/') {
+            let complaint = reading
+                .complaint("does not begin with `/`")
+                .at(node.span(), format!("expected {}", self.accepted()));
+            reading.complain(complaint.help(format!("write \"/{path}\"")));
+            return None;
+        }
+        Some(path)
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}
+
+/// The value of a `Location` field.
+struct Location;
+
+impl Kind for Location {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a URL or a path, perhaps ending in `$uri`".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let to = Text.read(node, reading)?;
+        let plain = to.strip_suffix("$uri").unwrap_or(&to);
+        let problem = if !(to.starts_with('/')
+            || to.starts_with("http://")
+            || to.starts_with("https://")
+            || to == "$uri")
+        {
+            "expected `/…`, `http://…` or `https://…`"
+        } else if plain.contains('$') {
+            "only `$uri`, at the end, is replaced"
+        } else if plain.contains(|c: char| !c.is_ascii_graphic()) {
+            "other characters than visible ASCII must be percent-encoded"
+        } else {
+            return Some(to);
+        };
+        reading.refuse(node.span(), "is not a location", problem);
+        None
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}
+
+/// A status code: one of a list, or if that is empty any final one that has a body.
+struct Status(&'static [u64]);
+
+impl Kind for Status {
+    type Value = u64;
+
+    fn accepted(&self) -> String {
+        match self.0 {
+            [] => "a status from 200 to 599 that has a body".into(),
+            some => format!("one of {}", some.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
+        let status = Integer(100, 599).read(node, reading)?;
+        let accepted = match self.0 {
+            [] => status >= 200 && ![204, 205, 304].contains(&status),
+            some => some.contains(&status),
+        };
+        if !accepted {
+            reading.refuse(node.span(), "is not accepted", format!("expected {}", self.accepted()));
+        }
+        accepted.then_some(status)
+    }
+
+    fn write(&self, value: &u64) -> toml::Value {
+        Integer(100, 599).write(value)
+    }
+}
+
+/// Any text, of several lines too.
+struct Body;
+
+impl Kind for Body {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a string".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let text = node.get_ref().as_str().map(str::to_owned);
+        if text.is_none() {
+            reading.mismatch(node, &self.accepted());
+        }
+        text
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}

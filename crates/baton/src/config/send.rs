@@ -1,0 +1,47 @@
+//! `[send]`: how connections are accepted and responses leave.
+
+use super::kind::{Bytes, Flag, Integer, Or};
+use super::setting::settings;
+use super::words::{Word, words};
+
+words! {
+    /// Whether a `sendfile` call returns when the socket's buffer is full, or when the client has taken all.
+    Sendfile {
+        /// returns at once; the rest goes when the socket is writable again
+        NonBlocking = "non-blocking",
+        /// waits until the client has taken everything: the thread serves nobody else meanwhile
+        Blocking = "blocking",
+        /// blocking for files of at least `blocking_bytes_min`, non-blocking for the others
+        BySize = "by-size",
+    }
+}
+
+settings! {
+    /// How connections are accepted and how responses leave. Needs a restart.
+    Send in "send" {
+        /// Whether `sendfile` waits for the client.
+        sendfile: Sendfile = Sendfile::NonBlocking, Word::<Sendfile>::new();
+        /// Files of at least this size are sent blocking under `sendfile = "by-size"`.
+        blocking_bytes_min: u64 = 256 << 10, Bytes(0, 1 << 50);
+        /// Bytes sent to one client before others get their turn. Long turns cost fewer system calls, short ones
+        /// less waiting.
+        quantum_bytes: u64 = 2 << 20, Bytes(4 << 10, 1 << 30);
+        /// Helpers for blocking work (opening files, reading the disk) per process, where the architecture has them.
+        /// When all are busy, further work waits in a queue.
+        helpers_max: u64 = 16, Integer(1, 1_024);
+        /// Writer threads of the `pipeline` architecture.
+        writers: u64 = 4, Integer(1, 1_024);
+        /// Connections accepted per wake-up of a listener; the others stay in its queue until the next.
+        accepts_per_wake: u64 = 64, Integer(1, 65_536);
+        /// Send buffer of a connection. `auto`: the kernel's choice, which grows with the need.
+        socket_buffer_bytes: Option<u64> = None, Or("auto", Bytes(4 << 10, 1 << 30));
+        /// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`. Beyond it clients
+        /// try again by themselves.
+        backlog: u64 = 4_096, Integer(1, 65_535);
+        /// Seconds for which the kernel keeps a connection that has sent nothing from the server; 0: not at all.
+        defer_accept_s: u64 = 5, Integer(0, 600);
+        /// Sends connections to the listener of the CPU on which they arrive (`n-copy`, `auto`), where the network
+        /// card spreads them well.
+        listener_per_cpu: bool = false, Flag;
+    }
+}

@@ -1,0 +1,102 @@
+//! `[server]`: processes, privileges, and how the server is steered.
+
+use std::path::PathBuf;
+
+use super::kind::{FilePath, Flag, Integer, Kind, Or, Reading};
+use super::raw::{Node, Value};
+use super::setting::settings;
+use super::system::{GroupName, UserName};
+use super::words::{Word, words};
+
+words! {
+    /// Which thread or process runs which step of a request.
+    Architecture {
+        /// one loop per CPU with helpers for blocking work, self-tuning
+        Auto = "auto",
+        /// one event loop runs everything; blocking work blocks it
+        Sped = "sped",
+        /// one event loop; blocking work goes to helpers
+        Amped = "amped",
+        /// independent `sped` processes on one listening socket
+        Symped = "symped",
+        /// event loops that share one table of open files and heads
+        SharedSymped = "shared-symped",
+        /// a pinned copy per CPU with its own listener, nothing shared
+        NCopy = "n-copy",
+        /// stages with bounded queues between them
+        Pipeline = "pipeline",
+        /// a user-level thread per connection
+        Threads = "threads",
+        /// the same with a file cache of the server's own and `write`
+        ThreadsCache = "threads-cache",
+    }
+}
+
+/// Where `baton ctl` reaches the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ControlSocket {
+    /// At the usual place for the user who started it.
+    Auto,
+    /// Nowhere.
+    Off,
+    /// At this path.
+    Path(PathBuf),
+}
+
+struct ControlSocketKind;
+
+impl Kind for ControlSocketKind {
+    type Value = ControlSocket;
+
+    fn accepted(&self) -> String {
+        "\"auto\", \"off\" or a path".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ControlSocket> {
+        match node.get_ref() {
+            Value::String(text) if text == "auto" => Some(ControlSocket::Auto),
+            Value::String(text) if text == "off" => Some(ControlSocket::Off),
+            Value::String(_) => FilePath.read(node, reading).map(ControlSocket::Path),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &ControlSocket) -> toml::Value {
+        match value {
+            ControlSocket::Auto => "auto".into(),
+            ControlSocket::Off => "off".into(),
+            ControlSocket::Path(path) => FilePath.write(path),
+        }
+    }
+}
+
+settings! {
+    /// How the server runs: its architecture, its processes, and how it is steered. A change of `architecture`,
+    /// `processes`, `threads`, `cpu_affinity`, `user`, `group`, `pid_file` or `control_socket` needs a restart; the
+    /// rest of the file takes effect on reload.
+    Server in "server" {
+        /// Which thread or process runs which step of a request, and what may block.
+        architecture: Architecture = Architecture::Auto, Word::<Architecture>::new();
+        /// Worker processes. `auto`: what the architecture asks for, mostly one per CPU.
+        processes: Option<u64> = None, Or("auto", Integer(1, 1024));
+        /// Kernel threads per process, for architectures that have several. `auto`: what the architecture asks for.
+        threads: Option<u64> = None, Or("auto", Integer(1, 1024));
+        /// Binds each worker process to a CPU where the architecture has one per CPU.
+        cpu_affinity: bool = true, Flag;
+        /// User whose rights the workers take when the server was started as root. `auto`: see `docs/operation.md`.
+        user: Option<String> = None, Or("auto", UserName);
+        /// Group of the workers. `auto`: the user's own.
+        group: Option<String> = None, Or("auto", GroupName);
+        /// File that holds the number of the master process while it runs.
+        pid_file: Option<PathBuf> = None, Or("off", FilePath);
+        /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: see `docs/operation.md`.
+        control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
+        /// Milliseconds that a drain waits for exchanges under way before it closes their connections.
+        drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
+        /// Whether responses name the server (`Server: baton`).
+        server_header: bool = true, Flag;
+    }
+}

@@ -1,0 +1,252 @@
+//! The one place where a setting is declared: name, documentation, default, kind and range.
+//!
+//! [`settings!`] makes of such a list the checked struct, its defaults, its reader and its writer, and keeps the
+//! comments, so that the reference, the manual page and `baton config --default` cannot say anything else than the
+//! code does.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::kind::{Kind, Reading};
+use super::raw::{Entries, Node, Value};
+use super::report::Complaint;
+
+/// A setting as users see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// Key in its table.
+    pub(crate) name: &'static str,
+    /// Documentation, a line each.
+    pub(crate) doc: &'static [&'static str],
+    /// What may be written.
+    pub(crate) accepted: String,
+    /// Words that are explained one by one.
+    pub(crate) explained: Vec<(&'static str, &'static str)>,
+    /// Value if none is given.
+    pub(crate) default: toml::Value,
+}
+
+/// A table of settings.
+pub(crate) trait Section: Sized {
+    /// Its name in the file.
+    const NAME: &'static str;
+    /// What its settings are about, a line each.
+    const ABOUT: &'static [&'static str];
+
+    /// Its settings with their documentation, in order.
+    fn settings() -> Vec<Setting>;
+
+    /// Takes what the table gives; what it does not give stays as in `base`.
+    fn read(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self;
+
+    /// The values, in the order of `settings`.
+    fn write(&self) -> Vec<toml::Value>;
+}
+
+/// A table being read: knows which keys were asked for, so that the others can be named at the end.
+pub(crate) struct Table<'a> {
+    path: String,
+    entries: &'a Entries,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Table<'a> {
+    /// Begins to read a table; `path` is what messages call it, empty for the root.
+    pub(crate) fn new(path: impl Into<String>, entries: &'a Entries) -> Self {
+        Self { path: path.into(), entries, asked: Vec::new() }
+    }
+
+    /// The value of a key, if it is there.
+    pub(crate) fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.asked.push(key);
+        self.entries.get(key)
+    }
+
+    /// The value of a key as a setting; nothing if it is not there or not acceptable.
+    pub(crate) fn take<K: Kind>(
+        &mut self,
+        key: &'static str,
+        kind: &K,
+        reading: &mut Reading<'_>,
+    ) -> Option<K::Value> {
+        let node = self.node(key)?;
+        reading.setting = self.name_of(key);
+        kind.read(node, reading)
+    }
+
+    /// The table below a key, if it is there.
+    pub(crate) fn table(&mut self, key: &'static str, reading: &mut Reading<'_>) -> Option<Table<'a>> {
+        let node = self.node(key)?;
+        reading.setting = self.name_of(key);
+        match node.get_ref() {
+            Value::Table(entries) => Some(Table::new(self.name_of(key), entries)),
+            _ => {
+                reading.mismatch(node, &format!("a table: [{}]", self.name_of(key)));
+                None
+            }
+        }
+    }
+
+    /// The tables of an array of tables, and their places.
+    pub(crate) fn tables(
+        &mut self,
+        key: &'static str,
+        reading: &mut Reading<'_>,
+    ) -> Vec<(Table<'a>, Range<usize>)> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let name = self.name_of(key);
+        reading.setting.clone_from(&name);
+        let Value::Array(elements) = node.get_ref() else {
+            reading.mismatch(node, &format!("an array of tables: [[{name}]]"));
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for element in elements {
+            match element.get_ref() {
+                Value::Table(entries) => tables.push((Table::new(name.clone(), entries), element.span())),
+                _ => reading.mismatch(element, &format!("a table: [[{name}]]")),
+            }
+        }
+        tables
+    }
+
+    /// Everything that was written.
+    pub(crate) fn entries(&self) -> &'a Entries {
+        self.entries
+    }
+
+    /// Complains about keys that must be there and are not. `span` is where the table begins.
+    pub(crate) fn need(&self, keys: &[&str], span: Range<usize>, reading: &mut Reading<'_>) -> bool {
+        let missing: Vec<_> = keys.iter().filter(|key| !self.has(key)).collect();
+        for key in &missing {
+            reading.complain(
+                Complaint::new(format!("`{}` is missing", self.name_of(key)))
+                    .at(span.clone(), "must be given here"),
+            );
+        }
+        missing.is_empty()
+    }
+
+    /// Whether a key was written.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// The place of a key's value, if it was written.
+    pub(crate) fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        self.entries.get(key).map(Node::span)
+    }
+
+    /// Complains about keys that nobody asked for.
+    pub(crate) fn finish(self, reading: &mut Reading<'_>) {
+        for (key, _) in self.entries.iter().filter(|(key, _)| !self.asked.contains(&key.get_ref().as_str())) {
+            let place = if self.path.is_empty() { "here".into() } else { format!("in [{}]", self.path) };
+            let known = self.asked.join(", ");
+            let complaint = Complaint::new(format!("unknown key `{}`", key.get_ref()))
+                .at(key.span(), format!("not known {place}"))
+                .did_you_mean(key.get_ref(), self.asked.iter().copied())
+                .help(format!("known {place}: {known}"));
+            reading.complain(complaint);
+        }
+    }
+
+    fn name_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// A section written as one value: `{ key = …, … }`. Some of its keys must be there.
+pub(crate) struct Inline<S> {
+    needed: &'static [&'static str],
+    section: PhantomData<S>,
+}
+
+impl<S> Inline<S> {
+    /// The kind; `needed` are the keys without which it makes no sense.
+    pub(crate) const fn new(needed: &'static [&'static str]) -> Self {
+        Self { needed, section: PhantomData }
+    }
+}
+
+impl<S: Section + Default> Kind for Inline<S> {
+    type Value = S;
+
+    fn accepted(&self) -> String {
+        let keys: Vec<_> = S::settings().iter().map(|setting| format!("{} = …", setting.name)).collect();
+        format!("{{ {} }}", keys.join(", "))
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<S> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let before = reading.complaints.len();
+        let mut table = Table::new(reading.setting.clone(), entries);
+        let section = S::read(&mut table, S::default(), reading);
+        table.need(self.needed, node.span(), reading);
+        table.finish(reading);
+        (reading.complaints.len() == before).then_some(section)
+    }
+
+    fn write(&self, value: &S) -> toml::Value {
+        let keys = S::settings().into_iter().map(|setting| setting.name.to_owned());
+        toml::Value::Table(keys.zip(value.write()).collect())
+    }
+}
+
+/// The key that a field stands for; `r#match` is how Rust spells the field `match`.
+pub(crate) fn key(field: &'static str) -> &'static str {
+    field.trim_start_matches("r#")
+}
+
+/// Declares a section: `name: type = default, kind;` with documentation above each.
+macro_rules! settings {
+    (
+        $(#[doc = $about:literal])*
+        $section:ident in $name:literal {
+            $( $(#[doc = $doc:literal])* $field:ident: $value:ty = $default:expr, $kind:expr; )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) struct $section { $( $(#[doc = $doc])* pub(crate) $field: $value, )* }
+
+        impl Default for $section {
+            fn default() -> Self {
+                Self { $( $field: $default, )* }
+            }
+        }
+
+        impl $crate::config::setting::Section for $section {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static [&'static str] = &[$($about),*];
+
+            fn settings() -> Vec<$crate::config::setting::Setting> {
+                use $crate::config::kind::Kind;
+                let default = Self::default();
+                vec![$( $crate::config::setting::Setting {
+                    name: $crate::config::setting::key(stringify!($field)),
+                    doc: &[$($doc),*],
+                    accepted: $kind.accepted(),
+                    explained: $kind.explained(),
+                    default: $kind.write(&default.$field),
+                }, )*]
+            }
+
+            fn read(
+                table: &mut $crate::config::setting::Table<'_>,
+                base: Self,
+                reading: &mut $crate::config::kind::Reading<'_>,
+            ) -> Self {
+                Self { $( $field: table.take($crate::config::setting::key(stringify!($field)), &$kind, reading).unwrap_or(base.$field), )* }
+            }
+
+            fn write(&self) -> Vec<toml::Value> {
+                use $crate::config::kind::Kind;
+                vec![$( $kind.write(&self.$field), )*]
+            }
+        }
+    };
+}
+pub(crate) use settings;

@@ -1,0 +1,153 @@
+//! `[[site]]`: a virtual host, where it listens and what it serves.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::address::{Addresses, ListenAddress};
+use super::files::Files;
+use super::kind::{FilePath, Flag, Kind, ListOf, Or, Reading, Text};
+use super::raw::{Node, Value};
+use super::report::Complaint;
+use super::route::Route;
+use super::setting::{Section, Table, settings};
+
+/// A virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// How it is found and logged.
+    pub(crate) settings: SiteSettings,
+    /// How its files are served where no route says otherwise.
+    pub(crate) files: Files,
+    /// What is different below certain paths.
+    pub(crate) routes: Vec<Route>,
+}
+
+settings! {
+    /// A site: where it listens, which hosts it answers to, and the keys that say how its files are served. There may
+    /// be any number of them.
+    SiteSettings in "site" {
+        /// Name in logs and metrics. `auto`: the first host, or else the first address.
+        name: Option<String> = None, Or("auto", Text);
+        /// Addresses on which the site answers; several sites may share one.
+        listen: Vec<ListenAddress> = default_listen(), Addresses;
+        /// Names that it answers to: `["example.org", "*.example.org"]`. None: it is the default of its addresses.
+        hosts: Vec<String> = Vec::new(), ListOf(HostName);
+        /// Whether its requests are written to the access log.
+        access_log: bool = true, Flag;
+        /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
+        /// configuration is loaded.
+        error_pages: BTreeMap<u16, PathBuf> = BTreeMap::new(), ErrorPages;
+    }
+}
+
+/// Where a site listens if it does not say so: this host only.
+fn default_listen() -> Vec<ListenAddress> {
+    vec![ListenAddress::Tcp(std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 8080)))]
+}
+
+impl Site {
+    /// Reads a site. `span` is where it begins.
+    pub(crate) fn read(mut table: Table<'_>, span: Range<usize>, reading: &mut Reading<'_>) -> Self {
+        let mut settings = SiteSettings::read(&mut table, SiteSettings::default(), reading);
+        let files = Files::read(&mut table, Files::default(), reading);
+        let routes: Vec<_> = table
+            .tables("route", reading)
+            .into_iter()
+            .map(|(table, span)| Route::read(table, span, &files, reading))
+            .collect();
+        let base = files.root.as_deref().unwrap_or(reading.base);
+        for (status, page) in &mut settings.error_pages {
+            *page = base.join(&page);
+            if let Err(error) = std::fs::File::open(&page) {
+                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
+                let complaint = Complaint::new(format!("the page for status {status} cannot be read"));
+                reading.complain(complaint.at(span, format!("{}: {error}", page.display())));
+            }
+        }
+        if !table.has("root") && routes.is_empty() {
+            let complaint =
+                Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");
+            reading.complain(complaint.help("add `root = \"FOLDER\"` or a [[site.route]]"));
+        }
+        table.finish(reading);
+        Self { settings, files, routes }
+    }
+
+    /// Its name: the given one, or else its first host or address.
+    pub(crate) fn name(&self) -> String {
+        let SiteSettings { name, hosts, listen, .. } = &self.settings;
+        let address = || listen.first().map(ToString::to_string);
+        name.clone().or_else(|| hosts.first().cloned()).or_else(address).unwrap_or_default()
+    }
+}
+
+/// A host name, or `*.` and one.
+struct HostName;
+
+impl Kind for HostName {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a host such as \"example.org\" or \"*.example.org\", without a port".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let host = Text.read(node, reading)?.to_ascii_lowercase();
+        let name = host.strip_prefix("*.").unwrap_or(&host);
+        let label_is_fine = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        // An IPv6 literal stands in brackets, as in a URL.
+        let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let fine = match literal {
+            Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => name.split('.').all(label_is_fine),
+        };
+        if !fine {
+            reading.refuse(node.span(), "has a bad host name", format!("expected {}", self.accepted()));
+        }
+        fine.then_some(host)
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}
+
+/// Files by status.
+struct ErrorPages;
+
+impl Kind for ErrorPages {
+    type Value = BTreeMap<u16, PathBuf>;
+
+    fn accepted(&self) -> String {
+        "a table of paths by status, 400 to 599: { 404 = \"404.html\" }".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BTreeMap<u16, PathBuf>> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let mut pages = Some(BTreeMap::new());
+        for (key, value) in entries {
+            let status = key.get_ref().parse().ok().filter(|status| (400..=599).contains(status));
+            if status.is_none() {
+                reading.refuse(key.span(), "has a bad status", "expected 400 to 599");
+            }
+            let path = Text.read(value, reading);
+            pages = pages.zip(status.zip(path)).map(|(mut pages, (status, path))| {
+                pages.insert(status, Path::new(&path).to_owned());
+                pages
+            });
+        }
+        pages
+    }
+
+    fn write(&self, value: &BTreeMap<u16, PathBuf>) -> toml::Value {
+        let page = |(status, path): (&u16, &PathBuf)| (status.to_string(), FilePath.write(path));
+        toml::Value::Table(value.iter().map(page).collect())
+    }
+}

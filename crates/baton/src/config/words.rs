@@ -1,0 +1,80 @@
+//! Settings that are one word of a closed list.
+
+use std::marker::PhantomData;
+
+use super::kind::{Kind, Reading};
+use super::raw::{Node, Value};
+
+/// A choice between words.
+pub(crate) trait Words: Copy + PartialEq + Sized + 'static {
+    /// Every word, what it stands for and what it means, in the order of the documentation.
+    fn words() -> Vec<(&'static str, Self, &'static str)>;
+}
+
+/// One of the words of `T`.
+pub(crate) struct Word<T>(PhantomData<T>);
+
+impl<T> Word<T> {
+    /// The kind.
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Words> Kind for Word<T> {
+    type Value = T;
+
+    fn accepted(&self) -> String {
+        let words: Vec<_> = T::words().into_iter().map(|(word, ..)| format!("\"{word}\"")).collect();
+        format!("one of {}", words.join(", "))
+    }
+
+    fn explained(&self) -> Vec<(&'static str, &'static str)> {
+        T::words().into_iter().map(|(word, _, meaning)| (word, meaning)).collect()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<T> {
+        let Value::String(written) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let words = T::words();
+        let found = words.iter().find(|(word, ..)| word == written).map(|(_, value, _)| *value);
+        if found.is_none() {
+            let complaint = reading
+                .complaint("has an unknown word")
+                .at(node.span(), format!("expected {}", self.accepted()));
+            reading.complain(complaint.did_you_mean(written, words.iter().map(|(word, ..)| *word)));
+        }
+        found
+    }
+
+    fn write(&self, value: &T) -> toml::Value {
+        word_of(*value).into()
+    }
+}
+
+/// The word that stands for a value.
+pub(crate) fn word_of<T: Words>(value: T) -> &'static str {
+    let words = T::words();
+    words.iter().find(|(_, other, _)| *other == value).map_or("", |(word, ..)| word)
+}
+
+/// Declares an enum whose variants are words of the configuration; their comments are their documentation.
+macro_rules! words {
+    (
+        $(#[doc = $about:literal])*
+        $name:ident { $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )* }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $( $(#[doc = $doc])* $variant, )* }
+
+        impl $crate::config::words::Words for $name {
+            fn words() -> Vec<(&'static str, Self, &'static str)> {
+                vec![$( ($word, Self::$variant, concat!($($doc),*).trim()) ),*]
+            }
+        }
+    };
+}
+pub(crate) use words;
