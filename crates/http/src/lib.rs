@@ -1,1 +1,56 @@
-//! placeholder
+//! HTTP/1.0 and 1.1 without I/O: bytes go in, decisions come out (RFC 9110, 9112).
+//!
+//! Nothing here reads a clock, a descriptor or the environment, so everything can be tested with byte
+//! arrays. The parts, in the order in which a request meets them:
+//!
+//! ```text
+//!   bytes ─► HeadScanner ─► RequestHead ─► BodyReader            what the client asked
+//!                               │
+//!              decode_path ◄────┼────► AcceptedCodings           which representation
+//!                               │
+//!           Conditions ─► Precondition ─► select_ranges          which part of it, if any
+//!                               │
+//!                           ReplyHead (+ multipart)              what is answered
+//! ```
+//!
+//! A request on which two servers in a row might disagree is refused: every reason is a [`Refusal`], with
+//! its status, the word for logs and metrics, and a sentence for a human.
+
+mod authority;
+mod body;
+mod coding;
+mod conditions;
+mod date;
+mod decimal;
+mod diagnose;
+mod etag;
+mod fields;
+mod framing;
+mod known;
+mod media;
+mod method;
+pub mod multipart;
+mod path;
+mod ranges;
+mod refusal;
+mod reply;
+mod request;
+mod scanner;
+mod status;
+mod target;
+
+pub use body::{BodyReader, BodyStep, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
+pub use coding::{AcceptedCodings, Coding};
+pub use conditions::{Conditions, Precondition};
+pub use date::{Stamp, parse_date};
+pub use etag::ETag;
+pub use framing::BodyFraming;
+pub use media::MediaTypes;
+pub use method::{Method, Version};
+pub use path::{PathRefusal, decode_path};
+pub use ranges::{ByteRange, RangeList, Ranges, select_ranges};
+pub use refusal::Refusal;
+pub use reply::{ReplyHead, field_name_is_safe, field_value_is_safe};
+pub use request::{FIELDS_CAP, HeadLimits, RequestHead};
+pub use scanner::{HeadScanner, LEADING_BLANK_LINES_MAX};
+pub use status::Status;

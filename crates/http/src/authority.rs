@@ -1,0 +1,112 @@
+//! Host and port, of a Host field or of a target (RFC 3986 section 3.2).
+
+use std::net::Ipv6Addr;
+
+/// An authority without user information, which no request may have (RFC 9110 section 4.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Authority<'a> {
+    /// A name or an address as the client spelt it, not empty; an IPv6 address keeps its brackets.
+    pub(crate) host: &'a str,
+    /// `None` without a port, or with an empty one, which the grammar allows.
+    pub(crate) port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    /// `None` if `text` is anything but a non-empty host with an optional port.
+    pub(crate) fn parse(text: &'a [u8]) -> Option<Self> {
+        let host_len = match text {
+            [b'[', ..] => {
+                let end = memchr::memchr(b']', text)?;
+                let address = std::str::from_utf8(&text[1..end]).ok()?;
+                address.parse::<Ipv6Addr>().ok()?;
+                end + 1
+            }
+            _ => {
+                let end = memchr::memchr(b':', text).unwrap_or(text.len());
+                is_name(&text[..end]).then_some(end)?
+            }
+        };
+        let (host, rest) = text.split_at(host_len);
+        let port = match rest {
+            [] | [b':'] => None,
+            [b':', digits @ ..] => Some(parse_port(digits)?),
+            _ => return None,
+        };
+        Some(Self { host: std::str::from_utf8(host).ok()?, port })
+    }
+}
+
+/// `reg-name` of RFC 3986 section 3.2.2, not empty; IPv4 addresses are a part of it.
+fn is_name(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let [byte, tail @ ..] = rest {
+        rest = match (byte, tail) {
+            (b'%', [high, low, tail @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => tail,
+            (b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~', _) => tail,
+            (b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=', _) => tail,
+            _ => return false,
+        };
+    }
+    !text.is_empty()
+}
+
+/// Five digits at most, so that zeros in front cannot go on for ever.
+fn parse_port(digits: &[u8]) -> Option<u16> {
+    let number = crate::decimal::parse_decimal(digits)?;
+    u16::try_from(number).ok().filter(|_| digits.len() <= 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_and_without_a_port() {
+        for (text, host, port) in [
+            ("example.org", "example.org", None),
+            ("Example.ORG:8080", "Example.ORG", Some(8080)),
+            ("example.org:", "example.org", None),
+            ("a_b-c~1.example", "a_b-c~1.example", None),
+            ("caf%C3%A9.example", "caf%C3%A9.example", None),
+            ("127.0.0.1:65535", "127.0.0.1", Some(65535)),
+            ("[::1]", "[::1]", None),
+            ("[2001:db8::7]:80", "[2001:db8::7]", Some(80)),
+        ] {
+            assert_eq!(Authority::parse(text.as_bytes()), Some(Authority { host, port }), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            ":80",
+            "user@example.org",
+            "user:word@example.org",
+            "a b",
+            "a/b",
+            "a:b",
+            "a:80:80",
+            "a:-1",
+            "a:+1",
+            "a:65536",
+            "a:000080",
+            "a:99999999999999999999",
+            "a%4",
+            "a%zz",
+            "[::1",
+            "[::1]x",
+            "[::1]80",
+            "[]",
+            "[127.0.0.1]",
+            "[fe80::1%25eth0]",
+            "::1",
+            "a,b:80,",
+            "ex\\ample",
+            "é",
+            "a\0b",
+        ] {
+            assert_eq!(Authority::parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

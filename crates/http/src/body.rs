@@ -1,0 +1,185 @@
+//! Reads a request's body as it arrives, and knows where it ends.
+
+use crate::fields::{is_token_byte, is_value_byte};
+use crate::{BodyFraming, Refusal};
+
+/// Reads one body, piece by piece, without copying it. Bytes behind its end are never consumed: they are
+/// the next request.
+#[derive(Clone, Debug)]
+pub struct BodyReader {
+    state: State,
+    extension_bytes: usize,
+    trailer_bytes: usize,
+}
+
+/// What [`BodyReader::read`] found. `consumed` counts from the beginning of the input that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyStep<'a> {
+    /// Content, never empty. There may be more of it in the same input.
+    Data {
+        /// Bytes of input that are done with: `data` and what framed it.
+        consumed: usize,
+        /// Some bytes of the content.
+        data: &'a [u8],
+    },
+    /// The input is used up, and the body not at its end.
+    NeedMore {
+        /// Bytes of input that are done with: all of them.
+        consumed: usize,
+    },
+    /// The body is complete.
+    End {
+        /// Bytes of input that are done with; what follows belongs to the next request.
+        consumed: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In the content: of this many bytes more, at least one, in a chunk or alone.
+    Data {
+        remaining: u64,
+        in_chunk: bool,
+    },
+    /// Between the contents of chunks.
+    Framing(Framing),
+    End,
+}
+
+/// Where in the grammar of RFC 9112 section 7.1 the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// In a chunk's size, of which `digits` digits were read.
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    /// Behind a blank that follows a size: only an extension may come (the grammar's "bad white space").
+    BeforeExtension {
+        size: u64,
+    },
+    Extension {
+        size: u64,
+    },
+    SizeLineFeed {
+        size: u64,
+    },
+    DataCarriageReturn,
+    DataLineFeed,
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLineFeed,
+    LastLineFeed,
+}
+
+impl BodyReader {
+    /// A reader at the beginning of a body.
+    pub const fn new(framing: BodyFraming) -> Self {
+        let state = match framing {
+            BodyFraming::None | BodyFraming::Length(0) => State::End,
+            BodyFraming::Length(remaining) => State::Data { remaining, in_chunk: false },
+            BodyFraming::Chunked => State::Framing(CHUNK_START),
+        };
+        Self { state, extension_bytes: 0, trailer_bytes: 0 }
+    }
+
+    /// Reads on in `input`, which begins where the last call stopped consuming.
+    ///
+    /// # Errors
+    /// The reason why a chunked body is malformed or beyond a limit. After that the reader is of no use.
+    pub fn read<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Refusal> {
+        let mut consumed = 0;
+        loop {
+            let available = &input[consumed..];
+            match (self.state, available) {
+                (State::End, _) => return Ok(BodyStep::End { consumed }),
+                (_, []) => return Ok(BodyStep::NeedMore { consumed }),
+                (State::Framing(framing), [byte, ..]) => {
+                    self.state = self.frame(framing, *byte)?;
+                    consumed += 1;
+                }
+                (State::Data { remaining, in_chunk }, _) => {
+                    // Fits a usize: it is no more than what is available.
+                    let len = remaining.min(available.len() as u64) as usize;
+                    self.state = match remaining - len as u64 {
+                        0 if in_chunk => State::Framing(Framing::DataCarriageReturn),
+                        0 => State::End,
+                        remaining => State::Data { remaining, in_chunk },
+                    };
+                    return Ok(BodyStep::Data { consumed: consumed + len, data: &available[..len] });
+                }
+            }
+        }
+    }
+
+    /// Whether the body is complete: [`read`](Self::read) would answer `End` without any input.
+    pub fn is_finished(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// The state after a byte that frames.
+    fn frame(&mut self, framing: Framing, byte: u8) -> Result<State, Refusal> {
+        let next = match (framing, byte) {
+            (Framing::Size { size, digits: 1.. }, b'\r') => Framing::SizeLineFeed { size },
+            (Framing::Size { size, digits: 1.. }, b';') => self.extend(Framing::Extension { size })?,
+            (Framing::Size { size, digits: 1.. }, b' ' | b'\t') => {
+                self.extend(Framing::BeforeExtension { size })?
+            }
+            (Framing::Size { size, digits: digits @ ..SIZE_DIGITS_MAX }, _) => {
+                let digit = char::from(byte).to_digit(16).ok_or(Refusal::ChunkSize)?;
+                Framing::Size { size: size << 4 | u64::from(digit), digits: digits + 1 }
+            }
+            (Framing::BeforeExtension { .. }, b' ' | b'\t') => self.extend(framing)?,
+            (Framing::BeforeExtension { size }, b';') => self.extend(Framing::Extension { size })?,
+            (Framing::Extension { size }, b'\r') => Framing::SizeLineFeed { size },
+            (Framing::Extension { .. }, _) if is_value_byte(byte) => self.extend(framing)?,
+            (Framing::Extension { .. }, _) => return Err(Refusal::ChunkExtension),
+            (Framing::SizeLineFeed { size: 0 }, b'\n') => Framing::TrailerStart,
+            (Framing::SizeLineFeed { size }, b'\n') => {
+                return Ok(State::Data { remaining: size, in_chunk: true });
+            }
+            (Framing::Size { .. } | Framing::BeforeExtension { .. } | Framing::SizeLineFeed { .. }, _) => {
+                return Err(Refusal::ChunkSize);
+            }
+
+            (Framing::DataCarriageReturn, b'\r') => Framing::DataLineFeed,
+            (Framing::DataLineFeed, b'\n') => CHUNK_START,
+            (Framing::DataCarriageReturn | Framing::DataLineFeed, _) => return Err(Refusal::ChunkEnd),
+
+            (Framing::TrailerStart, b'\r') => Framing::LastLineFeed,
+            (Framing::TrailerName, b':') => self.trail(Framing::TrailerValue)?,
+            (Framing::TrailerStart | Framing::TrailerName, _) if is_token_byte(byte) => {
+                self.trail(Framing::TrailerName)?
+            }
+            (Framing::TrailerValue, b'\r') => self.trail(Framing::TrailerLineFeed)?,
+            (Framing::TrailerValue, _) if is_value_byte(byte) => self.trail(framing)?,
+            (Framing::TrailerLineFeed, b'\n') => self.trail(Framing::TrailerStart)?,
+            (Framing::LastLineFeed, b'\n') => return Ok(State::End),
+            _ => return Err(Refusal::TrailerInvalid),
+        };
+        Ok(State::Framing(next))
+    }
+
+    fn extend(&mut self, next: Framing) -> Result<Framing, Refusal> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > EXTENSION_BYTES_MAX { Err(Refusal::ChunkExtension) } else { Ok(next) }
+    }
+
+    fn trail(&mut self, next: Framing) -> Result<Framing, Refusal> {
+        self.trailer_bytes += 1;
+        if self.trailer_bytes > TRAILER_BYTES_MAX { Err(Refusal::TrailerTooLarge) } else { Ok(next) }
+    }
+}
+
+const CHUNK_START: Framing = Framing::Size { size: 0, digits: 0 };
+
+/// Sixteen hexadecimal digits are 64 bits: more would overflow, or be zeros that go on for ever.
+const SIZE_DIGITS_MAX: u8 = 16;
+
+/// Most bytes of chunk extensions in one body. Nobody uses them, but for making a server read much and
+/// store nothing (RFC 9112 section 7.1.1 asks for a bound).
+pub const EXTENSION_BYTES_MAX: usize = 1024;
+
+/// Most bytes of trailer fields in one body. They are read past.
+pub const TRAILER_BYTES_MAX: usize = 8192;

@@ -1,0 +1,148 @@
+//! Entity tags (RFC 9110 section 8.8.3).
+
+use crate::Coding;
+use std::fmt;
+use std::io::Write;
+
+/// A strong entity tag, quotes included, kept in place: copying it allocates nothing.
+#[derive(Clone, Copy)]
+pub struct ETag {
+    bytes: [u8; Self::BYTES_MAX],
+    len: u8,
+}
+
+impl ETag {
+    /// Bytes of the longest tag: five numbers in hexadecimal, the dashes between them, a coding, quotes.
+    pub const BYTES_MAX: usize = 4 * 16 + 8 + 4 + 5 + 2;
+
+    /// The tag of a file, from what changes when its bytes do: which file it is, its size, and when it was
+    /// last written (seconds since 1970 and nanoseconds). Equal inputs give equal tags in every process, and
+    /// different inputs different ones: nothing is hashed.
+    pub fn of_file(device: u64, inode: u64, size: u64, modified: (i64, u32)) -> Self {
+        let (seconds, nanoseconds) = modified;
+        Self::write(format_args!("\"{device:x}-{inode:x}-{size:x}-{seconds:x}-{nanoseconds:x}\""))
+    }
+
+    /// The tag of the same file in a content coding: another representation, hence another strong tag, even
+    /// where both are links to one file.
+    #[must_use]
+    pub fn in_coding(self, coding: Coding) -> Self {
+        match coding {
+            Coding::Identity => self,
+            Coding::Gzip | Coding::Brotli | Coding::Zstd => {
+                let opaque = String::from_utf8_lossy(&self.as_ref()[..usize::from(self.len) - 1]);
+                Self::write(format_args!("{opaque}-{}\"", coding.token()))
+            }
+        }
+    }
+
+    fn write(text: fmt::Arguments<'_>) -> Self {
+        let mut bytes = [0; Self::BYTES_MAX];
+        let mut rest: &mut [u8] = &mut bytes;
+        rest.write_fmt(text).expect("a tag is no longer than its longest parts");
+        let len = Self::BYTES_MAX - rest.len();
+        // At most BYTES_MAX, which fits.
+        Self { bytes, len: len as u8 }
+    }
+}
+
+impl AsRef<[u8]> for ETag {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl PartialEq for ETag {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl Eq for ETag {}
+
+impl fmt::Debug for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ETag({})", String::from_utf8_lossy(self.as_ref()))
+    }
+}
+
+/// An entity tag in a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TagInField<'a> {
+    weak: bool,
+    /// Quotes included.
+    opaque: &'a [u8],
+}
+
+impl<'a> TagInField<'a> {
+    /// The tag at the beginning of `text`, and what follows it.
+    pub(crate) fn parse(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (weak, quoted) = match text {
+            [b'W', b'/', quoted @ ..] => (true, quoted),
+            _ => (false, text),
+        };
+        let inner = quoted.strip_prefix(b"\"")?;
+        // `etagc`: anything visible but a quote.
+        let len = inner.iter().position(|byte| !matches!(byte, 0x21 | 0x23..=0x7e | 0x80..=0xff))?;
+        if inner[len] != b'"' {
+            return None;
+        }
+        let (opaque, rest) = quoted.split_at(len + 2);
+        Some((Self { weak, opaque }, rest))
+    }
+
+    /// Weak comparison (RFC 9110 section 8.8.3.2).
+    pub(crate) fn matches_weakly(self, etag: &ETag) -> bool {
+        self.opaque == etag.as_ref()
+    }
+
+    /// Strong comparison: ours is always strong.
+    pub(crate) fn matches_strongly(self, etag: &ETag) -> bool {
+        !self.weak && self.matches_weakly(etag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_tells_apart_whatever_differs() {
+        let tags = [
+            ETag::of_file(1, 2, 3, (4, 5)),
+            ETag::of_file(0, 2, 3, (4, 5)),
+            ETag::of_file(1, 0, 3, (4, 5)),
+            ETag::of_file(1, 2, 0, (4, 5)),
+            ETag::of_file(1, 2, 3, (0, 5)),
+            ETag::of_file(1, 2, 3, (-4, 5)),
+            ETag::of_file(1, 2, 3, (4, 0)),
+            ETag::of_file(0x12, 3, 4, (5, 0)),
+            ETag::of_file(1, 0x23, 4, (5, 0)),
+            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Gzip),
+            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Brotli),
+            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Zstd),
+        ];
+        for (index, tag) in tags.iter().enumerate() {
+            assert_eq!(tags.iter().position(|other| other == tag), Some(index));
+            let (parsed, rest) = TagInField::parse(tag.as_ref()).unwrap();
+            assert!(rest.is_empty() && parsed.matches_strongly(tag), "{tag:?}");
+        }
+        assert_eq!(ETag::of_file(1, 2, 3, (4, 5)), ETag::of_file(1, 2, 3, (4, 5)));
+        assert_eq!(tags[0].in_coding(Coding::Identity), tags[0]);
+    }
+
+    #[test]
+    fn the_longest_tag_fits() {
+        let tag = ETag::of_file(u64::MAX, u64::MAX, u64::MAX, (-1, u32::MAX));
+        assert_eq!(tag.in_coding(Coding::Zstd).as_ref().len(), ETag::BYTES_MAX);
+    }
+
+    #[test]
+    fn malformed_tags_are_none() {
+        for text in ["", "a", "\"", "\"a", "w/\"a\"", "W/", "W/a", "\"a b\"", "\"a\x7f\"", "*", "'a'"] {
+            assert_eq!(TagInField::parse(text.as_bytes()), None, "{text:?}");
+        }
+        let (tag, rest) = TagInField::parse(b"W/\"a,b\", \"c\"").unwrap();
+        assert_eq!((tag.weak, tag.opaque, rest), (true, &b"\"a,b\""[..], &b", \"c\""[..]));
+    }
+}

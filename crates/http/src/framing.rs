@@ -1,0 +1,60 @@
+//! How long a request's body is (RFC 9112 section 6.3), with no room for two opinions.
+
+use crate::decimal::parse_decimal;
+use crate::fields::{field_lines, list_members};
+use crate::{Refusal, Version};
+
+/// How the body of a request is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// There is no body.
+    None,
+    /// As many bytes as Content-Length says.
+    Length(u64),
+    /// Chunks (RFC 9112 section 7.1).
+    Chunked,
+}
+
+impl BodyFraming {
+    /// Decides from the two fields that frame; `section` is looked at again only to refuse it.
+    pub(crate) fn decide(
+        version: Version,
+        content_length: Option<&[u8]>,
+        transfer_encoding: Option<&[u8]>,
+        section: &[u8],
+    ) -> Result<Self, Refusal> {
+        match (content_length, transfer_encoding) {
+            (None, None) => Ok(Self::None),
+            (Some(length), None) => parse_decimal(length).map(Self::Length).ok_or(Refusal::LengthInvalid),
+            (Some(_), Some(_)) => Err(Refusal::LengthAndTransferEncoding),
+            (None, Some(_)) if version == Version::Http10 => Err(Refusal::TransferEncodingInHttp10),
+            (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Self::Chunked),
+            (None, Some(_)) => Err(judge_codings(section)),
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub const fn is_empty(self) -> bool {
+        matches!(self, Self::None | Self::Length(0))
+    }
+}
+
+/// What is wrong with Transfer-Encoding fields that are not just `chunked`: a faulty use of `chunked` is
+/// the client's error, another coding our limit (RFC 9112 section 6.1).
+#[cold]
+fn judge_codings(section: &[u8]) -> Refusal {
+    let codings = field_lines(section)
+        .filter(|(name, _)| name.eq_ignore_ascii_case("Transfer-Encoding"))
+        .flat_map(|(_, value)| list_members(value));
+    let (mut last_is_chunked, mut other_seen) = (false, false);
+    for coding in codings {
+        if last_is_chunked {
+            return Refusal::TransferEncodingInvalid;
+        }
+        last_is_chunked = coding.eq_ignore_ascii_case(b"chunked");
+        other_seen |= !last_is_chunked;
+    }
+    // Without another coding this is an empty list, or `chunked` among empty members, or in a second line:
+    // not every recipient reads those alike.
+    if other_seen { Refusal::TransferEncodingUnknown } else { Refusal::TransferEncodingInvalid }
+}

@@ -1,0 +1,94 @@
+//! Methods and versions of requests.
+
+use std::fmt;
+
+/// A request method. The methods of RFC 9110 section 9 and PATCH (RFC 5789) have names; a server of files
+/// answers every other one the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Transfer the representation.
+    Get,
+    /// Like GET, without the content.
+    Head,
+    /// Ask what may be done with the target.
+    Options,
+    /// Let the target process the content.
+    Post,
+    /// Replace the target.
+    Put,
+    /// Remove the target.
+    Delete,
+    /// Change parts of the target.
+    Patch,
+    /// Make a tunnel.
+    Connect,
+    /// Echo the request.
+    Trace,
+    /// A well-formed method that none of the above names.
+    Other,
+}
+
+impl Method {
+    /// The method that a token names. Methods are case-sensitive: `get` is [`Method::Other`].
+    pub(crate) fn of_token(token: &str) -> Self {
+        match token {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "OPTIONS" => Self::Options,
+            "POST" => Self::Post,
+            "PUT" => Self::Put,
+            "DELETE" => Self::Delete,
+            "PATCH" => Self::Patch,
+            "CONNECT" => Self::Connect,
+            "TRACE" => Self::Trace,
+            _ => Self::Other,
+        }
+    }
+
+    /// The token, or `OTHER` (the request line has the client's own spelling).
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Options => "OPTIONS",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Patch => "PATCH",
+            Self::Connect => "CONNECT",
+            Self::Trace => "TRACE",
+            Self::Other => "OTHER",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The version of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// HTTP/1.0: connections close unless the client asks otherwise.
+    Http10,
+    /// HTTP/1.1: connections persist unless a side asks otherwise.
+    Http11,
+}
+
+impl Version {
+    /// `HTTP/1.0` or `HTTP/1.1`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,177 @@
+//! Byte ranges (RFC 9110 section 14).
+
+use crate::fields::list_members;
+use std::ops::Deref;
+
+/// A range of bytes that exists: `first <= last`, and `last` lies within the representation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// Offset of its first byte.
+    pub first: u64,
+    /// Offset of its last byte, which belongs to it.
+    pub last: u64,
+}
+
+impl ByteRange {
+    /// How many bytes it has: at least one.
+    #[expect(clippy::len_without_is_empty, reason = "no range is empty")]
+    pub const fn len(self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// Whether the two have a byte in common, or none between them.
+    const fn touches(self, other: Self) -> bool {
+        self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
+    }
+
+    fn joined(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+/// What a Range field asks for, of a representation of a known length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ranges {
+    /// Ignore the field: answer 200 with the whole.
+    Whole,
+    /// Answer 206 with these parts.
+    Parts(RangeList),
+    /// Answer 416.
+    Unsatisfiable,
+}
+
+/// At least one range, in the order in which they were asked for. No two overlap or touch. The one range of
+/// nearly all requests is kept in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeList(Kept);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kept {
+    One([ByteRange; 1]),
+    Several(Vec<ByteRange>),
+}
+
+impl Deref for RangeList {
+    type Target = [ByteRange];
+
+    fn deref(&self) -> &[ByteRange] {
+        match &self.0 {
+            Kept::One(range) => range,
+            Kept::Several(ranges) => ranges,
+        }
+    }
+}
+
+impl RangeList {
+    /// Adds a range; those that it overlaps or touches become one with it, in the place of the earliest.
+    fn add(&mut self, range: ByteRange) {
+        let mut ranges = match &mut self.0 {
+            Kept::One([only]) if only.touches(range) => {
+                *only = only.joined(range);
+                return;
+            }
+            Kept::One([only]) => vec![*only],
+            Kept::Several(ranges) => std::mem::take(ranges),
+        };
+        // No two ranges of the list touch, so what `range` gains by joining one touches no other.
+        let mut joined = range;
+        let mut place = None;
+        let mut index = 0;
+        ranges.retain(|other| {
+            let apart = !other.touches(range);
+            if !apart {
+                joined = joined.joined(*other);
+                place.get_or_insert(index);
+            }
+            index += 1;
+            apart
+        });
+        // Only ranges behind the first that was joined were removed besides it, so its index still holds.
+        ranges.insert(place.unwrap_or(ranges.len()), joined);
+        self.0 = if let [only] = ranges[..] { Kept::One([only]) } else { Kept::Several(ranges) };
+    }
+}
+
+/// Decides what the Range field of a GET selects of a representation of `length` bytes.
+///
+/// Another unit than bytes and every error of syntax make the field ignored, as does asking for more than
+/// `ranges_max` ranges. They are counted as sent, before any are joined: counting costs little, joining
+/// thousands would be work for nothing. Since ranges that overlap or touch are joined, an answer never
+/// carries a byte twice, however many are allowed ("Apache killer", CVE-2011-3192).
+///
+/// An empty representation has no range that could be answered with 206: one that asks for its last bytes
+/// gets it whole, others are unsatisfiable.
+pub fn select_ranges(field: &[u8], length: u64, ranges_max: usize) -> Ranges {
+    let Some(set) = strip_unit(field) else {
+        return Ranges::Whole;
+    };
+    let mut selected: Option<RangeList> = None;
+    let mut count = 0;
+    let mut empty_suffix = false;
+    for spec in list_members(set) {
+        count += 1;
+        if count > ranges_max {
+            return Ranges::Whole;
+        }
+        let Some(spec) = Spec::parse(spec) else {
+            return Ranges::Whole;
+        };
+        empty_suffix |= length == 0 && matches!(spec, Spec::Suffix(1..));
+        if let Some(range) = spec.within(length) {
+            match &mut selected {
+                None => selected = Some(RangeList(Kept::One([range]))),
+                Some(list) => list.add(range),
+            }
+        }
+    }
+    match selected {
+        Some(list) => Ranges::Parts(list),
+        None if count == 0 || empty_suffix => Ranges::Whole,
+        None => Ranges::Unsatisfiable,
+    }
+}
+
+fn strip_unit(field: &[u8]) -> Option<&[u8]> {
+    let (unit, set) = field.split_at_checked(b"bytes=".len())?;
+    unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
+}
+
+/// One `range-spec`. Numbers beyond 64 bits are as good as the greatest one: no representation reaches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spec {
+    From { first: u64, last: Option<u64> },
+    Suffix(u64),
+}
+
+impl Spec {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let dash = memchr::memchr(b'-', text)?;
+        match (&text[..dash], &text[dash + 1..]) {
+            (b"", suffix) => Some(Self::Suffix(parse_position(suffix)?)),
+            (first, b"") => Some(Self::From { first: parse_position(first)?, last: None }),
+            (first, last) => {
+                let (first, last) = (parse_position(first)?, parse_position(last)?);
+                (first <= last).then_some(Self::From { first, last: Some(last) })
+            }
+        }
+    }
+
+    /// The part of it that exists.
+    fn within(self, length: u64) -> Option<ByteRange> {
+        let end = length.checked_sub(1)?;
+        match self {
+            Self::From { first, last } => {
+                (first <= end).then(|| ByteRange { first, last: last.map_or(end, |last| last.min(end)) })
+            }
+            Self::Suffix(0) => None,
+            Self::Suffix(suffix) => Some(ByteRange { first: length.saturating_sub(suffix), last: end }),
+        }
+    }
+}
+
+fn parse_position(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(crate::decimal::parse_decimal(digits).unwrap_or(u64::MAX))
+}

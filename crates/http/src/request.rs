@@ -1,0 +1,182 @@
+//! The head of a request, judged and taken apart without a copy.
+
+use crate::authority::Authority;
+use crate::diagnose::diagnose;
+use crate::fields::field_lines;
+use crate::known::KnownFields;
+use crate::target::Target;
+use crate::{BodyFraming, Conditions, Method, Refusal, Version};
+use httparse::Status::Complete;
+use std::mem::MaybeUninit;
+
+/// Bounds on the head of a request. A request beyond one gets 414 or 431.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Longest target, in bytes: 8192 unless told.
+    pub target_bytes_max: usize,
+    /// Longest head, its blank line included, in bytes: 32768 unless told.
+    pub head_bytes_max: usize,
+    /// Most field lines: 100 unless told, and never more than [`FIELDS_CAP`].
+    pub fields_max: usize,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        Self { target_bytes_max: 8192, head_bytes_max: 32_768, fields_max: 100 }
+    }
+}
+
+impl HeadLimits {
+    /// Whether a head that is not complete may still grow: to be asked when
+    /// [`HeadScanner::find_end`](crate::HeadScanner::find_end) found no end in `input`.
+    ///
+    /// # Errors
+    /// The refusal of a head of which this much is too much already.
+    pub fn check_incomplete(&self, input: &[u8]) -> Result<(), Refusal> {
+        if input.len() < self.head_bytes_max {
+            return Ok(());
+        }
+        Err(self.refuse_long(input))
+    }
+
+    /// A head that is too long because its first line is, is so because of its target.
+    #[cold]
+    fn refuse_long(&self, head: &[u8]) -> Refusal {
+        let text = head.trim_ascii_start();
+        let first_line = memchr::memchr(b'\n', text).unwrap_or(text.len());
+        if first_line > self.target_bytes_max { Refusal::TargetTooLong } else { Refusal::HeadTooLarge }
+    }
+}
+
+/// The head of a request: everything that decides how it is answered. Borrows the bytes it was parsed from.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: Method,
+    /// The version.
+    pub version: Version,
+    /// The request line without its CR LF, for logs: printable ASCII.
+    pub line: &'a [u8],
+    /// The target as it was sent.
+    pub target: &'a [u8],
+    /// The path of the target, neither decoded nor normalised. Begins with `/`, or is `*` (OPTIONS only),
+    /// or empty (CONNECT only).
+    pub path: &'a [u8],
+    /// What follows the first `?` of the target.
+    pub query: Option<&'a [u8]>,
+    /// The host that is asked: that of an absolute target, else that of the Host field
+    /// (RFC 9112 section 3.2.2). A valid name or address, in the client's spelling (compare it without
+    /// regard to case), an IPv6 address in brackets. `None` if Host is empty, or missing in HTTP/1.0.
+    pub host: Option<&'a str>,
+    /// The port that stands with the host, if any.
+    pub port: Option<u16>,
+    /// Whether the client lets the connection go on after the answer.
+    pub keep_alive: bool,
+    /// How the body is delimited.
+    pub framing: BodyFraming,
+    /// The client waits for `100 Continue` before it sends the body. Never set without a body, nor in
+    /// HTTP/1.0, where the expectation means nothing (RFC 9110 section 10.1.1).
+    pub expects_continue: bool,
+    /// The Range field of a GET; with other methods it means nothing (RFC 9110 section 14.2).
+    pub range: Option<&'a [u8]>,
+    /// The conditions under which to answer.
+    pub conditions: Conditions<'a>,
+    /// The first Accept field line.
+    pub accept: Option<&'a [u8]>,
+    /// The first Accept-Encoding field line. Clients send one; a second is not read, at the price of an
+    /// answer that is less compressed than it could be.
+    pub accept_encoding: Option<&'a [u8]>,
+    /// The first Referer field line, for logs: not to be trusted, may have bytes above 0x7f.
+    pub referer: Option<&'a [u8]>,
+    /// The first User-Agent field line, for logs: not to be trusted, may have bytes above 0x7f.
+    pub user_agent: Option<&'a [u8]>,
+    /// All field lines.
+    section: &'a [u8],
+}
+
+impl<'a> RequestHead<'a> {
+    /// Parses a head: the bytes that [`HeadScanner::find_end`](crate::HeadScanner::find_end) delimited.
+    ///
+    /// # Errors
+    /// Any [`Refusal`] up to [`Refusal::ExpectationUnknown`].
+    pub fn parse(head: &'a [u8], limits: &HeadLimits) -> Result<Self, Refusal> {
+        if head.len() > limits.head_bytes_max {
+            return Err(limits.refuse_long(head));
+        }
+        let mut slots = [const { MaybeUninit::uninit() }; FIELDS_CAP];
+        let fields_max = limits.fields_max.min(FIELDS_CAP);
+        let mut request = httparse::Request::new(&mut []);
+        let outcome = request.parse_with_uninit_headers(head, &mut slots[..fields_max]);
+        // httparse lets LF alone end a line; two recipients in a row need not agree on that.
+        if outcome != Ok(Complete(head.len())) || has_bare_line_feed(head) {
+            return Err(diagnose(head, fields_max));
+        }
+        let (Some(token), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
+            return Err(diagnose(head, fields_max));
+        };
+        if target.len() > limits.target_bytes_max {
+            return Err(Refusal::TargetTooLong);
+        }
+
+        let line_start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
+        let line_end = line_start + token.len() + target.len() + "  HTTP/1.1".len();
+        let section = &head[line_end + CRLF_LEN..head.len() - CRLF_LEN];
+        let method = Method::of_token(token);
+        let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
+        let known = KnownFields::select(request.headers, section)?;
+        let parts = Target::parse(method, target.as_bytes())?;
+        let host = judge_host(version, known.host)?;
+        let authority = parts.authority.or(host);
+        let framing = BodyFraming::decide(version, known.content_length, known.transfer_encoding, section)?;
+
+        Ok(Self {
+            method,
+            version,
+            line: &head[line_start..line_end],
+            target: target.as_bytes(),
+            path: parts.path,
+            query: parts.query,
+            host: authority.map(|authority| authority.host),
+            port: authority.and_then(|authority| authority.port),
+            keep_alive: !known.closes && (version == Version::Http11 || known.keeps_alive),
+            framing,
+            expects_continue: known.expects_continue && version == Version::Http11 && !framing.is_empty(),
+            range: known.range.filter(|_| method == Method::Get),
+            conditions: known.conditions,
+            accept: known.accept,
+            accept_encoding: known.accept_encoding,
+            referer: known.referer,
+            user_agent: known.user_agent,
+            section,
+        })
+    }
+
+    /// The value of the first field line with this name, whatever its case. Reads the head again.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// All field lines in order, names as spelt, values without blanks around them. Reads the head again.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        field_lines(self.section)
+    }
+}
+
+fn has_bare_line_feed(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
+}
+
+/// RFC 9112 section 3.2: required in HTTP/1.1; empty if the client has no authority to name.
+fn judge_host(version: Version, host: Option<&[u8]>) -> Result<Option<Authority<'_>>, Refusal> {
+    match host {
+        Some(b"") => Ok(None),
+        Some(host) => Authority::parse(host).map(Some).ok_or(Refusal::HostInvalid),
+        None if version == Version::Http10 => Ok(None),
+        None => Err(Refusal::HostMissing),
+    }
+}
+
+/// Most field lines that can be parsed, whatever the limits say: they are found in an array on the stack.
+pub const FIELDS_CAP: usize = 256;
+
+const CRLF_LEN: usize = 2;

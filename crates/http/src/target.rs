@@ -1,0 +1,132 @@
+//! The request target and its four forms (RFC 9112 section 3.2).
+
+use crate::authority::Authority;
+use crate::{Method, Refusal};
+use memchr::memchr2;
+
+/// A request target, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// Begins with `/`; or `*`; or empty, for CONNECT.
+    pub(crate) path: &'a [u8],
+    /// What follows the first `?`, without it.
+    pub(crate) query: Option<&'a [u8]>,
+    /// The authority of the absolute form and of the form of CONNECT: it stands above the Host field.
+    pub(crate) authority: Option<Authority<'a>>,
+}
+
+impl<'a> Target<'a> {
+    /// `text` is not empty and has neither blanks nor control characters: the request line was split there.
+    pub(crate) fn parse(method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
+        if !text.is_ascii() {
+            return Err(Refusal::TargetBytes);
+        }
+        match (method, text) {
+            (Method::Connect, _) => Self::authority_form(text),
+            (_, [b'/', ..]) => Self::origin_form(text),
+            (Method::Options, b"*") => Ok(Self { path: b"*", query: None, authority: None }),
+            _ => Self::absolute_form(method, text),
+        }
+    }
+
+    fn origin_form(text: &'a [u8]) -> Result<Self, Refusal> {
+        let (path, query) = match memchr2(b'?', b'#', text) {
+            None => (text, None),
+            Some(mark) if text[mark] == b'?' => (&text[..mark], Some(&text[mark + 1..])),
+            Some(_) => return Err(Refusal::TargetBytes),
+        };
+        if query.is_some_and(|query| query.contains(&b'#')) {
+            return Err(Refusal::TargetBytes);
+        }
+        Ok(Self { path, query, authority: None })
+    }
+
+    fn absolute_form(method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
+        let rest = strip_scheme(text, b"http://").or_else(|| strip_scheme(text, b"https://"));
+        let rest = rest.ok_or(Refusal::TargetForm)?;
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+        let authority = Authority::parse(&rest[..end]).ok_or(Refusal::TargetAuthority)?;
+        let target = match &rest[end..] {
+            // RFC 9112 section 3.2.4: how a proxy spells `OPTIONS *`.
+            [] if method == Method::Options => Self { path: b"*", query: None, authority: None },
+            [] => Self { path: b"/", query: None, authority: None },
+            [b'/', ..] => Self::origin_form(&rest[end..])?,
+            // Without a path: RFC 3986 section 6.2.3 makes it `/`.
+            tail => Self { path: b"/", ..Self::origin_form(tail)? },
+        };
+        Ok(Self { authority: Some(authority), ..target })
+    }
+
+    fn authority_form(text: &'a [u8]) -> Result<Self, Refusal> {
+        match Authority::parse(text) {
+            Some(authority @ Authority { port: Some(_), .. }) => {
+                Ok(Self { path: b"", query: None, authority: Some(authority) })
+            }
+            _ => Err(Refusal::TargetForm),
+        }
+    }
+}
+
+fn strip_scheme<'a>(text: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
+    let (head, rest) = text.split_at_checked(scheme.len())?;
+    head.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(method: Method, text: &str) -> Result<(&str, Option<&str>, Option<&str>), Refusal> {
+        let target = Target::parse(method, text.as_bytes())?;
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        Ok((text(target.path), target.query.map(text), target.authority.map(|authority| authority.host)))
+    }
+
+    #[test]
+    fn each_form_is_taken_apart() {
+        use Method::{Connect, Get, Options};
+        for (method, text, expected) in [
+            (Get, "/", ("/", None, None)),
+            (Get, "/a%20b//c", ("/a%20b//c", None, None)),
+            (Get, "/a?", ("/a", Some(""), None)),
+            (Get, "/a?b?c=/d", ("/a", Some("b?c=/d"), None)),
+            (Get, "//example.org/x", ("//example.org/x", None, None)),
+            (Get, "http://example.org", ("/", None, Some("example.org"))),
+            (Get, "HTTPS://Example.org:444/a?b", ("/a", Some("b"), Some("Example.org"))),
+            (Get, "http://[::1]?b", ("/", Some("b"), Some("[::1]"))),
+            (Options, "*", ("*", None, None)),
+            (Options, "http://example.org:80", ("*", None, Some("example.org"))),
+            (Options, "http://example.org/", ("/", None, Some("example.org"))),
+            (Connect, "example.org:443", ("", None, Some("example.org"))),
+        ] {
+            assert_eq!(parts(method, text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_them_is_refused() {
+        use Method::{Connect, Get, Options};
+        for (method, text, refusal) in [
+            (Get, "*", Refusal::TargetForm),
+            (Options, "**", Refusal::TargetForm),
+            (Get, "index.html", Refusal::TargetForm),
+            (Get, "example.org:443", Refusal::TargetForm),
+            (Get, "ftp://example.org/", Refusal::TargetForm),
+            (Get, "http:/example.org", Refusal::TargetForm),
+            (Get, "?a", Refusal::TargetForm),
+            (Connect, "/", Refusal::TargetForm),
+            (Connect, "example.org", Refusal::TargetForm),
+            (Connect, "http://example.org:443/", Refusal::TargetForm),
+            (Get, "http:///a", Refusal::TargetAuthority),
+            (Get, "http://", Refusal::TargetAuthority),
+            (Get, "http://user@example.org/", Refusal::TargetAuthority),
+            (Get, "http://example.org:x/", Refusal::TargetAuthority),
+            (Get, "/a#b", Refusal::TargetBytes),
+            (Get, "/a?b#c", Refusal::TargetBytes),
+            (Get, "http://example.org#c", Refusal::TargetBytes),
+            (Get, "/é", Refusal::TargetBytes),
+        ] {
+            assert_eq!(parts(method, text), Err(refusal), "{text}");
+        }
+    }
+}
