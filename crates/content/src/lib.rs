@@ -1,1 +1,48 @@
-//! placeholder
+//! Static files: which file answers a path, and its bytes and head ready to be sent.
+//!
+//! The caches are those of Flash (Pai, Druschel, Zwaenepoel, 1999): names, files, heads.
+//!
+//! ```text
+//!   Query ──► Cache::find ──► Found::File(Stored) ──► Stored::whole ──► head and body
+//!                 │
+//!       names     │  known and fresh: no system call
+//!         │ unknown, old                       ┌ memory       small files, in bytes      (LRU or GDS)
+//!         ▼                                    │
+//!      resolve ──► look at it (O_PATH) ──► files            by device and inode
+//!                                              │
+//!                                              └ descriptors  larger ones, kept open     (LRU)
+//! ```
+//!
+//! A [`Tree`] is a folder with the wishes of its owner. Paths are always resolved by the kernel beneath its root
+//! (`openat2`), and never believed for longer than `revalidate_ms`.
+//!
+//! The same call serves loops that must not wait and helpers that may: with [`Blocking::Never`] whatever is not in
+//! the kernel's caches is [`NeedsDisk`]; a helper asks again, and fills the caches by the way (the AMPED
+//! architecture).
+
+mod cache;
+mod disk;
+mod glob;
+mod listing;
+mod load;
+mod lookup;
+mod name;
+mod policy;
+mod presentation;
+mod reply;
+mod resolve;
+mod settings;
+mod stats;
+mod stored;
+mod table;
+mod tree;
+
+pub use cache::{Cache, Found, Query};
+pub use disk::{Blocking, NeedsDisk};
+pub use listing::Listed;
+pub use policy::Policy;
+pub use reply::{Persistence, Whole};
+pub use settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
+pub use stats::{CacheStats, HitStats};
+pub use stored::Stored;
+pub use tree::{CacheRule, Listing, Symlinks, Tree, TreeConfig};

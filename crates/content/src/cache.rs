@@ -1,0 +1,264 @@
+//! The three caches of Flash as one: names, files, heads.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use baton_http::{AcceptedCodings, PathRefusal, Stamp};
+use foldhash::fast::RandomState;
+use rustix::io::Errno;
+
+use crate::disk::{Blocking, Identity, NeedsDisk, Trouble};
+use crate::listing::Listed;
+use crate::lookup::Lookup;
+use crate::name::{Answer, Name, Question};
+use crate::policy::Policy;
+use crate::presentation::Presentation;
+use crate::settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
+use crate::stats::{CacheStats, Counters, HitStats};
+use crate::stored::{Stored, memory_weight};
+use crate::table::Table;
+use crate::tree::Tree;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// The path of the request, raw, beginning with '/'.
+    pub path: &'a [u8],
+    /// The codings that the client takes.
+    pub accepted: AcceptedCodings,
+    /// Whether a listing is to be JSON rather than HTML. Only a tree that [lists](Tree::lists) looks at it.
+    pub accept_json: bool,
+}
+
+/// What there is at a path.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A file.
+    File(Arc<Stored>),
+    /// A directory, whose relative links only work with a '/' at the end of the path: the client is sent there.
+    AddSlash,
+    /// A directory without an index, listed.
+    Listing(Listed),
+    /// Nothing, or nothing that the client may know of.
+    Missing,
+    /// Something that the server may not read, a link out of the root, or no file at all (a device, a FIFO, a socket).
+    Forbidden,
+    /// A path that no name can have.
+    Refused(PathRefusal),
+    /// The system could not tell: `EMFILE`, `ENFILE`, `EIO`, or `ESTALE` for a file that keeps shrinking while it is read.
+    Failed(Errno),
+}
+
+/// What is known of names and files. Any number of threads may share one, or each have its own.
+#[derive(Debug)]
+pub struct Cache {
+    settings: CacheSettings,
+    memory_file_bytes_max: AtomicU64,
+    hasher: RandomState,
+    pub(crate) names: Table<Name>,
+    /// Files in memory; weighs bytes.
+    memory: Table<Stored>,
+    /// Files kept open; weighs each alike.
+    descriptors: Table<Stored>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// What the cache of names can say at once.
+pub(crate) enum Recalled {
+    Known(Found),
+    /// Which file it is; the file itself is not in the cache any more, or never is.
+    Gone(Arc<Name>),
+    /// Something that is too old to be believed.
+    Old(Arc<Name>),
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(settings: CacheSettings) -> Self {
+        Self {
+            memory_file_bytes_max: AtomicU64::new(
+                settings.memory_file_bytes_max.min(MEMORY_FILE_BYTES_LIMIT),
+            ),
+            hasher: RandomState::default(),
+            names: Table::new(Policy::Lru, settings.names_max as u64),
+            memory: Table::new(settings.policy, settings.memory_bytes_max),
+            descriptors: Table::new(Policy::Lru, settings.files_max as u64),
+            counters: Arc::default(),
+            settings,
+        }
+    }
+
+    /// What is at a path of a tree.
+    ///
+    /// What a hit costs: a hash of the path, a lock for reading, a few atomic operations; no allocation and no system
+    /// call, unless the name is due for revalidation. No lock is held across a system call.
+    ///
+    /// # Errors
+    /// [`NeedsDisk`] only with [`Blocking::Never`]: ask again with [`Blocking::Allowed`] where waiting does no harm.
+    /// That answer is to be used; it has also filled the cache for who comes next.
+    pub fn find(
+        &self,
+        tree: &Arc<Tree>,
+        query: &Query<'_>,
+        now: &Stamp,
+        blocking: Blocking,
+    ) -> Result<Found, NeedsDisk> {
+        let question = self.question(tree, query);
+        let recalled = self.recall(&question, now);
+        if let Some(Recalled::Known(found)) = recalled {
+            return Ok(found);
+        }
+        let lookup = Lookup { cache: self, tree, query, question, now, blocking };
+        let mut result = lookup.run(recalled.as_ref());
+        if let Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)) = result
+            && self.descriptors.evict(DESCRIPTORS_SPARED) > 0
+        {
+            // Who is waiting now is worth more than who may come again.
+            result = lookup.run(recalled.as_ref());
+        }
+        match result {
+            Ok(found) => Ok(found),
+            Err(Trouble::NeedsDisk) => {
+                Counters::count(&self.counters.needs_disk);
+                Err(NeedsDisk)
+            }
+            Err(Trouble::Errno(errno)) => Ok(Found::Failed(errno)),
+        }
+    }
+
+    /// Changes how much memory files may take, in bytes; at once.
+    pub fn set_memory_bytes_max(&self, bytes: u64) {
+        self.memory.set_weight_max(bytes);
+    }
+
+    /// Changes up to which size files are kept in memory, in bytes; for each name when it is next revalidated.
+    pub fn set_memory_file_bytes_max(&self, bytes: u64) {
+        self.memory_file_bytes_max.store(bytes.min(MEMORY_FILE_BYTES_LIMIT), Ordering::Relaxed);
+    }
+
+    /// What the cache was made with.
+    pub fn settings(&self) -> &CacheSettings {
+        &self.settings
+    }
+
+    /// What the caches have done so far.
+    pub fn stats(&self) -> CacheStats {
+        let counters = &self.counters;
+        let hits = |hits, misses| HitStats {
+            hits: Counters::read(hits),
+            misses: Counters::read(misses),
+            ..HitStats::default()
+        };
+        let in_memory = self.memory.len() as u64;
+        CacheStats {
+            names: HitStats {
+                entries: self.names.len() as u64,
+                evictions: self.names.evictions(),
+                ..hits(&counters.name_hits, &counters.name_misses)
+            },
+            files: HitStats {
+                entries: in_memory + self.descriptors.len() as u64,
+                evictions: self.memory.evictions() + self.descriptors.evictions(),
+                ..hits(&counters.file_hits, &counters.file_misses)
+            },
+            heads: hits(&counters.head_hits, &counters.head_misses),
+            in_memory,
+            memory_bytes: self.memory.weight(),
+            revalidations: Counters::read(&counters.revalidations),
+            changes: Counters::read(&counters.changes),
+            needs_disk: Counters::read(&counters.needs_disk),
+        }
+    }
+
+    fn question<'a>(&self, tree: &Tree, query: &Query<'a>) -> Question<'a> {
+        // Where the answer does not depend on codings, clients of all tastes share one name.
+        let accepted =
+            if tree.config().precompressed.is_empty() { AcceptedCodings::default() } else { query.accepted };
+        Question::new(tree.id(), query.path, accepted, &self.hasher)
+    }
+
+    fn recall(&self, question: &Question<'_>, now: &Stamp) -> Option<Recalled> {
+        if !self.settings.names {
+            return None;
+        }
+        let recalled = self.names.find(
+            question.hash,
+            |name| name.answers(question),
+            |name| {
+                self.names.touch(name);
+                if !name.is_fresh(now, self.settings.revalidate_ms) {
+                    return Recalled::Old(Arc::clone(name));
+                }
+                match &name.answer {
+                    Answer::File { .. } => match name.stored() {
+                        Some(stored) => Recalled::Known(Found::File(stored)),
+                        None => Recalled::Gone(Arc::clone(name)),
+                    },
+                    Answer::AddSlash => Recalled::Known(Found::AddSlash),
+                    Answer::Missing => Recalled::Known(Found::Missing),
+                    Answer::Forbidden => Recalled::Known(Found::Forbidden),
+                }
+            },
+        );
+        match &recalled {
+            Some(Recalled::Known(Found::File(stored))) => {
+                Counters::count(&self.counters.name_hits);
+                self.use_file(stored);
+            }
+            Some(_) => Counters::count(&self.counters.name_hits),
+            None => Counters::count(&self.counters.name_misses),
+        }
+        recalled
+    }
+
+    /// Notes that a file is sent from the cache.
+    pub(crate) fn use_file(&self, stored: &Stored) {
+        Counters::count(&self.counters.file_hits);
+        self.table_of(stored).touch(stored);
+    }
+
+    /// The file in this state and presentation, if the cache has it.
+    pub(crate) fn file(
+        &self,
+        identity: &Identity,
+        presentation: &Presentation,
+        now: &Stamp,
+    ) -> Option<Arc<Stored>> {
+        let table = if self.belongs_in_memory(identity.size) { &self.memory } else { &self.descriptors };
+        let hash = self.hash_of_file(identity, presentation);
+        table
+            .find(hash, |stored| stored.key.is_of(identity, presentation), Arc::clone)
+            .filter(|stored| stored.is_current(identity, now))
+    }
+
+    /// Takes a file in; another thread may have been faster, then its file counts.
+    pub(crate) fn insert_file(&self, stored: Stored, now: &Stamp) -> Arc<Stored> {
+        let stored = Arc::new(stored);
+        self.table_of(&stored).insert(
+            Arc::clone(&stored),
+            |present| present.key == stored.key,
+            |present| present.is_current(&stored.identity, now),
+        )
+    }
+
+    pub(crate) fn remove_file(&self, stored: &Arc<Stored>) {
+        self.table_of(stored).remove(stored);
+    }
+
+    pub(crate) fn belongs_in_memory(&self, size: u64) -> bool {
+        size <= self.memory_file_bytes_max.load(Ordering::Relaxed)
+            && memory_weight(size) <= self.memory.weight_max()
+    }
+
+    pub(crate) fn hash_of_file(&self, identity: &Identity, presentation: &Presentation) -> u64 {
+        self.hasher.hash_one((identity.device, identity.inode, &presentation.lines))
+    }
+
+    fn table_of(&self, stored: &Stored) -> &Table<Stored> {
+        if stored.in_memory() { &self.memory } else { &self.descriptors }
+    }
+}
+
+/// How many open files are let go of when there are no descriptors left.
+const DESCRIPTORS_SPARED: usize = 16;

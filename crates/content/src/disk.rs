@@ -1,0 +1,190 @@
+//! The only place that asks the kernel about files, and how to ask without waiting for a disk.
+
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::tree::Tree;
+
+/// Whether a call may wait for a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocking {
+    /// It may: in a helper, or where nobody else waits.
+    Allowed,
+    /// It may not: what is not in the kernel's caches is answered with [`NeedsDisk`].
+    Never,
+}
+
+/// The answer needs a disk; ask again with [`Blocking::Allowed`] where waiting does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeedsDisk;
+
+/// Why the kernel did not do what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    NeedsDisk,
+    Errno(Errno),
+}
+
+/// What an error of opening a path means to who asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Missing,
+    Forbidden,
+    Failed,
+}
+
+pub(crate) fn verdict(errno: Errno) -> Verdict {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP => Verdict::Missing,
+        // EXDEV: a link that leads out of the root. ENXIO: a socket, or a device without a driver.
+        Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::NXIO => Verdict::Forbidden,
+        _ => Verdict::Failed,
+    }
+}
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) modified: Moment,
+    /// Last change of contents or attributes: nothing but the kernel sets it.
+    pub(crate) changed: Moment,
+}
+
+/// A time as file systems keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
+}
+
+impl Identity {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: Moment { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+            changed: Moment { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec as u32 },
+        }
+    }
+
+    /// Last modification in seconds since 1970, earlier ones as 0.
+    pub(crate) fn modified_unix_seconds(&self) -> u64 {
+        u64::try_from(self.modified.seconds).unwrap_or(0)
+    }
+}
+
+/// What lies at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Regular,
+    Directory,
+    /// A device, a FIFO or a socket.
+    Special,
+}
+
+impl Kind {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::Regular,
+            FileType::Directory => Self::Directory,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// What lies at `path`, without opening it: opening a FIFO or a device can have effects.
+pub(crate) fn look(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<(Kind, Identity), Trouble> {
+    let file = open(tree, path, OFlags::PATH, blocking)?;
+    kind_and_identity(&file)
+}
+
+/// Opens a regular file for reading.
+///
+/// The caller knows already that it is one; should it have become something else in between, `O_NONBLOCK` and
+/// `O_NOCTTY` keep the opening without effects, and the answer is `EACCES`.
+pub(crate) fn open_regular(
+    tree: &Tree,
+    path: &[u8],
+    blocking: Blocking,
+) -> Result<(OwnedFd, Identity), Trouble> {
+    let file = open(tree, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, blocking)?;
+    match kind_and_identity(&file)? {
+        (Kind::Regular, identity) => Ok((file, identity)),
+        _ => Err(Trouble::Errno(Errno::ACCESS)),
+    }
+}
+
+/// Opens a directory in order to list it.
+pub(crate) fn open_directory(tree: &Tree, path: &[u8]) -> Result<OwnedFd, Trouble> {
+    open(tree, path, OFlags::RDONLY | OFlags::DIRECTORY, Blocking::Allowed)
+}
+
+/// The state of an open file.
+pub(crate) fn identity(file: impl AsFd) -> Result<Identity, Trouble> {
+    Ok(Identity::of(&rustix::fs::fstat(file).map_err(Trouble::Errno)?))
+}
+
+/// Fills `buffer` from the beginning of `file`: how many bytes there were, fewer than asked for only at its end.
+pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Trouble> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = &mut buffer[filled..];
+        let result = match blocking {
+            Blocking::Allowed => rustix::io::pread(&file, rest, filled as u64),
+            Blocking::Never => rustix::io::preadv2(
+                &file,
+                &mut [IoSliceMut::new(rest)],
+                filled as u64,
+                ReadWriteFlags::NOWAIT,
+            ),
+        };
+        match result {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            // Not in the page cache (a readahead has been started), or a file system that cannot tell.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP) if blocking == Blocking::Never => {
+                return Err(Trouble::NeedsDisk);
+            }
+            Err(errno) => return Err(Trouble::Errno(errno)),
+        }
+    }
+    Ok(filled)
+}
+
+fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<OwnedFd, Trouble> {
+    let path = if path.is_empty() { b"." } else { path };
+    let flags = flags | OFlags::CLOEXEC;
+    let mut resolve = tree.resolve();
+    if blocking == Blocking::Never {
+        resolve |= ResolveFlags::CACHED;
+    }
+    for _ in 0..RACES_MAX {
+        match rustix::fs::openat2(tree.root(), path, flags, Mode::empty(), resolve) {
+            Ok(file) => return Ok(file),
+            // EINVAL: before Linux 5.12 there was no RESOLVE_CACHED.
+            Err(Errno::AGAIN | Errno::INVAL) if blocking == Blocking::Never => {
+                return Err(Trouble::NeedsDisk);
+            }
+            // Something was renamed while the kernel followed "..", and it could not tell whether that left the root.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(Trouble::Errno(errno)),
+        }
+    }
+    Err(Trouble::Errno(Errno::AGAIN))
+}
+
+/// How often a path is resolved again because of renames on the way.
+const RACES_MAX: usize = 16;
+
+fn kind_and_identity(file: impl AsFd) -> Result<(Kind, Identity), Trouble> {
+    let stat = rustix::fs::fstat(file).map_err(Trouble::Errno)?;
+    Ok((Kind::of(&stat), Identity::of(&stat)))
+}

@@ -1,0 +1,126 @@
+//! From a file on disk to a [`Stored`].
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use baton_buf::Buffer;
+use baton_http::{ETag, Stamp};
+use rustix::io::Errno;
+
+use crate::disk::{self, Blocking, Identity, Trouble};
+use crate::presentation::Presentation;
+use crate::reply::{HeadParts, Persistence, Ready};
+use crate::stats::Counters;
+use crate::stored::{Body, Key, Stored};
+use crate::table::Seat;
+use crate::tree::Tree;
+
+/// What a cache wants of the files that it loads.
+pub(crate) struct Loading<'a> {
+    pub(crate) tree: &'a Tree,
+    /// Relative to the root of the tree.
+    pub(crate) path: &'a [u8],
+    pub(crate) presentation: &'a Presentation,
+    pub(crate) keep_heads: bool,
+    /// Whether a file of this size belongs in memory.
+    pub(crate) in_memory: &'a dyn Fn(u64) -> bool,
+    pub(crate) hash: &'a dyn Fn(&Identity) -> u64,
+    pub(crate) counters: &'a Arc<Counters>,
+    pub(crate) now: &'a Stamp,
+    pub(crate) blocking: Blocking,
+}
+
+impl Loading<'_> {
+    /// Opens the file and, if it is small, reads it.
+    ///
+    /// What was read is what the file was at one time: if it changed meanwhile, it is read once more. A file that is
+    /// changed all the time is taken as it is then, and read again when next asked about (see
+    /// [`Stored::is_current`]); but one that keeps losing bytes that were promised is `ESTALE`.
+    pub(crate) fn load(&self) -> Result<Stored, Trouble> {
+        let (file, mut identity) = disk::open_regular(self.tree, self.path, self.blocking)?;
+        if !(self.in_memory)(identity.size) {
+            let fields = self.fields(&identity);
+            return Ok(self.stored(identity, fields, Body::File(Arc::new(file))));
+        }
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let fields = self.fields(&identity);
+            let body = self.read(&file, &identity, &fields)?;
+            let afterwards = disk::identity(&file)?;
+            match body {
+                Some(body) if afterwards == identity || attempts == ATTEMPTS => {
+                    return Ok(self.stored(identity, fields, body));
+                }
+                None if attempts == ATTEMPTS => return Err(Trouble::Errno(Errno::STALE)),
+                _ => identity = afterwards,
+            }
+        }
+    }
+
+    /// The body, or `None` if the file is shorter than it was.
+    fn read(&self, file: &OwnedFd, identity: &Identity, fields: &[u8]) -> Result<Option<Body>, Trouble> {
+        // Files that belong in memory are far smaller than the address space.
+        let len = identity.size as usize;
+        let mut shrunk = false;
+        let mut fill = |buffer: &mut [u8]| {
+            shrunk = disk::read(file, buffer, self.blocking)? < len;
+            Ok(())
+        };
+        let body = if self.keep_heads {
+            let parts = HeadParts {
+                server_header: self.presentation.server_header,
+                content_length: identity.size,
+                fields,
+            };
+            Body::Joined(Mutex::new(Ready::with_body(parts, Persistence::KeepAlive, self.now, len, fill)?))
+        } else {
+            let mut bytes = vec![0; len];
+            fill(&mut bytes)?;
+            Body::Memory(Buffer::new(bytes))
+        };
+        Ok((!shrunk).then_some(body))
+    }
+
+    fn fields(&self, identity: &Identity) -> Vec<u8> {
+        let mut fields = self.presentation.lines.clone();
+        let etag = self.etag(identity);
+        for part in [b"Last-Modified: ", &Stamp::at(identity.modified_unix_seconds()).date[..], b"\r\nETag: "]
+        {
+            fields.extend_from_slice(part);
+        }
+        fields.extend_from_slice(etag.as_ref());
+        fields.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
+        fields
+    }
+
+    fn etag(&self, identity: &Identity) -> ETag {
+        let Identity { device, inode, size, modified, .. } = *identity;
+        ETag::of_file(device, inode, size, (modified.seconds, modified.nanoseconds))
+            .in_coding(self.presentation.coding)
+    }
+
+    fn stored(&self, identity: Identity, fields: Vec<u8>, body: Body) -> Stored {
+        Stored {
+            key: Key {
+                hash: (self.hash)(&identity),
+                device: identity.device,
+                inode: identity.inode,
+                server_header: self.presentation.server_header,
+                presentation: self.presentation.lines.clone(),
+            },
+            loaded_unix_seconds: self.now.unix_seconds,
+            etag: self.etag(&identity),
+            identity,
+            media_type: self.presentation.media_type.clone(),
+            fields,
+            body,
+            heads: self.keep_heads.then(Mutex::default),
+            counters: Arc::clone(self.counters),
+            seat: Seat::default(),
+        }
+    }
+}
+
+/// How often a file is read before its restlessness is accepted.
+const ATTEMPTS: u32 = 2;

@@ -1,0 +1,128 @@
+//! What a cache remembers about one name.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use baton_http::{AcceptedCodings, Stamp};
+
+use crate::disk::Identity;
+use crate::resolve::{Place, Target};
+use crate::stored::Stored;
+use crate::table::{Entry, Seat};
+
+/// What the answer to a question depends on, and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question<'a> {
+    pub(crate) tree: u32,
+    /// Raw, as it was sent. Different spellings of one path are different names.
+    pub(crate) path: &'a [u8],
+    pub(crate) accepted: AcceptedCodings,
+    pub(crate) hash: u64,
+}
+
+impl<'a> Question<'a> {
+    pub(crate) fn new(
+        tree: u32,
+        path: &'a [u8],
+        accepted: AcceptedCodings,
+        hasher: &foldhash::fast::RandomState,
+    ) -> Self {
+        Self { tree, path, accepted, hash: hasher.hash_one((tree, accepted, path)) }
+    }
+}
+
+/// A name and what it leads to. Another answer is another `Name`.
+#[derive(Debug)]
+pub(crate) struct Name {
+    tree: u32,
+    path: Box<[u8]>,
+    accepted: AcceptedCodings,
+    hash: u64,
+    pub(crate) answer: Answer,
+    /// The second in which the answer was last found to be true.
+    checked: AtomicU64,
+    seat: Seat,
+}
+
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The table of files owns the file; what it evicts is gone from here too.
+    File {
+        target: Target,
+        identity: Identity,
+        stored: Weak<Stored>,
+    },
+    AddSlash,
+    Missing,
+    Forbidden,
+}
+
+impl Answer {
+    /// Whether this is still right if the name leads to `place` now. The state of a file is for the caller to compare.
+    pub(crate) fn agrees_with(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::File { target, .. }, Place::File(now, _)) => target == now,
+            (Self::AddSlash, Place::AddSlash)
+            | (Self::Missing, Place::Missing)
+            | (Self::Forbidden, Place::Forbidden) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Name {
+    pub(crate) fn new(question: &Question<'_>, answer: Answer, checked: u64) -> Self {
+        Self {
+            tree: question.tree,
+            path: question.path.into(),
+            accepted: question.accepted,
+            hash: question.hash,
+            answer,
+            checked: AtomicU64::new(checked),
+            seat: Seat::default(),
+        }
+    }
+
+    pub(crate) fn answers(&self, question: &Question<'_>) -> bool {
+        self.path[..] == *question.path && self.tree == question.tree && self.accepted == question.accepted
+    }
+
+    /// Whether the answer is younger than `revalidate_ms`.
+    pub(crate) fn is_fresh(&self, now: &Stamp, revalidate_ms: u64) -> bool {
+        // A clock that was set back must not make answers live longer.
+        let age_seconds = now.unix_seconds.abs_diff(self.checked());
+        age_seconds.saturating_mul(1_000) < revalidate_ms
+    }
+
+    pub(crate) fn checked(&self) -> u64 {
+        self.checked.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the answer was found to be true now.
+    pub(crate) fn confirm(&self, now: &Stamp) {
+        self.checked.store(now.unix_seconds, Ordering::Relaxed);
+    }
+
+    /// The file, if the cache still has it.
+    pub(crate) fn stored(&self) -> Option<Arc<Stored>> {
+        match &self.answer {
+            Answer::File { stored, .. } => stored.upgrade().filter(|stored| stored.seat().is_taken()),
+            Answer::AddSlash | Answer::Missing | Answer::Forbidden => None,
+        }
+    }
+}
+
+impl Entry for Name {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn weight(&self) -> u64 {
+        1
+    }
+
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}

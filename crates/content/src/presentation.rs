@@ -1,0 +1,48 @@
+//! What a tree says about a file, whatever is in it: the fields of a reply that follow from path and configuration.
+
+use baton_http::Coding;
+
+use crate::glob;
+use crate::resolve::Target;
+use crate::tree::Tree;
+
+/// Fields of a reply. Files of equal presentation and inode are sent alike, by whatever name they are asked for.
+#[derive(Debug)]
+pub(crate) struct Presentation {
+    pub(crate) media_type: String,
+    pub(crate) coding: Coding,
+    /// Complete lines, each with its CRLF.
+    pub(crate) lines: Vec<u8>,
+    pub(crate) server_header: bool,
+}
+
+impl Presentation {
+    pub(crate) fn of(tree: &Tree, target: &Target) -> Self {
+        let config = tree.config();
+        let path = target.plain_path();
+        let media_type = config.media_types.of(path).to_owned();
+        let mut lines = Vec::with_capacity(256);
+        let mut line = |name: &str, value: &[u8]| {
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                lines.extend_from_slice(part);
+            }
+        };
+        line("Content-Type", media_type.as_bytes());
+        if target.coding != Coding::Identity {
+            line("Content-Encoding", target.coding.token().as_bytes());
+        }
+        if !config.precompressed.is_empty() {
+            // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
+            line("Vary", b"Accept-Encoding");
+        }
+        if let Some(rule) =
+            config.cache_control.iter().find(|rule| glob::matches(rule.pattern.as_bytes(), path))
+        {
+            line("Cache-Control", rule.value.as_bytes());
+        }
+        for (name, value) in &config.headers {
+            line(name, value.as_bytes());
+        }
+        Self { media_type, coding: target.coding, lines, server_header: config.server_header }
+    }
+}

@@ -1,0 +1,128 @@
+//! Heads that are ready to be sent, and kept so.
+//!
+//! Flash keeps the head of each reply with the file that it announces. Only the `Date` in it grows old: once per
+//! second it is overwritten in place, which IO-Lite allows for a buffer that nobody else refers to; while somebody
+//! does, a copy is made instead.
+
+use std::convert::Infallible;
+
+use baton_buf::{Buffer, Piece, Slice};
+use baton_http::{ReplyHead, Stamp, Status};
+
+/// Whether the connection stays open after a reply, as the reply says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// It does, which goes without saying in HTTP/1.1.
+    KeepAlive,
+    /// It does not: `Connection: close`.
+    Close,
+    /// It does, and a client of HTTP/1.0 is told so: `Connection: keep-alive`.
+    KeepAliveHttp10,
+}
+
+impl Persistence {
+    /// Number of variants, which index arrays as `persistence as usize`.
+    pub(crate) const COUNT: usize = 3;
+
+    fn connection_field(self) -> Option<&'static str> {
+        match self {
+            Self::KeepAlive => None,
+            Self::Close => Some("close"),
+            Self::KeepAliveHttp10 => Some("keep-alive"),
+        }
+    }
+}
+
+/// The reply to a plain GET: 200, and the whole file.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// The head; for a file in memory and [`Persistence::KeepAlive`] the body too, in the same buffer.
+    pub first: Slice,
+    /// How many bytes of `first` are the head: all that the reply to a HEAD has.
+    pub head_len: usize,
+    /// What of the body is not in `first`.
+    pub rest: Option<Piece>,
+}
+
+/// What heads are made of, besides the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadParts<'a> {
+    pub(crate) server_header: bool,
+    pub(crate) content_length: u64,
+    /// Complete lines.
+    pub(crate) fields: &'a [u8],
+}
+
+/// Bytes that begin with the head of a reply.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    buffer: Buffer,
+    head_len: usize,
+    date_at: usize,
+    /// The second that the `Date` says.
+    unix_seconds: u64,
+}
+
+impl Ready {
+    /// A head alone.
+    pub(crate) fn head(parts: HeadParts<'_>, persistence: Persistence, now: &Stamp) -> Self {
+        let Ok(ready) = Self::with_body(parts, persistence, now, 0, |_| Ok::<_, Infallible>(()));
+        ready
+    }
+
+    /// A head; its buffer has room for `body_len` more bytes, which `fill` puts there.
+    pub(crate) fn with_body<E>(
+        parts: HeadParts<'_>,
+        persistence: Persistence,
+        now: &Stamp,
+        body_len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES_USUAL + parts.fields.len() + body_len);
+        let mut head = ReplyHead::begin(&mut bytes, Status::OK);
+        if parts.server_header {
+            head.field("Server", "baton");
+        }
+        let date_at = head.date(now);
+        if let Some(value) = persistence.connection_field() {
+            head.field("Connection", value);
+        }
+        head.number("Content-Length", parts.content_length);
+        head.raw(parts.fields);
+        head.end();
+        let head_len = bytes.len();
+        bytes.resize(head_len + body_len, 0);
+        fill(&mut bytes[head_len..])?;
+        Ok(Self { buffer: Buffer::new(bytes), head_len, date_at, unix_seconds: now.unix_seconds })
+    }
+
+    pub(crate) fn head_len(&self) -> usize {
+        self.head_len
+    }
+
+    /// All bytes, with the `Date` of now.
+    pub(crate) fn at(&mut self, now: &Stamp) -> Slice {
+        if self.unix_seconds != now.unix_seconds {
+            let date = self.date_at..self.date_at + now.date.len();
+            match self.buffer.get_mut() {
+                Some(bytes) => bytes[date].copy_from_slice(&now.date),
+                None => {
+                    let mut bytes = self.buffer.to_vec();
+                    bytes[date].copy_from_slice(&now.date);
+                    self.buffer = Buffer::new(bytes);
+                }
+            }
+            self.unix_seconds = now.unix_seconds;
+        }
+        self.buffer.clone().into()
+    }
+
+    /// The bytes `first..first + len` of what follows the head.
+    pub(crate) fn body(&self, first: usize, len: usize) -> Slice {
+        let start = self.head_len + first;
+        self.buffer.slice(start, start + len)
+    }
+}
+
+/// Status line, `Server`, `Date`, `Connection`, `Content-Length` and the blank line, rounded up.
+const HEAD_BYTES_USUAL: usize = 192;

@@ -1,0 +1,174 @@
+//! From the path of a request to the file that answers it: Flash's name translation.
+
+use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_path};
+
+use crate::disk::{self, Blocking, Identity, Kind, Trouble, Verdict};
+use crate::tree::Tree;
+
+/// Where a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    File(Target, Identity),
+    /// A directory that is to be listed, relative to the root: empty, or with a '/' at its end.
+    Directory(Vec<u8>),
+    /// A directory, asked for without the '/' at its end.
+    AddSlash,
+    Missing,
+    Forbidden,
+    Refused(PathRefusal),
+}
+
+/// A file of a tree, in one of its codings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Relative to the root, the extension of the coding included.
+    pub(crate) path: Vec<u8>,
+    pub(crate) coding: Coding,
+}
+
+impl Target {
+    /// The path without the extension of the coding: what decides on media type and rules.
+    pub(crate) fn plain_path(&self) -> &[u8] {
+        &self.path[..self.path.len() - self.coding.extension().len()]
+    }
+}
+
+/// Follows the raw path of a request.
+pub(crate) fn resolve(
+    tree: &Tree,
+    raw: &[u8],
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Place, Trouble> {
+    let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
+    if let Err(refusal) = decode_path(raw, &mut path) {
+        return Ok(Place::Refused(refusal));
+    }
+    let place = match enter(tree, &mut path) {
+        Entered::Inside if path.is_empty() || path.ends_with(b"/") => {
+            directory(tree, path, accepted, blocking)?
+        }
+        Entered::Inside => file(tree, path, accepted, blocking)?,
+        Entered::WithoutSlash => Place::AddSlash,
+        Entered::Outside => Place::Missing,
+    };
+    match (&tree.config().fallback, place) {
+        (Some(fallback), Place::Missing) => {
+            match file(tree, fallback.clone().into_bytes(), accepted, blocking)? {
+                found @ Place::File(..) => Ok(found),
+                _ => Ok(Place::Missing),
+            }
+        }
+        (_, place) => Ok(place),
+    }
+}
+
+/// Enough for the name of an index and the extension of a coding, so that the path grows in place.
+const ROOM_FOR_INDEX: usize = 32;
+
+enum Entered {
+    Inside,
+    /// The path is the prefix of the tree itself.
+    WithoutSlash,
+    Outside,
+}
+
+/// Takes the tree's prefix off the decoded path, and keeps hidden names out.
+fn enter(tree: &Tree, path: &mut Vec<u8>) -> Entered {
+    let prefix = tree.config().strip_prefix.as_bytes();
+    if !prefix.is_empty() {
+        match path.strip_prefix(prefix) {
+            Some([]) => return Entered::WithoutSlash,
+            Some([b'/', ..]) => drop(path.drain(..=prefix.len())),
+            _ => return Entered::Outside,
+        }
+    }
+    if !tree.config().hidden && has_hidden_name(path) { Entered::Outside } else { Entered::Inside }
+}
+
+fn has_hidden_name(path: &[u8]) -> bool {
+    let mut names = path.split(|&byte| byte == b'/').enumerate();
+    names.any(|(depth, name)| name.starts_with(b".") && !(depth == 0 && name == b".well-known"))
+}
+
+/// A path with a '/' at its end: its index, its listing, or nothing.
+fn directory(
+    tree: &Tree,
+    mut path: Vec<u8>,
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Place, Trouble> {
+    let end = path.len();
+    for index in &tree.config().index {
+        path.extend_from_slice(index.as_bytes());
+        match examine(tree, &path, blocking)? {
+            Examined::Regular(identity) => return representation(tree, path, identity, accepted, blocking),
+            Examined::Closed => return Ok(Place::Forbidden),
+            Examined::Directory | Examined::Nothing => path.truncate(end),
+        }
+    }
+    if !tree.lists() {
+        // Whether there is a directory is nobody's business, and saves a look.
+        return Ok(Place::Missing);
+    }
+    match examine(tree, &path, blocking)? {
+        Examined::Directory => Ok(Place::Directory(path)),
+        Examined::Closed => Ok(Place::Forbidden),
+        Examined::Regular(_) | Examined::Nothing => Ok(Place::Missing),
+    }
+}
+
+/// A path without a '/' at its end.
+fn file(tree: &Tree, path: Vec<u8>, accepted: AcceptedCodings, blocking: Blocking) -> Result<Place, Trouble> {
+    match examine(tree, &path, blocking)? {
+        Examined::Regular(identity) => representation(tree, path, identity, accepted, blocking),
+        Examined::Directory => Ok(Place::AddSlash),
+        Examined::Closed => Ok(Place::Forbidden),
+        Examined::Nothing => Ok(Place::Missing),
+    }
+}
+
+/// The file at `path`, or the copy beside it that the client likes best.
+fn representation(
+    tree: &Tree,
+    mut path: Vec<u8>,
+    identity: Identity,
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Place, Trouble> {
+    let plain = path.len();
+    for coding in accepted.in_order().take_while(|&coding| coding != Coding::Identity) {
+        if !tree.config().precompressed.contains(&coding) {
+            continue;
+        }
+        path.extend_from_slice(coding.extension().as_bytes());
+        if let Examined::Regular(identity) = examine(tree, &path, blocking)? {
+            return Ok(Place::File(Target { path, coding }, identity));
+        }
+        path.truncate(plain);
+    }
+    // If the client refuses the plain file too, it gets it all the same: RFC 9110, 12.5.3, prefers that to a 406.
+    Ok(Place::File(Target { path, coding: Coding::Identity }, identity))
+}
+
+enum Examined {
+    Regular(Identity),
+    Directory,
+    /// There is something that is not for the client.
+    Closed,
+    Nothing,
+}
+
+fn examine(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Examined, Trouble> {
+    match disk::look(tree, path, blocking) {
+        Ok((Kind::Regular, identity)) => Ok(Examined::Regular(identity)),
+        Ok((Kind::Directory, _)) => Ok(Examined::Directory),
+        Ok((Kind::Special, _)) => Ok(Examined::Closed),
+        Err(Trouble::Errno(errno)) => match disk::verdict(errno) {
+            Verdict::Missing => Ok(Examined::Nothing),
+            Verdict::Forbidden => Ok(Examined::Closed),
+            Verdict::Failed => Err(Trouble::Errno(errno)),
+        },
+        Err(Trouble::NeedsDisk) => Err(Trouble::NeedsDisk),
+    }
+}

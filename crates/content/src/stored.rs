@@ -1,0 +1,195 @@
+//! A file as it is sent: what is promised about it, and its bytes or the way to them.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_buf::{Buffer, FileSlice, Piece};
+use baton_http::{ETag, Stamp};
+
+use crate::disk::Identity;
+use crate::presentation::Presentation;
+use crate::reply::{HeadParts, Persistence, Ready, Whole};
+use crate::stats::Counters;
+use crate::table::{Entry, Seat};
+
+/// One state of one file in one presentation.
+///
+/// What it promises (length, validators, fields) never changes; when the file does, another `Stored` takes its
+/// place, and those who are still sending this one go on with it.
+#[derive(Debug)]
+pub struct Stored {
+    pub(crate) key: Key,
+    pub(crate) identity: Identity,
+    /// When the file was read.
+    pub(crate) loaded_unix_seconds: u64,
+    pub(crate) etag: ETag,
+    pub(crate) media_type: String,
+    /// The lines of the key's presentation, and those of the validators.
+    pub(crate) fields: Vec<u8>,
+    pub(crate) body: Body,
+    /// Heads kept for the next request, one per persistence; `None` if heads are not kept.
+    pub(crate) heads: Option<Mutex<Heads>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) seat: Seat,
+}
+
+pub(crate) type Heads = [Option<Ready>; Persistence::COUNT];
+
+/// What files must have in common to share a [`Stored`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) hash: u64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) server_header: bool,
+    /// Complete lines of a head.
+    pub(crate) presentation: Vec<u8>,
+}
+
+impl Key {
+    pub(crate) fn is_of(&self, identity: &Identity, presentation: &Presentation) -> bool {
+        (self.device, self.inode) == (identity.device, identity.inode)
+            && self.server_header == presentation.server_header
+            && self.presentation == presentation.lines
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// In private memory. Never a mapping: a file that is truncated under one would kill the process that reads it.
+    Memory(Buffer),
+    /// In private memory, behind the head of a reply that keeps the connection.
+    Joined(Mutex<Ready>),
+    /// In the file.
+    File(Arc<OwnedFd>),
+}
+
+impl Stored {
+    /// Number of bytes that are promised.
+    pub fn len(&self) -> u64 {
+        self.identity.size
+    }
+
+    /// Whether the file is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The strong validator.
+    pub fn etag(&self) -> ETag {
+        self.etag
+    }
+
+    /// Last modification, in seconds since 1970.
+    pub fn modified_unix_seconds(&self) -> u64 {
+        self.identity.modified_unix_seconds()
+    }
+
+    /// Complete lines of a head, each with its CRLF, for every reply about this file, whatever its status: media
+    /// type, coding, `Vary`, `Cache-Control`, validators, `Accept-Ranges` and what the configuration adds.
+    pub fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// The media type, with its parameters.
+    pub fn media_type(&self) -> &str {
+        &self.media_type
+    }
+
+    /// Whether the bytes are in memory, or must be fetched from the file.
+    pub fn in_memory(&self) -> bool {
+        !matches!(self.body, Body::File(_))
+    }
+
+    /// The reply to a plain GET.
+    pub fn whole(&self, persistence: Persistence, now: &Stamp) -> Whole {
+        let Some(heads) = &self.heads else {
+            Counters::count(&self.counters.head_misses);
+            return self.behind(&mut self.make_head(persistence, now), now);
+        };
+        if let (Body::Joined(ready), Persistence::KeepAlive) = (&self.body, persistence) {
+            Counters::count(&self.counters.head_hits);
+            let mut ready = lock(ready);
+            return Whole { first: ready.at(now), head_len: ready.head_len(), rest: None };
+        }
+        let head = &mut lock(heads)[persistence as usize];
+        let counter = if head.is_some() { &self.counters.head_hits } else { &self.counters.head_misses };
+        Counters::count(counter);
+        self.behind(head.get_or_insert_with(|| self.make_head(persistence, now)), now)
+    }
+
+    /// The bytes `first..first + len` of the file, without copying them.
+    ///
+    /// # Panics
+    /// If the range does not lie within [`Stored::len`].
+    pub fn body(&self, first: u64, len: u64) -> Piece {
+        assert!(
+            first.checked_add(len).is_some_and(|end| end <= self.len()),
+            "{len} bytes from {first} on of a file of {}",
+            self.len()
+        );
+        match &self.body {
+            Body::Memory(bytes) => bytes.slice(first as usize, (first + len) as usize).into(),
+            Body::Joined(ready) => lock(ready).body(first as usize, len as usize).into(),
+            Body::File(file) => FileSlice::new(Arc::clone(file), first, len).into(),
+        }
+    }
+
+    /// Whether this is all that can be known about a file in the state `identity`.
+    ///
+    /// Clocks of file systems tick in steps (4 ms before Linux 6.13). Who writes within the step in which the file
+    /// was read leaves no trace in its times; so a file that had changed shortly before it was read into memory is
+    /// read again in another second, however equal it looks. (The same idea as Git's "racily clean".)
+    pub(crate) fn is_current(&self, identity: &Identity, now: &Stamp) -> bool {
+        let changed = u64::try_from(identity.changed.seconds).unwrap_or(0);
+        let settled = changed + SETTLED_AFTER_SECONDS <= self.loaded_unix_seconds;
+        self.identity == *identity
+            && (settled || !self.in_memory() || self.loaded_unix_seconds == now.unix_seconds)
+    }
+
+    fn make_head(&self, persistence: Persistence, now: &Stamp) -> Ready {
+        let parts = HeadParts {
+            server_header: self.key.server_header,
+            content_length: self.len(),
+            fields: &self.fields,
+        };
+        Ready::head(parts, persistence, now)
+    }
+
+    /// This head, and the body behind it.
+    fn behind(&self, head: &mut Ready, now: &Stamp) -> Whole {
+        let rest = (!self.is_empty()).then(|| self.body(0, self.len()));
+        Whole { first: head.at(now), head_len: head.head_len(), rest }
+    }
+}
+
+impl Entry for Stored {
+    fn hash(&self) -> u64 {
+        self.key.hash
+    }
+
+    /// Bytes of memory, or one descriptor: the two tables count in different units.
+    fn weight(&self) -> u64 {
+        if self.in_memory() { memory_weight(self.len()) } else { 1 }
+    }
+
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+/// What a file of this size takes of the memory for files, in bytes.
+pub(crate) fn memory_weight(size: u64) -> u64 {
+    size.saturating_add(MEMORY_OVERHEAD_BYTES)
+}
+
+/// More than any step of a file system's clock, and one more for the stamp, which is a second coarse itself.
+const SETTLED_AFTER_SECONDS: u64 = 2;
+
+/// Heads, fields and administration of a file in memory, about.
+const MEMORY_OVERHEAD_BYTES: u64 = 1024;
+
+/// Nothing in here is ever left half done, so that a panic of another thread has broken nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,194 @@
+//! A folder that is served: where it is and what its owner wants.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use baton_http::{Coding, MediaTypes, field_name_is_safe, field_value_is_safe};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// What a [`Tree`] serves and how.
+#[derive(Clone, Debug)]
+pub struct TreeConfig {
+    /// The folder.
+    pub root: PathBuf,
+    /// Prefix of the request's path that does not belong to the path in the folder, such as `/static`; empty for none.
+    pub strip_prefix: String,
+    /// Names that stand for a directory, tried in order.
+    pub index: Vec<String>,
+    /// Whether a directory without an index is listed.
+    pub listing: Listing,
+    /// File, relative to the root, that answers with 200 when nothing else is found: the page of a single-page application.
+    pub fallback: Option<String>,
+    /// Whether names that begin with '.' are served. If not, they are [`crate::Found::Missing`], but for `.well-known`
+    /// at the root (RFC 8615).
+    pub hidden: bool,
+    /// Where symbolic links may lead.
+    pub symlinks: Symlinks,
+    /// Codings for which a copy made beforehand may lie beside a file: `page.html.br` beside `page.html`.
+    pub precompressed: Vec<Coding>,
+    /// `Cache-Control` of files: the first rule that matches counts.
+    pub cache_control: Vec<CacheRule>,
+    /// Fields added to each reply with a file.
+    pub headers: Vec<(String, String)>,
+    /// Media types by extension.
+    pub media_types: Arc<MediaTypes>,
+    /// Whether replies name the server.
+    pub server_header: bool,
+}
+
+impl Default for TreeConfig {
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("."),
+            strip_prefix: String::new(),
+            index: vec!["index.html".to_owned()],
+            listing: Listing::Off,
+            fallback: None,
+            hidden: false,
+            symlinks: Symlinks::Beneath,
+            precompressed: Vec::new(),
+            cache_control: Vec::new(),
+            headers: Vec::new(),
+            media_types: Arc::new(MediaTypes::builtin()),
+            server_header: true,
+        }
+    }
+}
+
+/// Whether a directory without an index is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// It is [`crate::Found::Missing`].
+    #[default]
+    Off,
+    /// It is listed, as HTML or JSON.
+    On,
+}
+
+/// Where symbolic links may lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// Anywhere beneath the root; absolute links lead out of it, wherever they point.
+    #[default]
+    Beneath,
+    /// There are none: a path with a link in it is missing.
+    Refused,
+    /// Anywhere, out of the root too.
+    Anywhere,
+}
+
+/// A rule for the `Cache-Control` of some files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheRule {
+    /// Which files: `*` is any run of bytes, '/' included, `?` any one; a leading '/' is the root, without it the
+    /// pattern may begin behind any '/'.
+    pub pattern: String,
+    /// Value of the field.
+    pub value: String,
+}
+
+/// An open folder with its configuration.
+#[derive(Debug)]
+pub struct Tree {
+    id: u32,
+    root: OwnedFd,
+    config: TreeConfig,
+    resolve: ResolveFlags,
+}
+
+impl Tree {
+    /// Opens the root. What is reached through the tree is always resolved by the kernel relative to this directory,
+    /// wherever it may be moved meanwhile.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a configured field could not be sent; else what keeps the root from being used, with the
+    /// path and the likely cause.
+    pub fn open(mut config: TreeConfig) -> io::Result<Self> {
+        check_fields(&config)?;
+        config.strip_prefix = config.strip_prefix.trim_matches('/').to_owned();
+        let resolve = ResolveFlags::NO_MAGICLINKS
+            | match config.symlinks {
+                Symlinks::Beneath => ResolveFlags::BENEATH,
+                Symlinks::Refused => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+                Symlinks::Anywhere => ResolveFlags::empty(),
+            };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(&config.root, flags, Mode::empty())
+            .map_err(|errno| explain(&config.root, errno, root_cause(errno)))?;
+        // Tells a kernel or sandbox without openat2 now rather than with each request.
+        rustix::fs::openat2(&root, ".", flags, Mode::empty(), resolve)
+            .map_err(|errno| explain(&config.root, errno, confinement_cause(errno)))?;
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, root, config, resolve })
+    }
+
+    /// Number of this tree, different from that of any other tree that this process opened.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What its owner wants.
+    pub fn config(&self) -> &TreeConfig {
+        &self.config
+    }
+
+    /// Whether a directory without an index is listed; if not, [`crate::Query::accept_json`] is never looked at.
+    pub fn lists(&self) -> bool {
+        self.config.listing == Listing::On
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// How the kernel confines paths to the tree.
+    pub(crate) fn resolve(&self) -> ResolveFlags {
+        self.resolve
+    }
+}
+
+fn check_fields(config: &TreeConfig) -> io::Result<()> {
+    let rules = config.cache_control.iter().map(|rule| ("Cache-Control", &rule.value));
+    let headers = config.headers.iter().map(|(name, value)| (name.as_str(), value));
+    for (name, value) in rules.chain(headers) {
+        if !field_name_is_safe(name.as_bytes()) || !field_value_is_safe(value.as_bytes()) {
+            let message = format!("{name:?}: {value:?} cannot be a header field");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+    }
+    Ok(())
+}
+
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+fn explain(path: &Path, errno: Errno, cause: &str) -> io::Error {
+    let error = io::Error::from(errno);
+    let colon = if cause.is_empty() { "" } else { ": " };
+    io::Error::new(error.kind(), format!("cannot serve {}: {error}{colon}{cause}", path.display()))
+}
+
+fn root_cause(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOENT => "there is no such folder; a relative path counts from where the server was started",
+        Errno::NOTDIR => "a folder is needed, this is a file",
+        Errno::ACCESS => {
+            "the server's user may not enter one of the folders on the way (it needs the x permission)"
+        }
+        Errno::MFILE | Errno::NFILE => "no descriptors are left; raise the limit (ulimit -n, LimitNOFILE=)",
+        _ => "",
+    }
+}
+
+fn confinement_cause(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOSYS => {
+            "openat2 is needed, which Linux has from 5.6 on, and which a container's filter may hide"
+        }
+        Errno::PERM => "a container's filter of system calls seems to forbid openat2",
+        other => root_cause(other),
+    }
+}

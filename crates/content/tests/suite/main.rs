@@ -1,0 +1,4 @@
+//! The cache on real folders, one file per subject.
+
+mod found;
+mod site;
