@@ -1,0 +1,66 @@
+//! The document root of a measurement: files of fixed sizes, and the SPECweb99-like set.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::mix::MixFile;
+
+/// The files of fixed size, as `(path on the server, bytes)`.
+pub const FIXED: [(&str, u64); 4] =
+    [("/1k.html", 1 << 10), ("/16k.html", 16 << 10), ("/100k.html", 100 << 10), ("/1m.html", 1 << 20)];
+
+/// Writes below `root` what is missing there or has the wrong length: the fixed files, and the mix with this many
+/// directories (about 5 MB each). Files that are there already are kept, so that a second run costs nothing.
+///
+/// # Errors
+/// What creating and writing files may say, with the name of the file.
+pub fn write_all(root: &Path, mix_directories: usize) -> io::Result<()> {
+    for (path, bytes) in FIXED {
+        write_one(root, path, bytes)?;
+    }
+    for file in MixFile::all(mix_directories) {
+        write_one(root, &file.path(), file.bytes())?;
+    }
+    Ok(())
+}
+
+/// One file. Its text repeats its own path, so that no two files are alike and a mix-up of files is visible.
+fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
+    let place = root.join(path.trim_start_matches('/'));
+    if fs::metadata(&place).is_ok_and(|found| found.len() == bytes) {
+        return Ok(());
+    }
+    let write = || -> io::Result<()> {
+        if let Some(folder) = place.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let line =
+            format!("<p>This is {path}, {bytes} bytes of plain and patient text for those who only count.\n");
+        let mut text = line.repeat(bytes as usize / line.len() + 1);
+        text.truncate(bytes as usize);
+        fs::File::create(&place)?.write_all(text.as_bytes())
+    };
+    write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", place.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_its_length_and_a_wrong_one_is_mended() {
+        let root = tempfile::tempdir().unwrap();
+        write_all(root.path(), 1).unwrap();
+        fs::write(root.path().join("1k.html"), "too short").unwrap();
+        write_all(root.path(), 1).unwrap();
+
+        let bytes = |path: &str| fs::metadata(root.path().join(&path[1..])).unwrap().len();
+        for (path, expected) in FIXED {
+            assert_eq!(bytes(path), expected, "{path}");
+        }
+        for file in MixFile::all(1) {
+            assert_eq!(bytes(&file.path()), file.bytes(), "{}", file.path());
+        }
+    }
+}

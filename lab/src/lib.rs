@@ -1,0 +1,13 @@
+//! The laboratory: it measures web servers from outside, over sockets, and knows nothing of what is inside them.
+//!
+//! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
+//! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
+//! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
+//!
+//! How it measures, and why so, is written in `docs/decisions/` under "Measuring".
+
+//pub mod bench;
+pub mod files;
+pub mod load;
+pub mod mix;
+pub mod stats;

@@ -1,0 +1,310 @@
+//! One connection of the load: sends a request, takes its reply, and again.
+//!
+//!     Sending ──► Head ──► Body ──► Sending             the connection is kept
+//!                           └────► Closing ──► Sending  it ends: the server said so, or was asked to
+//!
+//! Sockets are registered edge-triggered. A complete reply is followed by the next request at once, without another
+//! look at the socket: whatever arrives later raises a new edge.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{connect, recv, send, socket_with};
+
+use super::FAILURES_MAX;
+use super::reply::{HEAD_BYTES_MAX, ReplyHead};
+use super::report::{Failure, LoadReport};
+use super::requests::RequestList;
+
+/// What all clients of a load have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) epoll: OwnedFd,
+    pub(super) address: SocketAddr,
+    pub(super) requests: RequestList,
+    pub(super) connection_per_request: bool,
+    pub(super) verify: bool,
+    pub(super) scratch: Vec<u8>,
+    pub(super) report: LoadReport,
+    /// No new request is begun.
+    pub(super) stopping: bool,
+    /// Clients with a request under way.
+    pub(super) busy: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Before the first request, and after the last.
+    Resting,
+    Sending {
+        sent: usize,
+    },
+    Head,
+    Body {
+        left: u64,
+    },
+    /// The reply is complete; the end of the stream is to come.
+    Closing,
+}
+
+/// What one system call led to.
+enum Step {
+    /// Go on at once: there may be more in the socket.
+    Again,
+    /// Go on when the socket raises the next edge.
+    Wait,
+    /// The reply is complete.
+    Finished,
+    /// The connection ended as announced.
+    Ended,
+    /// A kept connection was closed by the server before it carried any of the reply, which it may do at any time.
+    Stale,
+    Failed(Failure, String),
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    index: usize,
+    socket: OwnedFd,
+    state: State,
+    request: usize,
+    asked: Instant,
+    /// The connection has not carried a reply yet.
+    fresh: bool,
+    /// The connection ends with this reply.
+    closes: bool,
+    head: Vec<u8>,
+    head_len: usize,
+    body_sum: u64,
+}
+
+impl Client {
+    /// Opens a connection, which becomes number `index` of the epoll instance.
+    pub(super) fn new(index: usize, shared: &mut Shared) -> Result<Self> {
+        Ok(Self {
+            index,
+            socket: open(index, shared)?,
+            state: State::Resting,
+            request: 0,
+            asked: Instant::now(),
+            fresh: true,
+            closes: false,
+            head: vec![0; HEAD_BYTES_MAX],
+            head_len: 0,
+            body_sum: 0,
+        })
+    }
+
+    /// Begins with the first request.
+    pub(super) fn start(&mut self, shared: &mut Shared, now: Instant) -> Result<()> {
+        self.begin(shared, now);
+        self.handle_event(shared)
+    }
+
+    /// Something may have become possible: does all that is.
+    pub(super) fn handle_event(&mut self, shared: &mut Shared) -> Result<()> {
+        loop {
+            let step = match self.state {
+                State::Resting => return Ok(()),
+                State::Sending { sent } => self.send(shared, sent),
+                State::Head => self.receive_head(shared),
+                State::Body { left } => self.receive_body(shared, left),
+                State::Closing => self.receive_end(shared),
+            };
+            match step {
+                Step::Again => {}
+                Step::Wait => return Ok(()),
+                Step::Finished => {
+                    let now = Instant::now();
+                    shared.busy -= 1;
+                    shared.report.finished(now - self.asked);
+                    self.fresh = false;
+                    if self.closes {
+                        self.state = State::Closing;
+                    } else {
+                        self.begin(shared, now);
+                    }
+                }
+                Step::Ended => {
+                    self.reopen(shared)?;
+                    self.begin(shared, Instant::now());
+                }
+                Step::Stale => {
+                    shared.report.reconnects += 1;
+                    self.reopen(shared)?;
+                    self.ask();
+                }
+                Step::Failed(failure, detail) => {
+                    if !matches!(self.state, State::Closing) {
+                        shared.busy -= 1;
+                    }
+                    shared.report.fail(failure, detail);
+                    shared.stopping |= shared.report.failed() >= FAILURES_MAX;
+                    self.reopen(shared)?;
+                    self.begin(shared, Instant::now());
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, shared: &mut Shared, now: Instant) {
+        if shared.stopping {
+            self.state = State::Resting;
+            return;
+        }
+        shared.busy += 1;
+        self.request = shared.requests.take_next();
+        self.asked = now;
+        self.ask();
+    }
+
+    fn ask(&mut self) {
+        self.head_len = 0;
+        self.body_sum = FNV_START;
+        self.state = State::Sending { sent: 0 };
+    }
+
+    fn send(&mut self, shared: &Shared, sent: usize) -> Step {
+        let bytes = shared.requests.bytes(self.request);
+        match send(&self.socket, &bytes[sent..], SendFlags::NOSIGNAL) {
+            Ok(count) if sent + count < bytes.len() => {
+                self.state = State::Sending { sent: sent + count };
+                Step::Again
+            }
+            Ok(_) => {
+                self.state = State::Head;
+                Step::Wait
+            }
+            // A connection that is still being opened says EAGAIN too, and is writable when it is open.
+            Err(Errno::AGAIN | Errno::INTR) => Step::Wait,
+            Err(errno) => self.broken(shared, errno),
+        }
+    }
+
+    fn receive_head(&mut self, shared: &mut Shared) -> Step {
+        let looked_at = self.head_len;
+        let count = match recv(&self.socket, &mut self.head[looked_at..], RecvFlags::empty()) {
+            Ok((_, 0)) if looked_at == 0 && !self.fresh => return Step::Stale,
+            Ok((_, 0)) => {
+                return self.failed(shared, Failure::EarlyEnd, "the connection ended inside the head");
+            }
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Step::Wait,
+            Err(errno) => return self.broken(shared, errno),
+        };
+        self.head_len += count;
+        let received = &self.head[..self.head_len];
+        let Some(head) = ReplyHead::parse(received, looked_at) else {
+            return if self.head_len < HEAD_BYTES_MAX {
+                Step::Again
+            } else {
+                self.failed(shared, Failure::Head, "the head is too long or not a head")
+            };
+        };
+        if head.status != 200 {
+            return self.failed(shared, Failure::Status, &format!("status {}", head.status));
+        }
+        let Some(length) = head.content_length else {
+            return self.failed(shared, Failure::Head, "no Content-Length");
+        };
+        if !shared.requests.length_is(self.request, length) {
+            return self.failed(shared, Failure::Length, &format!("{length} bytes"));
+        }
+        let body = &received[head.head_bytes..];
+        if body.len() as u64 > length {
+            return self.failed(shared, Failure::Surplus, "more bytes than promised");
+        }
+        let begun = body.len() as u64;
+        if shared.verify {
+            self.body_sum = fnv(self.body_sum, body);
+        }
+        self.closes = head.closes || shared.connection_per_request;
+        shared.report.bytes += begun;
+        self.received(shared, length - begun)
+    }
+
+    fn receive_body(&mut self, shared: &mut Shared, left: u64) -> Step {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(shared.scratch.len());
+        let flags = if shared.verify { RecvFlags::empty() } else { RecvFlags::TRUNC };
+        let count = match recv(&self.socket, &mut shared.scratch[..wanted], flags) {
+            Ok((_, 0)) => {
+                return self.failed(shared, Failure::EarlyEnd, &format!("{left} bytes of the body missing"));
+            }
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Step::Wait,
+            Err(errno) => return self.broken(shared, errno),
+        };
+        if shared.verify {
+            self.body_sum = fnv(self.body_sum, &shared.scratch[..count]);
+        }
+        shared.report.bytes += count as u64;
+        self.received(shared, left - count as u64)
+    }
+
+    /// Part of the body has been received; `left` bytes of it are to come.
+    fn received(&mut self, shared: &mut Shared, left: u64) -> Step {
+        if left > 0 {
+            self.state = State::Body { left };
+            return Step::Again;
+        }
+        if shared.verify && !shared.requests.sum_is(self.request, self.body_sum) {
+            return self.failed(shared, Failure::Changed, "other bytes than before");
+        }
+        Step::Finished
+    }
+
+    fn receive_end(&mut self, shared: &Shared) -> Step {
+        match recv(&self.socket, &mut [0_u8; 16], RecvFlags::empty()) {
+            // A reset after the complete reply does no harm either.
+            Ok((_, 0)) | Err(Errno::CONNRESET) => Step::Ended,
+            Ok(_) => self.failed(shared, Failure::Surplus, "bytes after the reply that was to be the last"),
+            Err(Errno::AGAIN | Errno::INTR) => Step::Wait,
+            Err(errno) => self.broken(shared, errno),
+        }
+    }
+
+    fn broken(&self, shared: &Shared, errno: Errno) -> Step {
+        if !self.fresh && self.head_len == 0 && matches!(errno, Errno::PIPE | Errno::CONNRESET) {
+            return Step::Stale;
+        }
+        self.failed(shared, Failure::Socket, &errno.to_string())
+    }
+
+    fn failed(&self, shared: &Shared, failure: Failure, what: &str) -> Step {
+        Step::Failed(failure, format!("{what} for {}", shared.requests.path(self.request)))
+    }
+
+    fn reopen(&mut self, shared: &mut Shared) -> Result<()> {
+        // Closing the old socket, by dropping it, takes it out of the epoll set as well.
+        self.socket = open(self.index, shared)?;
+        self.fresh = true;
+        Ok(())
+    }
+}
+
+/// A new connection, perhaps still being opened, registered once for everything that can happen to it.
+fn open(index: usize, shared: &mut Shared) -> Result<OwnedFd> {
+    let family = if shared.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket =
+        socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).context("opening a socket")?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    match connect(&socket, &shared.address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno).with_context(|| format!("connecting to {}", shared.address)),
+    }
+    super::register(&shared.epoll, &socket, index)?;
+    shared.report.connections += 1;
+    Ok(socket)
+}
+
+/// Fowler, Noll and Vo's hash (1a, 64 bits), which does not depend on where the stream was cut.
+fn fnv(sum: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,0 +1,48 @@
+//! Idle connections: each makes one request and is silent from then on, as most kept connections of a real server are.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::reply::{HEAD_BYTES_MAX, ReplyHead};
+use super::requests::RequestList;
+
+/// Opens `count` connections and lets each make the first request of the list.
+///
+/// # Errors
+/// If the server refuses one, does not answer within five seconds, or does not keep the connection.
+pub(super) fn open(address: SocketAddr, count: usize, requests: &RequestList) -> Result<Vec<TcpStream>> {
+    (0..count)
+        .map(|number| {
+            open_one(address, requests).with_context(|| format!("idle connection {} of {count}", number + 1))
+        })
+        .collect()
+}
+
+fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(requests.bytes(requests.first()))?;
+    let mut received = vec![0; HEAD_BYTES_MAX];
+    let mut filled = 0;
+    let head = loop {
+        let looked_at = filled;
+        match stream.read(&mut received[filled..])? {
+            0 => bail!("the server ended the connection or its head is too long"),
+            count => filled += count,
+        }
+        if let Some(head) = ReplyHead::parse(&received[..filled], looked_at) {
+            break head;
+        }
+    };
+    let Some(length) = head.content_length.filter(|_| head.status == 200 && !head.closes) else {
+        bail!("the server does not keep the connection (status {})", head.status);
+    };
+    let rest = length.saturating_sub((filled - head.head_bytes) as u64);
+    if std::io::copy(&mut (&stream).take(rest), &mut std::io::sink())? < rest {
+        bail!("the connection ended inside the body");
+    }
+    Ok(stream)
+}

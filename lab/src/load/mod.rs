@@ -1,0 +1,165 @@
+//! A load generator: one thread, one epoll instance, closed loop.
+//!
+//! It must cost less per request than the servers it measures, or it measures itself. So it
+//! - lets the kernel drop the bodies of replies (`MSG_TRUNC`) instead of copying bytes that nobody looks at;
+//! - prepares each request once, as bytes;
+//! - spins on its sockets instead of sleeping. Under virtualisation waking an idle CPU is an interrupt with a VM exit,
+//!   and the bill goes to the waker: the server. With a sleeping client a server that sends a reply in many pieces
+//!   looks up to twice as expensive as it is, and rankings turn round.
+//!
+//! Closed loop: each connection asks again when its reply is complete. Overload cannot occur, and CPU time per request
+//! is exact.
+
+mod client;
+mod idle;
+mod reply;
+mod report;
+mod requests;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use client::{Client, Shared};
+pub use report::{Failure, Figures, LoadReport, Quantiles};
+pub use requests::{Request, RequestList};
+
+/// What load to make.
+#[derive(Clone, Debug)]
+pub struct LoadSettings {
+    /// The server.
+    pub address: SocketAddr,
+    /// How many connections ask at the same time; at least 1.
+    pub connections: usize,
+    /// A new connection for every request, as clients of HTTP/1.0 did, instead of kept ones.
+    pub connection_per_request: bool,
+    /// Connections that make one request before the measurement and are silent from then on.
+    pub idle_connections: usize,
+    /// How long to go on.
+    pub duration: Duration,
+    /// Sleep when there is nothing to read, instead of spinning.
+    pub sleep: bool,
+    /// Read every body and check that the same path always gives the same bytes, instead of dropping them unread.
+    pub verify: bool,
+}
+
+/// A load whose connections are open and whose first request has not been sent.
+#[derive(Debug)]
+pub struct Load {
+    shared: Shared,
+    clients: Vec<Client>,
+    /// Held open until the load ends.
+    _idle: Vec<std::net::TcpStream>,
+    duration: Duration,
+    timeout: Timespec,
+}
+
+impl Load {
+    /// Opens the idle connections, and those that will ask (unless each request opens its own).
+    ///
+    /// # Errors
+    /// If there is no connection to make, the server does not answer, or descriptors run out.
+    pub fn connect(settings: &LoadSettings, requests: RequestList) -> Result<Self> {
+        ensure!(settings.connections > 0, "a load needs at least one connection");
+        let idle = idle::open(settings.address, settings.idle_connections, &requests)?;
+        let mut shared = Shared {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).context("epoll_create1")?,
+            address: settings.address,
+            requests,
+            connection_per_request: settings.connection_per_request,
+            verify: settings.verify,
+            scratch: vec![0; SCRATCH_BYTES],
+            report: LoadReport::new(),
+            stopping: false,
+            busy: 0,
+        };
+        let clients = (0..settings.connections)
+            .map(|index| Client::new(index, &mut shared))
+            .collect::<Result<Vec<_>>>()
+            .with_context(|| format!("connecting to {}", settings.address))?;
+        // Connections wait in the kernel until they carry a request; this much time lets all of them be accepted.
+        std::thread::sleep(Duration::from_millis(50));
+        let timeout = if settings.sleep { SLEEP } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
+        Ok(Self { shared, clients, _idle: idle, duration: settings.duration, timeout })
+    }
+
+    /// Makes the load and says what came of it. What the server did wrong is in the report.
+    ///
+    /// # Errors
+    /// If epoll fails or no new connection can be opened.
+    pub fn run(mut self) -> Result<LoadReport> {
+        let cpu_before = thread_cpu();
+        let start = Instant::now();
+        for client in &mut self.clients {
+            client.start(&mut self.shared, start)?;
+        }
+        let mut progress = (0, start);
+        let mut now = start;
+        while now - start < self.duration {
+            now = self.turn()?;
+            let finished = self.shared.report.requests + self.shared.report.failed();
+            if finished != progress.0 {
+                progress = (finished, now);
+            } else if now - progress.1 > STALL {
+                self.shared.report.fail(Failure::Stalled, "no request finished for 3 s".into());
+                break;
+            }
+            if self.shared.stopping {
+                break;
+            }
+        }
+        // What is under way may end, so that the server sees no broken transfer and the count is whole.
+        self.shared.stopping = true;
+        let limit = now + DRAIN;
+        while self.shared.busy > 0 && now < limit {
+            now = self.turn()?;
+        }
+        let mut report = self.shared.report;
+        report.elapsed = now - start;
+        report.client_cpu = thread_cpu() - cpu_before;
+        Ok(report)
+    }
+
+    /// One look at the sockets; returns the time after it.
+    fn turn(&mut self) -> Result<Instant> {
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 256];
+        let count = match epoll::wait(&self.shared.epoll, &mut events[..], Some(&self.timeout)) {
+            Err(Errno::INTR) => 0,
+            result => result.context("epoll_wait")?,
+        };
+        for event in &events[..count] {
+            let data = event.data;
+            self.clients[data.u64() as usize].handle_event(&mut self.shared)?;
+        }
+        Ok(Instant::now())
+    }
+}
+
+/// Registers a socket once for everything; edge-triggered, so that no later epoll_ctl is needed.
+fn register(epoll: &OwnedFd, socket: &OwnedFd, index: usize) -> rustix::io::Result<()> {
+    let flags =
+        epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+    epoll::add(epoll, socket, epoll::EventData::new_u64(index as u64), flags)
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Room for what one receive call may take or drop. Dropped bytes never touch it.
+const SCRATCH_BYTES: usize = 1 << 20;
+/// Without a finished request for this long the server is considered to hang.
+const STALL: Duration = Duration::from_secs(3);
+/// How long requests under way may take after the end.
+const DRAIN: Duration = Duration::from_secs(1);
+/// After so many failures the rest would say nothing new.
+const FAILURES_MAX: u64 = 1_000;
+/// The longest sleep of a load that sleeps.
+const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

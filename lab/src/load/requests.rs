@@ -1,0 +1,129 @@
+//! The requests of a load: made once, sent again and again in a fixed order.
+
+use std::net::SocketAddr;
+
+/// One request and what its reply must look like.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Path and query, beginning with '/'.
+    pub path: String,
+    /// The length that the body must have, if known. Otherwise the first reply sets it.
+    pub bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Prepared {
+    request: Request,
+    wire: Vec<u8>,
+    sum: Option<u64>,
+}
+
+/// Prepared requests, and the order in which the connections take them in turn.
+#[derive(Clone, Debug)]
+pub struct RequestList {
+    prepared: Vec<Prepared>,
+    order: Vec<usize>,
+    next: usize,
+}
+
+impl RequestList {
+    /// Requests to `address` in this order, over and over.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[must_use]
+    pub fn new(
+        address: SocketAddr,
+        connection_per_request: bool,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Self {
+        let mut prepared: Vec<Prepared> = Vec::new();
+        let mut known = std::collections::HashMap::new();
+        let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
+        let order: Vec<usize> = requests
+            .into_iter()
+            .map(|request| {
+                *known.entry(request.path.clone()).or_insert_with(|| {
+                    let wire = format!(
+                        "GET {} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: baton-lab\r\n{connection}\r\n",
+                        request.path
+                    );
+                    prepared.push(Prepared { request, wire: wire.into_bytes(), sum: None });
+                    prepared.len() - 1
+                })
+            })
+            .collect();
+        assert!(!order.is_empty(), "a load needs a request");
+        Self { prepared, order, next: 0 }
+    }
+
+    /// The next request's number.
+    pub(super) fn take_next(&mut self) -> usize {
+        let request = self.order[self.next];
+        self.next = (self.next + 1) % self.order.len();
+        request
+    }
+
+    /// The request that [`take_next`](Self::take_next) gives at the beginning.
+    pub(super) fn first(&self) -> usize {
+        self.order[0]
+    }
+
+    /// The bytes to send.
+    pub(super) fn bytes(&self, request: usize) -> &[u8] {
+        &self.prepared[request].wire
+    }
+
+    pub(super) fn path(&self, request: usize) -> &str {
+        &self.prepared[request].request.path
+    }
+
+    /// Whether a body of this length is right.
+    pub(super) fn length_is(&mut self, request: usize, bytes: u64) -> bool {
+        *self.prepared[request].request.bytes.get_or_insert(bytes) == bytes
+    }
+
+    /// Whether a body with this sum is the same as before.
+    pub(super) fn sum_is(&mut self, request: usize, sum: u64) -> bool {
+        *self.prepared[request].sum.get_or_insert(sum) == sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(paths: &[&str], close: bool) -> RequestList {
+        let requests = paths.iter().map(|path| Request { path: (*path).to_owned(), bytes: None });
+        RequestList::new(SocketAddr::from(([127, 0, 0, 1], 80)), close, requests)
+    }
+
+    #[test]
+    fn the_order_is_kept_and_begins_again() {
+        let mut list = list(&["/a", "/b", "/a"], false);
+        let order: Vec<String> = (0..5)
+            .map(|_| {
+                let next = list.take_next();
+                list.path(next).to_owned()
+            })
+            .collect();
+        assert_eq!(order, ["/a", "/b", "/a", "/a", "/b"]);
+        assert_eq!(list.prepared.len(), 2);
+    }
+
+    #[test]
+    fn a_connection_per_request_is_announced() {
+        let text = |close| String::from_utf8(list(&["/x?y"], close).bytes(0).to_vec()).unwrap();
+        assert!(text(false).starts_with("GET /x?y HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
+        assert!(!text(false).contains("Connection"));
+        assert!(text(true).contains("\r\nConnection: close\r\n"));
+        assert!(text(true).ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn the_first_reply_sets_what_was_not_known() {
+        let mut list = list(&["/a"], false);
+        assert!(list.length_is(0, 7) && list.length_is(0, 7) && !list.length_is(0, 8));
+        assert!(list.sum_is(0, 1) && !list.sum_is(0, 2));
+    }
+}

@@ -1,0 +1,144 @@
+//! The load generator against tiny servers whose every byte is known: what it counts must be what they did.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use baton_lab::load::{Failure, Load, LoadReport, LoadSettings, Request, RequestList};
+
+/// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
+/// answer without bytes closes the connection. Returns its address and the count of connections that it accepted.
+fn serve(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let (count, answer) = (Arc::clone(&accepted), Arc::new(answer));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || talk(stream, &*answer));
+        }
+    });
+    (address, accepted)
+}
+
+fn talk(mut stream: TcpStream, answer: &dyn Fn(&str, usize) -> Vec<u8>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    for number in 0.. {
+        let Some(Ok(request)) = lines.next() else { return };
+        let path = request.split(' ').nth(1).unwrap().to_owned();
+        let closes = lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let closes = closes.filter(|line| line.eq_ignore_ascii_case("connection: close")).count() > 0;
+        let bytes = answer(&path, number);
+        if bytes.is_empty() || stream.write_all(&bytes).is_err() || closes {
+            return;
+        }
+    }
+}
+
+fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn settings(address: SocketAddr) -> LoadSettings {
+    LoadSettings {
+        address,
+        connections: 3,
+        connection_per_request: false,
+        idle_connections: 0,
+        duration: Duration::from_millis(200),
+        sleep: true,
+        verify: true,
+    }
+}
+
+fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
+    let requests = paths.iter().map(|(path, bytes)| Request { path: (*path).to_owned(), bytes: *bytes });
+    let list = RequestList::new(settings.address, settings.connection_per_request, requests);
+    Load::connect(settings, list).unwrap().run().unwrap()
+}
+
+#[test]
+fn kept_connections_are_kept_and_every_byte_is_counted() {
+    let (address, accepted) = serve(|path, _| ok(&path.repeat(100)));
+    let report = run(&settings(address), &[("/a", Some(200)), ("/long", Some(500))]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    assert!(report.requests >= 3, "{} requests", report.requests);
+    assert_eq!(report.latency_ns.len(), report.requests);
+    assert_eq!(accepted.load(Ordering::SeqCst), 3);
+    // The two paths are asked for in turn.
+    let pairs = report.requests / 2;
+    assert!((pairs * 700..=pairs * 700 + 500).contains(&report.bytes), "{} bytes", report.bytes);
+}
+
+#[test]
+fn bodies_may_be_dropped_unread() {
+    let (address, _) = serve(|_, _| ok(&"x".repeat(3_000_000)));
+    let report = run(&LoadSettings { verify: false, ..settings(address) }, &[("/", None)]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    assert_eq!(report.bytes, report.requests * 3_000_000);
+}
+
+#[test]
+fn a_connection_per_request_is_just_that() {
+    let (address, accepted) = serve(|_, _| ok("hello"));
+    let report = run(&LoadSettings { connection_per_request: true, ..settings(address) }, &[("/", None)]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    let accepted = accepted.load(Ordering::SeqCst) as u64;
+    // The last ones are opened, but do not ask any more.
+    assert!((report.requests..=report.requests + 3).contains(&accepted), "{} of {accepted}", report.requests);
+}
+
+#[test]
+fn idle_connections_come_on_top() {
+    let (address, accepted) = serve(|_, _| ok("hello"));
+    let report = run(&LoadSettings { idle_connections: 20, ..settings(address) }, &[("/", None)]);
+    assert_eq!(report.failed(), 0);
+    assert_eq!(accepted.load(Ordering::SeqCst), 23);
+}
+
+#[test]
+fn a_kept_connection_that_the_server_closes_is_opened_again_without_a_failure() {
+    let (address, _) = serve(|_, number| if number < 2 { ok("hello") } else { Vec::new() });
+    let report = run(&settings(address), &[("/", None)]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    assert!(report.reconnects > 0);
+    assert!(report.requests > 6, "{} requests", report.requests);
+}
+
+#[test]
+fn each_wrong_answer_is_a_failure_of_its_kind() {
+    type Answer = fn(&str, usize) -> Vec<u8>;
+    let cases: [(Failure, Answer); 6] = [
+        (Failure::Status, |_, _| b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        (Failure::Length, |_, _| ok("hello, world")),
+        (Failure::Head, |_, _| b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
+        (Failure::Surplus, |_, _| b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello!".to_vec()),
+        (Failure::Changed, |_, number| ok(if number == 0 { "hello" } else { "hallo" })),
+        (
+            Failure::EarlyEnd,
+            |_, number| if number == 0 { b"HTTP/1.1 200 OK\r\nContent".to_vec() } else { Vec::new() },
+        ),
+    ];
+    for (failure, answer) in cases {
+        let (address, _) = serve(answer);
+        // The early end shows when the server closes; it does so when asked to.
+        let close = failure == Failure::EarlyEnd;
+        let report =
+            run(&LoadSettings { connection_per_request: close, ..settings(address) }, &[("/", Some(5))]);
+        let kinds: Vec<_> = report.failures.keys().collect();
+        assert_eq!(kinds, [&failure], "{:?}", report.first_failure);
+    }
+}
+
+#[test]
+fn nobody_listening_is_a_failure_and_not_a_hang() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let report = run(&settings(address), &[("/", None)]);
+    assert_eq!(report.requests, 0);
+    assert!(report.failures.contains_key(&Failure::Socket), "{:?}", report.failures);
+}
