@@ -8,45 +8,42 @@ use crate::fields::{is_token_byte, is_value_byte};
 /// Why `head` was refused, looking at its lines from the first to the last. `fields_max` as it was applied.
 #[cold]
 pub(crate) fn diagnose(head: &[u8], fields_max: usize) -> Refusal {
-    const TLS_HANDSHAKE_RECORD: u8 = 0x16;
-    let text_start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(head.len());
-    let text = &head[text_start..];
-    if text.first() == Some(&TLS_HANDSHAKE_RECORD) {
-        return Refusal::TlsHandshake;
-    }
-    let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let verdict = judge_line_end(&head[..text_start]).and_then(|()| {
-        lines.enumerate().try_for_each(|(index, line)| {
-            judge_line_end(line)?;
-            let line = line.trim_ascii_end();
-            match index {
-                0 => judge_request_line(line),
-                _ if line.is_empty() => Ok(()),
-                _ if index > fields_max => Err(Refusal::FieldsTooMany),
-                _ => judge_field_line(line),
-            }
-        })
-    });
-    match verdict {
-        Err(refusal) => refusal,
-        Ok(()) if text.is_empty() => Refusal::RequestLine,
-        Ok(()) => Refusal::HeadIncomplete,
-    }
+    let lines = head.split_inclusive(|byte| *byte == b'\n');
+    judge_lines(lines, fields_max).err().unwrap_or(Refusal::HeadIncomplete)
 }
 
-/// In `line`, which may be several empty ones, every LF follows a CR and every CR precedes an LF.
-fn judge_line_end(line: &[u8]) -> Result<(), Refusal> {
-    let mut previous = None;
-    for byte in line {
-        match (previous, byte) {
-            (Some(b'\r'), b'\n') => {}
-            (Some(b'\r'), _) => return Err(Refusal::BareCarriageReturn),
-            (_, b'\n') => return Err(Refusal::BareLineFeed),
-            _ => {}
+/// All lines are as they should be, as far as they go.
+fn judge_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, fields_max: usize) -> Result<(), Refusal> {
+    let mut fields = None;
+    for line in lines {
+        let text = strip_line_end(line)?;
+        match (&mut fields, text) {
+            (None, b"") => {}
+            (None, [TLS_HANDSHAKE, ..]) => return Err(Refusal::TlsHandshake),
+            (None, _) => {
+                judge_request_line(text)?;
+                fields = Some(0);
+            }
+            (Some(_), b"") => return Ok(()),
+            (Some(count), _) if *count == fields_max => return Err(Refusal::FieldsTooMany),
+            (Some(count), _) => {
+                judge_field_line(text)?;
+                *count += 1;
+            }
         }
-        previous = Some(*byte);
     }
-    Ok(())
+    // Without any request line there were only empty lines, and too many of them.
+    fields.map(drop).ok_or(Refusal::RequestLine)
+}
+
+/// A line without the CR LF that ends it; the last one may not have got its own yet.
+fn strip_line_end(line: &[u8]) -> Result<&[u8], Refusal> {
+    let text = match line {
+        [text @ .., b'\r', b'\n'] => text,
+        [.., b'\n'] => return Err(Refusal::BareLineFeed),
+        _ => line,
+    };
+    if text.contains(&b'\r') { Err(Refusal::BareCarriageReturn) } else { Ok(text) }
 }
 
 fn judge_request_line(line: &[u8]) -> Result<(), Refusal> {
@@ -86,3 +83,6 @@ fn judge_field_line(line: &[u8]) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+/// The type of the record that begins a TLS connection (RFC 8446 section 5.1).
+const TLS_HANDSHAKE: u8 = 0x16;

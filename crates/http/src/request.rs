@@ -39,12 +39,12 @@ impl HeadLimits {
         Err(self.refuse_long(input))
     }
 
-    /// A head that is too long because its first line is, is so because of its target.
+    /// A target that is too long by itself is told from fields that are.
     #[cold]
     fn refuse_long(&self, head: &[u8]) -> Refusal {
-        let text = head.trim_ascii_start();
-        let first_line = memchr::memchr(b'\n', text).unwrap_or(text.len());
-        if first_line > self.target_bytes_max { Refusal::TargetTooLong } else { Refusal::HeadTooLarge }
+        let line = head.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let target = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+        if target.len() > self.target_bytes_max { Refusal::TargetTooLong } else { Refusal::HeadTooLarge }
     }
 }
 
