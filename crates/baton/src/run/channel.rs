@@ -1,0 +1,153 @@
+//! What the master and a worker say to each other: messages of JSON, with descriptors where sockets, logs and
+//! configurations change hands, over a pair of sockets that keep message boundaries.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use baton_sys::passing;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longest message: a worker's status with everything in it is a few kilobytes.
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// What the master asks of a worker. It does them in the order in which they come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case")]
+pub(super) enum Order {
+    /// Here are sockets for the next [`Prepare`](Self::Prepare): a descriptor for each of the ids.
+    Listeners {
+        /// See [`Listening::id`](super::listeners::Listening::id).
+        ids: Vec<usize>,
+    },
+    /// Make a plan of the configuration in the one descriptor that comes with this, and keep it ready.
+    Prepare {
+        /// Which reload this belongs to.
+        generation: u64,
+        /// Of each of the configuration's addresses, in order, the id of its listener: old ones too.
+        listeners: Vec<usize>,
+    },
+    /// Serve by the plan that was prepared.
+    Commit {
+        /// Which reload this belongs to.
+        generation: u64,
+    },
+    /// Forget what was prepared: another worker, or the master, could not.
+    Abort,
+    /// Write to other log files from now on: descriptors for those that are named, the access log's first.
+    ReopenLogs {
+        /// Whether the access log's is among them.
+        access: bool,
+        /// Whether the error log's is among them.
+        error: bool,
+    },
+    /// Tell how you are.
+    Status {
+        /// Which question this is; the answer repeats it.
+        ticket: u64,
+    },
+    /// Accept nothing new, finish what is under way, end.
+    Drain {
+        /// How long that may take, in milliseconds.
+        limit_ms: u64,
+    },
+    /// End.
+    Stop,
+}
+
+/// What a worker tells the master.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "kebab-case")]
+pub(super) enum Report {
+    /// It is about to serve.
+    Ready,
+    /// It cannot serve, and ends.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// The plan is ready.
+    Prepared {
+        /// Of which reload.
+        generation: u64,
+    },
+    /// No plan can be made of the configuration.
+    Refused {
+        /// Of which reload.
+        generation: u64,
+        /// Why.
+        error: String,
+    },
+    /// How it is.
+    Status {
+        /// Which question this answers.
+        ticket: u64,
+        /// What the engine tells.
+        status: Value,
+    },
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// `EPIPE` if the other side is gone, `EAGAIN` if it has not read for long and the socket does not block, `EMSGSIZE`
+/// if the message is longer than any should be.
+pub(super) fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let message = serde_json::to_vec(message)?;
+    if message.len() > MESSAGE_BYTES_MAX {
+        return Err(rustix::io::Errno::MSGSIZE.into());
+    }
+    passing::send(socket, &message, descriptors)
+}
+
+/// Receives a message and its descriptors; `None` if the other side is gone. `buffer` has at least
+/// [`MESSAGE_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// `EAGAIN` if there is none and the socket does not block; `InvalidData` if it is not of this kind.
+pub(super) fn receive<M: DeserializeOwned>(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
+    let (len, descriptors) = loop {
+        match passing::receive(&socket, buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other?,
+        }
+    };
+    match len {
+        0 => Ok(None),
+        len => Ok(Some((serde_json::from_slice(&buffer[..len])?, descriptors))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek, Write};
+
+    use super::*;
+
+    #[test]
+    fn orders_arrive_whole_with_their_descriptors() {
+        let (master, worker) = passing::message_pair().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"[server]").unwrap();
+        file.rewind().unwrap();
+        let order = Order::Prepare { generation: 7, listeners: vec![0, 3] };
+        send(&master, &order, &[file.as_fd()]).unwrap();
+        send(&master, &Order::Stop, &[]).unwrap();
+        drop(master);
+
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let (received, mut descriptors) = receive::<Order>(&worker, &mut buffer).unwrap().unwrap();
+        assert_eq!(received, order);
+        let mut text = String::new();
+        File::from(descriptors.remove(0)).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "[server]");
+        let (received, descriptors) = receive::<Order>(&worker, &mut buffer).unwrap().unwrap();
+        assert_eq!((received, descriptors.len()), (Order::Stop, 0));
+        assert!(receive::<Order>(&worker, &mut buffer).unwrap().is_none());
+    }
+}

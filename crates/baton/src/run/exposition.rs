@@ -1,0 +1,94 @@
+//! The metrics page: Prometheus text, version 0.0.4.
+
+use std::fmt::Write as _;
+
+use baton_engine::metrics::{Counters, Kind, Metric};
+
+/// Figures that the master itself knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Figures {
+    /// When the server was started, in seconds since 1970.
+    pub(super) start_time_seconds: u64,
+    /// Workers that serve now.
+    pub(super) workers_serving: u64,
+    /// Workers that were started in place of one that died.
+    pub(super) worker_restarts: u64,
+    /// Reloads that took effect.
+    pub(super) reloads_done: u64,
+    /// Reloads that were refused.
+    pub(super) reloads_refused: u64,
+}
+
+/// The page: what all workers ever counted, summed, and the master's own figures. The counters of a worker that died
+/// are still there, so that no total goes back.
+pub(super) fn page(workers: &[Counters], figures: &Figures) -> String {
+    let mut page = String::with_capacity(4096);
+    let mut family = "";
+    for &metric in Metric::ALL {
+        if metric.name() != family {
+            family = metric.name();
+            begin(&mut page, family, metric.kind(), metric.help());
+        }
+        let sum = workers.iter().fold(0_u64, |sum, worker| sum.wrapping_add(worker.get(metric)));
+        sample(&mut page, family, metric.label(), sum);
+    }
+    let own = [
+        ("baton_start_time_seconds", Kind::Gauge, "When the server was started, in seconds since 1970.", figures.start_time_seconds),
+        ("baton_workers_serving", Kind::Gauge, "Worker processes that serve now.", figures.workers_serving),
+        ("baton_worker_restarts_total", Kind::Counter, "Workers started in place of one that died.", figures.worker_restarts),
+    ];
+    for (name, kind, help, value) in own {
+        begin(&mut page, name, kind, help);
+        sample(&mut page, name, None, value);
+    }
+    begin(&mut page, "baton_reloads_total", Kind::Counter, "Reloads by how they ended.");
+    sample(&mut page, "baton_reloads_total", Some(("outcome", "done")), figures.reloads_done);
+    sample(&mut page, "baton_reloads_total", Some(("outcome", "refused")), figures.reloads_refused);
+    begin(&mut page, "baton_build_info", Kind::Gauge, "The version that runs, as a label.");
+    sample(&mut page, "baton_build_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
+    page
+}
+
+fn begin(page: &mut String, name: &str, kind: Kind, help: &str) {
+    let kind = match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+    };
+    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+}
+
+/// Labels and their values are words of our own: nothing in them needs to be escaped.
+fn sample(page: &mut String, name: &str, label: Option<(&str, &str)>, value: u64) {
+    let _ = match label {
+        Some((label, word)) => writeln!(page, "{name}{{{label}=\"{word}\"}} {value}"),
+        None => writeln!(page, "{name} {value}"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn counters_are_summed_and_each_family_is_described_once() {
+        let workers = Counters::allocate(2).unwrap();
+        workers[0].add(Metric::Requests2xx, 5);
+        workers[1].add(Metric::Requests2xx, 7);
+        workers[1].add(Metric::ConnectionsOpen, 1);
+        let page = page(&workers, &Figures { worker_restarts: 3, ..Figures::default() });
+        let lines: Vec<&str> = page.lines().collect();
+        assert!(lines.contains(&"baton_responses_total{class=\"2xx\"} 12"), "{page}");
+        assert!(lines.contains(&"baton_connections_open 1"), "{page}");
+        assert!(lines.contains(&"baton_worker_restarts_total 3"), "{page}");
+        let described: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        assert_eq!(described.len(), described.iter().collect::<HashSet<_>>().len(), "{page}");
+        for sample in lines.iter().filter(|line| !line.starts_with('#')) {
+            let (name, value) = sample.rsplit_once(' ').unwrap();
+            let family = name.split('{').next().unwrap();
+            assert!(described.iter().any(|line| line.split(' ').next() == Some(family)), "{sample}");
+            value.parse::<u64>().unwrap();
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The listening sockets: bound by the master, handed to every worker, kept across reloads and workers' deaths.
+//!
+//! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: the queue of a
+//! worker that died waits for its successor.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use baton_engine::arch::ListenerSharing;
+use baton_engine::listen::{self, ListenAddress, ListenOptions};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use super::trouble::Trouble;
+
+/// One address and its sockets.
+#[derive(Debug)]
+pub(super) struct Listening {
+    /// By which sites and workers name it; never used again for another address.
+    pub(super) id: usize,
+    /// As it was configured.
+    wanted: ListenAddress,
+    /// As it is: the port that the kernel chose in place of 0.
+    pub(super) actual: ListenAddress,
+    /// Whether the service manager opened it.
+    pub(super) inherited: bool,
+    /// One for all processes, or one for each.
+    sockets: Vec<OwnedFd>,
+}
+
+impl Listening {
+    /// The socket that the given worker process accepts from.
+    pub(super) fn socket_of(&self, process: usize) -> BorrowedFd<'_> {
+        self.sockets[process % self.sockets.len()].as_fd()
+    }
+}
+
+/// How sockets are made: fixed while the master lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Who accepts from which.
+    pub(super) sharing: ListenerSharing,
+    /// Number of worker processes.
+    pub(super) processes: usize,
+    /// Whether the CPU on which a connection arrives decides which process gets it. Only where process n is bound
+    /// to CPU n.
+    pub(super) steered: bool,
+    /// What they are made with; `reuse_port` is set as `sharing` needs it.
+    pub(super) options: ListenOptions,
+}
+
+/// All addresses on which the server listens.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    manner: Manner,
+    all: Vec<Listening>,
+    next_id: usize,
+}
+
+impl Listeners {
+    /// Listens on each of the addresses, taking those of `inherited` that fit. Returns the others, too, to tell about.
+    ///
+    /// # Errors
+    /// The first address on which it is not possible.
+    pub(super) fn open(
+        manner: Manner,
+        addresses: &[ListenAddress],
+        inherited: Vec<OwnedFd>,
+    ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
+        let mut passed = Vec::new();
+        for socket in inherited {
+            passed.push((address_of(&socket).map_err(|error| Trouble::of("use a socket of LISTEN_FDS", &error))?, socket));
+        }
+        let mut this = Self { manner, all: Vec::new(), next_id: 0 };
+        for address in addresses {
+            // A unit with ReusePort= may pass several for one address: like those that we bind, one per process.
+            let (fitting, others): (Vec<_>, Vec<_>) = passed.into_iter().partition(|(there, _)| fits(there, address));
+            passed = others;
+            let fresh = match fitting.is_empty() {
+                true => this.bind(address)?,
+                false => this.adopt(address, fitting.into_iter().map(|(_, socket)| socket).collect())?,
+            };
+            this.all.push(fresh);
+        }
+        Ok((this, passed.into_iter().map(|(address, _)| address).collect()))
+    }
+
+    /// Listens on those of the addresses on which this one does not yet, without changing anything.
+    ///
+    /// # Errors
+    /// The first address on which it is not possible.
+    pub(super) fn prepare(&mut self, addresses: &[ListenAddress]) -> Result<Vec<Listening>, Trouble> {
+        let mut fresh = Vec::new();
+        for address in addresses {
+            if !self.all.iter().any(|known| known.wanted == *address) {
+                fresh.push(self.bind(address).inspect_err(|_| remove_files(&fresh))?);
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// From now on listens on exactly these addresses, of which `fresh` are the new ones.
+    pub(super) fn commit(&mut self, addresses: &[ListenAddress], fresh: Vec<Listening>) {
+        let (kept, removed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.all).into_iter().partition(|known| addresses.contains(&known.wanted));
+        remove_files(&removed);
+        self.all = kept;
+        self.all.extend(fresh);
+    }
+
+    /// Forgets sockets that [`prepare`](Self::prepare) made.
+    pub(super) fn discard(fresh: &[Listening]) {
+        remove_files(fresh);
+    }
+
+    /// Of each of the addresses, in order, the id of its sockets, which are among these or `fresh`.
+    pub(super) fn ids(&self, addresses: &[ListenAddress], fresh: &[Listening]) -> Vec<usize> {
+        let id_of = |address| self.all.iter().chain(fresh).find(|one| one.wanted == *address).map(|one| one.id);
+        addresses.iter().filter_map(id_of).collect()
+    }
+
+    /// Where the server really listens for an address, which may have port 0.
+    pub(super) fn actual(&self, wanted: &ListenAddress) -> Option<&ListenAddress> {
+        self.all.iter().find(|one| one.wanted == *wanted).map(|one| &one.actual)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Listening> {
+        self.all.iter()
+    }
+
+    /// Closes the master's copies, at the end: who connects from now on is refused once the workers close theirs.
+    pub(super) fn close(&mut self) {
+        remove_files(&self.all);
+        self.all.clear();
+    }
+
+    fn bind(&mut self, address: &ListenAddress) -> Result<Listening, Trouble> {
+        let sockets = self.bind_all(address).map_err(|error| Trouble::listening(address, &error))?;
+        self.listening(address, false, sockets)
+    }
+
+    fn adopt(&mut self, address: &ListenAddress, sockets: Vec<OwnedFd>) -> Result<Listening, Trouble> {
+        for socket in &sockets {
+            let prepared = rustix::io::ioctl_fionbio(socket, true).map_err(io::Error::from).and_then(|()| match address {
+                ListenAddress::Tcp(_) => listen::inherit_tcp_options(socket, self.manner.options.defer_accept_s),
+                ListenAddress::Unix(_) => Ok(()),
+            });
+            prepared.map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
+        }
+        self.listening(address, true, sockets)
+    }
+
+    fn listening(
+        &mut self,
+        wanted: &ListenAddress,
+        inherited: bool,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Listening, Trouble> {
+        let actual = address_of(&sockets[0]).map_err(|error| Trouble::listening(wanted, &error))?;
+        let id = self.next_id;
+        self.next_id += 1;
+        Ok(Listening { id, wanted: wanted.clone(), actual, inherited, sockets })
+    }
+
+    fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
+        match address {
+            ListenAddress::Unix(path) => {
+                remove_stale_socket(path)?;
+                let socket = listen::bind(address, &self.manner.options)?;
+                // Like a port, it is for everyone; the directory says who may come near it.
+                fs::set_permissions(path, Permissions::from_mode(0o666))?;
+                Ok(vec![socket])
+            }
+            ListenAddress::Tcp(tcp) => self.bind_tcp(*tcp),
+        }
+    }
+
+    fn bind_tcp(&self, address: SocketAddr) -> io::Result<Vec<OwnedFd>> {
+        if self.manner.sharing == ListenerSharing::Shared {
+            return Ok(vec![listen::bind(&ListenAddress::Tcp(address), &self.manner.options)?]);
+        }
+        let options = ListenOptions { reuse_port: true, ..self.manner.options };
+        check_unused(address)?;
+        let first = listen::bind(&ListenAddress::Tcp(address), &options)?;
+        // The others join the first, on the port that the kernel chose if none was configured.
+        let actual = address_of(&first)?;
+        let mut sockets = vec![first];
+        while sockets.len() < self.manner.processes {
+            sockets.push(listen::bind(&actual, &options)?);
+        }
+        if self.manner.steered {
+            baton_sys::tcp::steer_by_cpu(&sockets[0])?;
+        }
+        Ok(sockets)
+    }
+}
+
+/// Sockets with `SO_REUSEPORT` would silently share the port with those of another server of the same user, started
+/// twice by mistake. One without it finds out.
+fn check_unused(address: SocketAddr) -> io::Result<()> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let probe = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&probe, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&probe, true)?;
+    }
+    Ok(rustix::net::bind(&probe, &address)?)
+}
+
+/// Removes the socket that a server left behind which did not end in order: one that nobody accepts from.
+pub(super) fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => fs::remove_file(path),
+        Ok(_) => Err(rustix::io::Errno::ADDRINUSE.into()),
+        Err(_) => Ok(()), // Nothing there, or something that bind will complain about.
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+fn remove_files(listening: &[Listening]) {
+    for one in listening {
+        if let (ListenAddress::Unix(path), false) = (&one.actual, one.inherited) {
+            // Gone already, or not ours to remove: either way it is not in the way of this server.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The address that a socket is bound to.
+///
+/// # Errors
+/// `EAFNOSUPPORT` if it is neither TCP nor a named Unix socket.
+pub(super) fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
+    let address = rustix::net::getsockname(socket)?;
+    if let Ok(tcp) = SocketAddr::try_from(address.clone()) {
+        return Ok(ListenAddress::Tcp(tcp));
+    }
+    let unix = SocketAddrUnix::try_from(address)?;
+    let path = unix.path().ok_or(rustix::io::Errno::AFNOSUPPORT)?;
+    Ok(ListenAddress::Unix(OsStr::from_bytes(path.as_bytes()).into()))
+}
+
+/// Whether a socket that was passed is meant by a configured address. A socket unit's `ListenStream=80` is `[::]:80`,
+/// which takes IPv4 too.
+fn fits(passed: &ListenAddress, configured: &ListenAddress) -> bool {
+    match (passed, configured) {
+        (ListenAddress::Tcp(SocketAddr::V6(passed)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
+            passed.ip().is_unspecified() && configured.ip().is_unspecified() && passed.port() == configured.port()
+        }
+        _ => passed == configured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::net::TcpStream;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn manner(sharing: ListenerSharing) -> Manner {
+        let options = ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+        Manner { sharing, processes: 3, steered: false, options }
+    }
+
+    fn tcp(text: &str) -> ListenAddress {
+        ListenAddress::Tcp(text.parse().unwrap())
+    }
+
+    fn open(sharing: ListenerSharing, addresses: &[ListenAddress]) -> Result<Listeners, Trouble> {
+        Listeners::open(manner(sharing), addresses, Vec::new()).map(|(listeners, _)| listeners)
+    }
+
+    fn sockets(one: &Listening) -> HashSet<i32> {
+        (0..3).map(|process| one.socket_of(process).as_raw_fd()).collect()
+    }
+
+    #[test]
+    fn processes_share_a_socket_or_have_their_own_on_one_port() {
+        let any_port = [tcp("127.0.0.1:0")];
+        let shared = open(ListenerSharing::Shared, &any_port).unwrap();
+        assert_eq!(sockets(&shared.all[0]).len(), 1);
+
+        let split = open(ListenerSharing::PerProcess, &any_port).unwrap();
+        assert_eq!(sockets(&split.all[0]).len(), 3);
+        for process in 0..3 {
+            assert_eq!(address_of(split.all[0].socket_of(process)).unwrap(), split.all[0].actual);
+        }
+    }
+
+    #[test]
+    fn a_port_in_use_is_noticed_in_spite_of_reuse_port() {
+        let first = open(ListenerSharing::PerProcess, &[tcp("127.0.0.1:0")]).unwrap();
+        let trouble = open(ListenerSharing::PerProcess, &[first.all[0].actual.clone()]).unwrap_err().to_string();
+        let holder = format!("(process {}) listens there", std::process::id());
+        assert!(trouble.contains(&holder), "{trouble}");
+    }
+
+    #[test]
+    fn a_reload_keeps_known_sockets_and_closes_removed_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = tcp("127.0.0.1:0");
+        let path = dir.path().join("old.sock");
+        let mut listeners = open(ListenerSharing::Shared, &[kept.clone(), ListenAddress::Unix(path.clone())]).unwrap();
+        let before = sockets(&listeners.all[0]);
+        let added = tcp("[::1]:0");
+
+        let wanted = [added.clone(), kept];
+        let fresh = listeners.prepare(&wanted).unwrap();
+        assert!(UnixStream::connect(&path).is_ok(), "nothing changes before the commit");
+        listeners.commit(&wanted, fresh);
+        assert_eq!(sockets(&listeners.all[0]), before);
+        let ListenAddress::Tcp(address) = listeners.all[1].actual else { panic!("not TCP") };
+        TcpStream::connect(address).unwrap();
+        assert_eq!(listeners.all[1].id, 2, "numbers are never used again");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn sockets_that_were_passed_are_taken_where_they_fit() {
+        let wanted = open(ListenerSharing::Shared, &[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]).unwrap();
+        let passed = wanted.all.iter().map(|one| one.socket_of(0).try_clone_to_owned().unwrap()).collect();
+        let address = wanted.all[0].actual.clone();
+        let (taken, others) = Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
+        assert!(taken.all[0].inherited);
+        assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
+        assert_eq!(others, [wanted.all[1].actual.clone()]);
+        assert!(fits(&tcp("[::]:80"), &tcp("0.0.0.0:80")));
+        assert!(!fits(&tcp("[::]:80"), &tcp("127.0.0.1:80")));
+    }
+}

@@ -1,0 +1,407 @@
+//! The master: one thread, one loop, over signals, workers' reports, callers at its doors, and the clock.
+//!
+//! It serves no client. It keeps what must outlive a worker (sockets, logs, counters, the configuration), so that any
+//! worker can die and be replaced. Reloads and surveys, which take several turns of the loop, have files of their own.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_engine::listen::{ListenAddress, Listener};
+use baton_engine::{LogSettings, Tuning};
+use baton_sys::process::{self, Ended};
+use baton_sys::signals::SignalQueue;
+use rustix::event::PollFlags;
+use rustix::net::SocketFlags;
+use serde_json::json;
+
+use super::callers::{CallerId, Callers, Door, Heard};
+use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use super::control::{self, Answer, Command, Doorway};
+use super::crew::{Crew, Worker};
+use super::exposition::{self, Figures};
+use super::listeners::Listeners;
+use super::logs::Logs;
+use super::phase::Phase;
+use super::poll::{Source, WaitList};
+use super::privileges::WorkerUser;
+use super::reload::{LastReload, Reload, listen_addresses};
+use super::signals::{self, Asked};
+use super::status::Survey;
+use super::trouble::Trouble;
+use super::worker::Post;
+use super::{admin, log};
+use crate::config::{Config, ConfigSource};
+
+/// The state of a running server.
+#[derive(Debug)]
+pub(super) struct Master {
+    // What it was started with.
+    pub(super) source: ConfigSource,
+    pub(super) tuning: Tuning,
+    pub(super) user: WorkerUser,
+    pub(super) started: Instant,
+    pub(super) started_at: SystemTime,
+    // What it serves.
+    pub(super) config: Config,
+    pub(super) listeners: Listeners,
+    pub(super) logs: Logs,
+    pub(super) crew: Crew,
+    // How it is steered.
+    pub(super) signals: SignalQueue,
+    pub(super) control: Option<Doorway>,
+    pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
+    pub(super) callers: Callers,
+    /// Until when nobody is let in, after that failed.
+    pub(super) doors_shut_until: Option<Instant>,
+    // What it is about.
+    pub(super) phase: Phase,
+    pub(super) reload: Option<Reload>,
+    pub(super) reload_again: Vec<Asker>,
+    pub(super) last_reload: Option<LastReload>,
+    pub(super) generations: u64,
+    pub(super) survey: Option<Survey>,
+    pub(super) tickets: u64,
+    pub(super) figures: Figures,
+    /// Why it never came to serve.
+    pub(super) failure: Option<Trouble>,
+    /// What it says when it has come to serve, and where it said things before the error log was opened.
+    pub(super) announcement: String,
+    pub(super) terminal: OwnedFd,
+}
+
+/// Who asked for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// A signal: the log is the answer.
+    Signal,
+    /// Somebody at the control socket.
+    Control(CallerId),
+    /// Somebody at the admin listener, who wants only the head of the answer or all of it.
+    Admin(CallerId, HeadOnly),
+}
+
+/// Whether the body of a response is left out.
+type HeadOnly = bool;
+
+/// What became of a call of [`Master::run`].
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The server has ended.
+    Ended(ExitCode),
+    /// This is a new worker process. The descriptor is its end of the channel.
+    Worker(io::Result<Post>, OwnedFd),
+}
+
+impl Master {
+    /// Runs the server. Returns in the master when it has ended, and in each worker when that has just begun.
+    ///
+    /// # Errors
+    /// Why the server never came to serve.
+    pub(super) fn run(mut self) -> Result<Outcome, Trouble> {
+        loop {
+            let now = Instant::now();
+            if let Some(index) = self.vacancy(now) {
+                match self.crew.start(index, now) {
+                    Ok(Some(channel)) => return Ok(Outcome::Worker(self.into_post(index), channel)),
+                    Ok(None) => {}
+                    Err(error) => log::error(format_args!("cannot start worker {index}: {error}")),
+                }
+                continue;
+            }
+            if matches!(self.phase, Phase::Ending(_)) && self.crew.occupied().next().is_none() {
+                return self.end();
+            }
+            self.handle_deadlines(now);
+            let ready = self.wait_list().wait(self.next_deadline()).unwrap_or_else(|error| {
+                log::error(format_args!("cannot wait: {error}"));
+                std::thread::sleep(Duration::from_secs(1));
+                Vec::new()
+            });
+            let now = Instant::now();
+            ready.into_iter().for_each(|source| self.handle_ready(source, now));
+        }
+    }
+
+    /// A place to be filled now. During a reload nobody is started: they would begin with a configuration that may
+    /// be about to change.
+    fn vacancy(&self, now: Instant) -> Option<usize> {
+        let hires = matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none();
+        hires.then(|| self.crew.vacancy(now)).flatten()
+    }
+
+    /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
+    fn into_post(self, index: usize) -> io::Result<Post> {
+        let place = &self.crew.places[index];
+        let listener = |one: &super::listeners::Listening| {
+            let socket = one.socket_of(index).try_clone_to_owned()?;
+            Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
+        };
+        Ok(Post {
+            index,
+            master_pid: std::os::unix::process::parent_id(),
+            user: self.user.clone(),
+            cpu: place.cpu,
+            listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
+            listeners: self.listeners.iter().map(listener).collect::<io::Result<_>>()?,
+            counters: place.counters,
+            log: self.logs.access_for_worker()?.map(|file| LogSettings {
+                file,
+                format: self.config.log.format.into(),
+                buffer_bytes: self.config.log.buffer_bytes as usize,
+                flush_ms: self.config.log.flush_ms,
+            }),
+            tuning: self.tuning,
+            config: self.config,
+        })
+    }
+
+    fn wait_list(&self) -> WaitList<'_> {
+        let mut list = WaitList::default();
+        list.add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
+        for (index, channel) in self.crew.channels() {
+            list.add(Source::Worker(index), channel, PollFlags::IN);
+        }
+        for (id, socket, flags) in self.callers.interests() {
+            list.add(Source::Caller(id), socket, flags);
+        }
+        if self.doors_shut_until.is_none() {
+            for (index, (_, socket)) in self.admin.iter().enumerate() {
+                list.add(Source::Door(Door::Admin, index), socket.as_fd(), PollFlags::IN);
+            }
+            if let Some(door) = &self.control {
+                list.add(Source::Door(Door::Control, 0), door.listener.as_fd(), PollFlags::IN);
+            }
+        }
+        list
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let due = if matches!(self.phase, Phase::Ending(_)) || self.reload.is_some() { None } else { self.crew.next_due() };
+        let deadlines = [
+            due,
+            self.callers.deadline(),
+            self.doors_shut_until,
+            self.reload.as_ref().map(Reload::deadline),
+            self.survey.as_ref().map(Survey::deadline),
+            self.phase.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn handle_deadlines(&mut self, now: Instant) {
+        let passed = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        self.callers.expire(now);
+        self.doors_shut_until.take_if(|until| *until <= now);
+        if passed(self.reload.as_ref().map(Reload::deadline)) {
+            self.handle_reload_timeout(now);
+        }
+        if passed(self.survey.as_ref().map(Survey::deadline)) {
+            self.conclude_survey(now);
+        }
+        if passed(self.phase.deadline()) {
+            self.kill_remaining(now);
+        }
+    }
+
+    fn handle_ready(&mut self, source: Source, now: Instant) {
+        match source {
+            Source::Signals => self.handle_signals(now),
+            Source::Worker(index) => self.handle_reports(index, now),
+            Source::Door(door, index) => self.admit(door, index, now),
+            Source::Caller(id) => match self.callers.handle_ready(id) {
+                Heard::Nothing => {}
+                Heard::Question(Door::Control, line) => match control::parse(&line) {
+                    Ok(command) => self.handle_command(command, Asker::Control(id), now),
+                    Err(why) => self.answer_all([Asker::Control(id)], &Answer::Error(why), now),
+                },
+                Heard::Question(Door::Admin, head) => self.handle_page(&head, id, now),
+                Heard::TooMuch(Door::Control) => {
+                    self.answer_all([Asker::Control(id)], &Answer::error("the request is too long"), now);
+                }
+                Heard::TooMuch(Door::Admin) => {
+                    let status = baton_http::Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    self.callers.answer(id, admin::plain(status, false), now);
+                }
+            },
+        }
+    }
+
+    fn handle_signals(&mut self, now: Instant) {
+        while let Ok(Some(signal)) = self.signals.next() {
+            match signals::meaning(signal) {
+                Some(Asked::Command(command)) => {
+                    log::notice(format_args!("{command}: {}", signals::describe(signal)));
+                    self.handle_command(command, Asker::Signal, now);
+                }
+                Some(Asked::Reap) => self.reap(now),
+                None => {}
+            }
+        }
+    }
+
+    fn handle_command(&mut self, command: Command, asker: Asker, now: Instant) {
+        let answer = match command {
+            Command::Status => return self.survey(asker, now),
+            Command::Reload => return self.reload(asker, now),
+            Command::Drain => {
+                self.begin_drain(now);
+                Answer::Ok(json!({ "draining": true, "limit_ms": self.config.server.drain_timeout_ms }))
+            }
+            Command::Stop => {
+                self.begin_stop(now);
+                Answer::Ok(json!({ "stopping": true }))
+            }
+            Command::ReopenLogs => match self.logs.reopened(&self.config.log) {
+                Ok(logs) => {
+                    let reopened: Vec<&str> = logs.names().collect();
+                    let answer = Answer::Ok(json!({ "reopened": reopened }));
+                    self.use_logs(logs);
+                    answer
+                }
+                Err(trouble) => {
+                    log::error(&trouble);
+                    Answer::error(trouble)
+                }
+            },
+        };
+        self.answer_all([asker], &answer, now);
+    }
+
+    fn handle_page(&mut self, head: &[u8], id: CallerId, now: Instant) {
+        let (page, head_only) = admin::page(head);
+        let response = match page {
+            admin::Page::Status => return self.survey(Asker::Admin(id, head_only), now),
+            admin::Page::Metrics => {
+                let counters: Vec<_> = self.crew.places.iter().map(|place| place.counters).collect();
+                let figures = Figures {
+                    workers_serving: self.crew.serving().count() as u64,
+                    worker_restarts: self.crew.places.iter().map(|place| place.restarts).sum(),
+                    ..self.figures
+                };
+                let text = exposition::page(&counters, &figures);
+                admin::response(baton_http::Status::OK, admin::PROMETHEUS_TEXT, text.as_bytes(), head_only)
+            }
+            admin::Page::Health => {
+                let healthy = self.phase == Phase::Serving && self.crew.serving().next().is_some();
+                let status = if healthy { baton_http::Status::OK } else { baton_http::Status::SERVICE_UNAVAILABLE };
+                admin::plain(status, head_only)
+            }
+            admin::Page::Error(status) => admin::plain(status, head_only),
+        };
+        self.callers.answer(id, response, now);
+    }
+
+    /// Gives the same answer to several who asked, each in the way of the door that they came in by.
+    pub(super) fn answer_all(&mut self, askers: impl IntoIterator<Item = Asker>, answer: &Answer, now: Instant) {
+        for asker in askers {
+            match (asker, answer) {
+                (Asker::Signal, _) => {}
+                (Asker::Control(id), answer) => self.callers.answer(id, answer.to_line(), now),
+                (Asker::Admin(id, head_only), Answer::Ok(told)) => {
+                    let body = format!("{told}\n");
+                    let ok = baton_http::Status::OK;
+                    let response = admin::response(ok, "application/json", body.as_bytes(), head_only);
+                    self.callers.answer(id, response, now);
+                }
+                (Asker::Admin(id, head_only), Answer::Error(_)) => {
+                    let response = admin::plain(baton_http::Status::SERVICE_UNAVAILABLE, head_only);
+                    self.callers.answer(id, response, now);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, door: Door, index: usize, now: Instant) {
+        let listener = match (door, &self.control) {
+            (Door::Admin, _) => self.admin[index].1.as_fd(),
+            (Door::Control, Some(door)) => door.listener.as_fd(),
+            (Door::Control, None) => return,
+        };
+        match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(socket) => self.callers.admit(door, socket, now),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+            Err(error) => {
+                // Most likely out of descriptors: to try again at once would only keep the CPU busy.
+                log::error(format_args!("cannot let a caller in: {error}"));
+                self.doors_shut_until = Some(now + Duration::from_secs(1));
+            }
+        }
+    }
+
+    fn handle_reports(&mut self, index: usize, now: Instant) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        while let Some(channel) = self.crew.worker_mut(index).and_then(|worker| worker.channel.as_ref()) {
+            match channel::receive(channel, &mut buffer) {
+                Ok(Some((report, _))) => self.handle_report(index, report, now),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => {
+                    if let Some(worker) = self.crew.worker_mut(index) {
+                        worker.channel = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle_report(&mut self, index: usize, report: Report, now: Instant) {
+        match report {
+            Report::Ready => {
+                if let Some(worker) = self.crew.worker_mut(index) {
+                    worker.serves = true;
+                }
+                if self.phase == Phase::Starting && self.crew.serving().count() == self.crew.places.len() {
+                    self.begin_serving();
+                }
+            }
+            Report::Failed { error } if self.phase == Phase::Starting => self.fail(Trouble::new(error), now),
+            Report::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
+            Report::Failed { error } => log::error(format_args!("worker {index}: {error}")),
+            Report::Prepared { generation } => self.handle_prepared(index, generation, now),
+            Report::Refused { generation, error } => self.handle_refused(generation, error, now),
+            Report::Status { ticket, status } => self.handle_status(index, ticket, status, now),
+        }
+    }
+
+    fn reap(&mut self, now: Instant) {
+        // An error means that there are no children.
+        while let Ok(Some((pid, ended))) = process::reap() {
+            if let Some(index) = self.crew.place_of(pid) {
+                // Its last words may still be in the channel.
+                self.handle_reports(index, now);
+                if let Some((worker, lived, wait)) = self.crew.bury(index, now) {
+                    self.handle_death(index, &worker, ended, lived, wait, now);
+                }
+            }
+        }
+    }
+
+    fn handle_death(&mut self, index: usize, worker: &Worker, ended: Ended, lived: Duration, wait: Duration, now: Instant) {
+        let how = match ended {
+            Ended::Exited(status) => format!("exited with status {status}"),
+            Ended::Killed(signal) => format!("was killed by {}", signals::describe(signal)),
+        };
+        let death = format!("worker {index} (process {}) {how} after {lived:.1?}", worker.pid);
+        match self.phase {
+            Phase::Starting => self.fail(Trouble::new(death), now),
+            Phase::Serving => log::error(format_args!("{death}; the next one starts in {wait:?}")),
+            Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}
+            Phase::Ending(_) => log::warning(death),
+        }
+        self.handle_death_during_reload(index, now);
+        self.handle_death_during_survey(index, now);
+    }
+
+    /// Lets the master and its workers write to these logs.
+    pub(super) fn use_logs(&mut self, reopened: Logs) {
+        let order = Order::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
+        let files: Vec<_> = reopened.access().into_iter().chain(reopened.error()).collect();
+        self.crew.tell_all(&order, &files);
+        self.logs.replace(reopened);
+        if let Err(error) = self.logs.take_over_stderr() {
+            log::error(format_args!("cannot write to the new error log: {error}"));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The thread of a worker that takes the master's orders.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use baton_engine::listen::Listener;
+use baton_engine::{Plan, Steering};
+use serde_json::Value;
+
+use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use super::listeners::address_of;
+use super::log;
+use super::worker::make_plan;
+use crate::config::Config;
+
+/// Where orders arrive.
+#[derive(Debug)]
+pub(super) struct Desk {
+    channel: Arc<OwnedFd>,
+    steering: Arc<Steering>,
+    /// Those that the worker serves, and those that came for the next plan, by id.
+    listeners: HashMap<usize, Arc<Listener>>,
+    prepared: Option<Prepared>,
+}
+
+/// What a commit switches to.
+#[derive(Debug)]
+struct Prepared {
+    generation: u64,
+    plan: Arc<Plan>,
+    listeners: Vec<Arc<Listener>>,
+}
+
+impl Desk {
+    /// A desk for a worker that begins with these listeners.
+    pub(super) fn new(channel: Arc<OwnedFd>, steering: Arc<Steering>, listeners: &[Arc<Listener>]) -> Self {
+        Self { channel, steering, listeners: by_id(listeners), prepared: None }
+    }
+
+    /// Takes orders until the master is gone, which is the last one.
+    pub(super) fn work(mut self) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        loop {
+            match channel::receive(&*self.channel, &mut buffer) {
+                Ok(Some((order, descriptors))) => self.obey(order, descriptors),
+                Ok(None) => break,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    log::error(format_args!("an order that cannot be understood: {error}"));
+                }
+                Err(error) => {
+                    log::error(format_args!("cannot receive orders: {error}"));
+                    break;
+                }
+            }
+        }
+        self.steering.stop();
+    }
+
+    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
+        match order {
+            Order::Listeners { ids } => self.take_listeners(ids, descriptors),
+            Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
+            Order::Commit { generation } => self.commit(generation),
+            Order::Abort => self.prepared = None,
+            Order::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
+            Order::Status { ticket } => {
+                // The engine's own words; if they were not JSON they would still be worth reading.
+                let status = self.steering.status();
+                let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
+                self.report(&Report::Status { ticket, status });
+            }
+            Order::Drain { limit_ms } => self.steering.drain(limit_ms),
+            Order::Stop => self.steering.stop(),
+        }
+    }
+
+    fn take_listeners(&mut self, ids: Vec<usize>, sockets: Vec<OwnedFd>) {
+        for (id, socket) in ids.into_iter().zip(sockets) {
+            match address_of(&socket) {
+                Ok(address) => drop(self.listeners.insert(id, Arc::new(Listener { id, address, socket }))),
+                // The plan that needs it will not be made.
+                Err(error) => log::error(format_args!("a listener that cannot be used: {error}")),
+            }
+        }
+    }
+
+    fn prepare(&mut self, generation: u64, ids: &[usize], descriptors: Vec<OwnedFd>) {
+        let made = text_of(descriptors).map_err(|error| format!("cannot read the configuration: {error}")).and_then(
+            |text| {
+                let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
+                let listener = |id| self.listeners.get(id).cloned().ok_or("a listener is missing");
+                let listeners = ids.iter().map(listener).collect::<Result<_, _>>()?;
+                Ok(Prepared { generation, plan: make_plan(&config, ids)?, listeners })
+            },
+        );
+        match made {
+            Ok(prepared) => {
+                self.prepared = Some(prepared);
+                self.report(&Report::Prepared { generation });
+            }
+            Err(error) => self.report(&Report::Refused { generation, error }),
+        }
+    }
+
+    fn commit(&mut self, generation: u64) {
+        if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
+            self.listeners = by_id(&prepared.listeners);
+            self.steering.reload(prepared.plan, prepared.listeners);
+        }
+    }
+
+    fn reopen_logs(&self, access: bool, error: bool, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        if access && let Some(file) = descriptors.next() {
+            self.steering.reopen_log(file);
+        }
+        if error
+            && let Some(file) = descriptors.next()
+            && let Err(why) = log::redirect_to(file)
+        {
+            log::error(format_args!("cannot write to the new error log: {why}"));
+        }
+    }
+
+    fn report(&self, report: &Report) {
+        if let Err(error) = channel::send(&*self.channel, report, &[]) {
+            log::error(format_args!("cannot report to the master: {error}"));
+        }
+    }
+}
+
+fn by_id(listeners: &[Arc<Listener>]) -> HashMap<usize, Arc<Listener>> {
+    listeners.iter().map(|listener| (listener.id, Arc::clone(listener))).collect()
+}
+
+/// The text in the file in memory that came with an order. All workers have the same file: it is read without moving
+/// the position that they share.
+fn text_of(descriptors: Vec<OwnedFd>) -> io::Result<String> {
+    let file = File::from(descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?);
+    let mut text = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];
+    file.read_exact_at(&mut text, 0)?;
+    String::from_utf8(text).map_err(io::Error::other)
+}

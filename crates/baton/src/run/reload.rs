@@ -1,0 +1,244 @@
+//! Reload: from one configuration to another while clients are served, in two phases.
+//!
+//! ```text
+//! master: read, check, bind new addresses ──► Prepare to each worker
+//! worker: make the plan (open the trees) ──► Prepared, or Refused and why
+//! master: all prepared ──► Commit to each; close what is no longer listened on
+//!         one refused, died or was silent ──► Abort to each; all go on as before
+//! ```
+//!
+//! Nobody switches unless all can, and nothing that exists is closed before all have switched. Connections never
+//! notice: each finds the new plan with its next request.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_engine::listen::ListenAddress;
+use rustix::fs::MemfdFlags;
+use serde_json::json;
+
+use super::channel::Order;
+use super::control::Answer;
+use super::listeners::{Listeners, Listening};
+use super::logs::Logs;
+use super::master::{Asker, Master};
+use super::phase::Phase;
+use super::{log, notify, restart};
+use crate::config::Config;
+
+/// A reload under way: prepared by the master, waiting for the workers.
+#[derive(Debug)]
+pub(super) struct Reload {
+    generation: u64,
+    config: Config,
+    fresh: Vec<Listening>,
+    logs: Logs,
+    needs_restart: Vec<String>,
+    /// Who has not answered yet.
+    awaited: BTreeSet<usize>,
+    deadline: Instant,
+    askers: Vec<Asker>,
+}
+
+/// What came of a reload, for those who ask later.
+#[derive(Clone, Debug)]
+pub(super) struct LastReload {
+    /// When it ended.
+    pub(super) at: SystemTime,
+    /// Why it was refused, if it was.
+    pub(super) error: Option<String>,
+    /// Settings that it could not change.
+    pub(super) needs_restart: Vec<String>,
+}
+
+impl Reload {
+    /// For opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// When [`Master::handle_reload_timeout`] has something to do.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// Descriptors of listeners in one message; the configuration has one of its own.
+const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
+
+impl Master {
+    /// Reads the configuration again. Whoever asks while a reload is under way is answered by another one, since the
+    /// file may have changed after it was read.
+    pub(super) fn reload(&mut self, asker: Asker, now: Instant) {
+        if self.reload.is_some() {
+            self.reload_again.push(asker);
+        } else {
+            self.reload_for(vec![asker], now);
+        }
+    }
+
+    fn reload_for(&mut self, askers: Vec<Asker>, now: Instant) {
+        if let Err(why) = self.may_reload() {
+            return self.answer_all(askers, &Answer::error(why), now);
+        }
+        notify::reloading();
+        match self.prepare(askers.clone(), now) {
+            Ok(reload) => {
+                self.reload = Some(reload);
+                self.commit_if_prepared(now);
+            }
+            Err(why) => self.conclude(askers, Err(why), now),
+        }
+    }
+
+    /// A worker has made its plan.
+    pub(super) fn handle_prepared(&mut self, index: usize, generation: u64, now: Instant) {
+        if let Some(reload) = self.reload.as_mut().filter(|reload| reload.generation == generation) {
+            reload.awaited.remove(&index);
+            self.commit_if_prepared(now);
+        }
+    }
+
+    /// A worker cannot make a plan.
+    pub(super) fn handle_refused(&mut self, generation: u64, why: String, now: Instant) {
+        if self.reload.as_ref().is_some_and(|reload| reload.generation == generation) {
+            self.abort(why, now);
+        }
+    }
+
+    /// A worker has ended, perhaps of its plan.
+    pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
+        if self.reload.as_ref().is_some_and(|reload| reload.awaited.contains(&index)) {
+            self.abort(format!("worker {index} died before it was prepared"), now);
+        }
+    }
+
+    /// The deadline of the reload under way has passed.
+    pub(super) fn handle_reload_timeout(&mut self, now: Instant) {
+        if let Some(reload) = &self.reload {
+            let late: Vec<String> = reload.awaited.iter().map(ToString::to_string).collect();
+            let seconds = Reload::PATIENCE.as_secs();
+            self.abort(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
+        }
+    }
+
+    /// Everything that can fail, without changing anything.
+    fn prepare(&mut self, askers: Vec<Asker>, now: Instant) -> Result<Reload, String> {
+        let config = self.source.load().map_err(|error| error.to_string())?;
+        let (config, needs_restart) = restart::keep_fixed(&self.config, config);
+        let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
+        let text = text_in_memory(&config.to_toml()).map_err(|error| format!("cannot pass the configuration on: {error}"))?;
+        let fresh = self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
+
+        // A worker that does not serve yet knows the old configuration only, which may be what keeps it from serving:
+        // it makes room for one that begins with the new one.
+        let starting: Vec<usize> =
+            self.crew.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
+        starting.into_iter().for_each(|index| self.crew.kill(index));
+
+        self.generations += 1;
+        let reload = Reload {
+            generation: self.generations,
+            fresh,
+            logs,
+            needs_restart,
+            awaited: self.crew.serving().collect(),
+            deadline: now + Reload::PATIENCE,
+            askers,
+            config,
+        };
+        for &index in &reload.awaited {
+            if let Err(error) = self.order_to_prepare(index, &reload, &text) {
+                Listeners::discard(&reload.fresh);
+                self.crew.tell_all(&Order::Abort, &[]);
+                return Err(format!("cannot reach worker {index}: {error}"));
+            }
+        }
+        Ok(reload)
+    }
+
+    fn order_to_prepare(&self, index: usize, reload: &Reload, text: &File) -> io::Result<()> {
+        for fresh in reload.fresh.chunks(LISTENERS_PER_MESSAGE) {
+            let ids = fresh.iter().map(|one| one.id).collect();
+            let sockets: Vec<_> = fresh.iter().map(|one| one.socket_of(index)).collect();
+            self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
+        }
+        let listeners = self.listeners.ids(&listen_addresses(&reload.config), &reload.fresh);
+        self.crew.tell(index, &Order::Prepare { generation: reload.generation, listeners }, &[text.as_fd()])
+    }
+
+    fn commit_if_prepared(&mut self, now: Instant) {
+        let Some(reload) = self.reload.take_if(|reload| reload.awaited.is_empty()) else { return };
+        self.crew.tell_all(&Order::Commit { generation: reload.generation }, &[]);
+        self.listeners.commit(&listen_addresses(&reload.config), reload.fresh);
+        self.config = reload.config;
+        self.use_logs(reload.logs);
+        self.crew.forgive(now);
+        self.conclude(reload.askers, Ok(reload.needs_restart), now);
+    }
+
+    /// Gives a reload up, if one is under way.
+    pub(super) fn cancel_reload(&mut self, why: &str, now: Instant) {
+        self.abort(why.to_owned(), now);
+    }
+
+    fn may_reload(&self) -> Result<(), &'static str> {
+        match self.phase {
+            Phase::Starting => Err("the server is still starting"),
+            Phase::Serving => Ok(()),
+            Phase::Ending(_) => Err("the server is ending"),
+        }
+    }
+
+    fn abort(&mut self, why: String, now: Instant) {
+        let Some(reload) = self.reload.take() else { return };
+        self.crew.tell_all(&Order::Abort, &[]);
+        Listeners::discard(&reload.fresh);
+        self.conclude(reload.askers, Err(why), now);
+    }
+
+    /// Tells everyone what came of it: the log, the service manager, and those who asked.
+    fn conclude(&mut self, askers: Vec<Asker>, result: Result<Vec<String>, String>, now: Instant) {
+        if self.phase == Phase::Serving {
+            notify::ready();
+        }
+        let (error, needs_restart) = match result {
+            Ok(needs_restart) => (None, needs_restart),
+            Err(why) => (Some(format!("not reloaded, the old configuration stays:\n{why}")), Vec::new()),
+        };
+        let answer = match &error {
+            None => {
+                self.figures.reloads_done += 1;
+                log::notice("reloaded the configuration");
+                if !needs_restart.is_empty() {
+                    log::warning(format_args!("needs a restart: {}", needs_restart.join(", ")));
+                }
+                Answer::Ok(json!({ "reloaded": true, "needs_restart": needs_restart }))
+            }
+            Some(error) => {
+                self.figures.reloads_refused += 1;
+                log::error(error);
+                Answer::error(error)
+            }
+        };
+        self.last_reload = Some(LastReload { at: SystemTime::now(), error, needs_restart });
+        self.answer_all(askers, &answer, now);
+        if !self.reload_again.is_empty() {
+            let askers = std::mem::take(&mut self.reload_again);
+            self.reload_for(askers, now);
+        }
+    }
+}
+
+/// The addresses of all sites.
+pub(super) fn listen_addresses(config: &Config) -> Vec<ListenAddress> {
+    config.addresses().into_iter().cloned().collect()
+}
+
+/// A file in memory: no message need have room for a configuration.
+fn text_in_memory(text: &str) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("baton-configuration", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}

@@ -1,0 +1,105 @@
+//! A worker process: becomes who it is to be, makes its plan, and serves by it until the master says otherwise.
+//!
+//! One thread, the first, belongs to the engine; another takes the master's [orders](super::orders).
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use baton_engine::listen::Listener;
+use baton_engine::metrics::Counters;
+use baton_engine::{LogSettings, Plan, Steering, Tuning};
+use baton_sys::process;
+use rustix::process::Signal;
+
+use super::channel::{self, Report};
+use super::orders::Desk;
+use super::privileges::WorkerUser;
+use crate::config::Config;
+
+/// All that a worker begins with.
+#[derive(Debug)]
+pub(super) struct Post {
+    /// Its place.
+    pub(super) index: usize,
+    /// The process that started it.
+    pub(super) master_pid: u32,
+    /// As whom it runs.
+    pub(super) user: WorkerUser,
+    /// The CPU that it is bound to, if any.
+    pub(super) cpu: Option<usize>,
+    /// What it serves.
+    pub(super) config: Config,
+    /// How it does its work.
+    pub(super) tuning: Tuning,
+    /// Of each of the configuration's addresses, in order, the id of its listener.
+    pub(super) listener_ids: Vec<usize>,
+    /// The listeners.
+    pub(super) listeners: Vec<Arc<Listener>>,
+    /// Where it counts.
+    pub(super) counters: Counters,
+    /// Where it logs requests.
+    pub(super) log: Option<LogSettings>,
+}
+
+/// Serves until the process is to end. `channel` is the worker's end.
+pub(super) fn serve(post: io::Result<Post>, channel: OwnedFd) -> ExitCode {
+    let channel = Arc::new(channel);
+    let served = post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(post, &channel));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If the master is gone there is nobody left to tell.
+            let _ = channel::send(&channel, &Report::Failed { error }, &[]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
+    become_worker(&post)?;
+    let plan = make_plan(&post.config, &post.listener_ids)?;
+    let steering = Arc::new(Steering::new());
+    let desk = Desk::new(Arc::clone(channel), Arc::clone(&steering), &post.listeners);
+    std::thread::Builder::new()
+        .name("orders".into())
+        .spawn(move || desk.work())
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    channel::send(channel, &Report::Ready, &[]).map_err(|error| format!("the master is gone: {error}"))?;
+    baton_engine::run(baton_engine::Worker {
+        index: post.index,
+        tuning: post.tuning,
+        plan,
+        listeners: post.listeners,
+        counters: post.counters,
+        log: post.log,
+        steering,
+    })
+    .map_err(|error| format!("the engine failed: {error}"))
+}
+
+/// Gives up what a worker must not have.
+fn become_worker(post: &Post) -> Result<(), String> {
+    // The master's signals stay blocked, but for the one that says that the master is dead.
+    baton_sys::signals::unblock(&[Signal::TERM.as_raw()]).map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
+    post.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
+    // After that, since the kernel forgets this wish when a process changes its user.
+    process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
+    if std::os::unix::process::parent_id() != post.master_pid {
+        return Err("the master has died".into());
+    }
+    match post.cpu {
+        Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),
+        None => Ok(()),
+    }
+}
+
+/// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.
+///
+/// # Errors
+/// What cannot be opened or read, and why that is likely so.
+pub(super) fn make_plan(config: &Config, listener_ids: &[usize]) -> Result<Arc<Plan>, String> {
+    let ids: std::collections::HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
+    config.plan(&ids).map(Arc::new).map_err(|error| error.to_string())
+}
