@@ -45,6 +45,11 @@ impl FileSlice {
         self.len == 0
     }
 
+    /// The first `len` bytes of the range, or all of it where it is shorter.
+    pub fn prefix(&self, len: u64) -> Self {
+        Self { file: Arc::clone(&self.file), offset: self.offset, len: self.len.min(len) }
+    }
+
     fn advance(&mut self, count: u64) {
         self.offset += count;
         self.len -= count;

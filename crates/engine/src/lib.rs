@@ -1,1 +1,45 @@
-//! placeholder
+//! The connection machine and the server architectures that drive it.
+//!
+//! ```text
+//!                 what flows                               who lets it flow
+//!   socket ─► Session ─► connection ─► exchange            arch/  decides which thread or process runs a
+//!                │        bytes to      request to                step of a session, and which may block
+//!                │        requests      answer             EventLoop, Helpers, …  are what arch/ is made of
+//!                └◄─ Outlet ◄── aggregate ──┘
+//! ```
+//!
+//! A session takes one client as far as it goes without waiting and says what it needs next.
+//! That is all an architecture has to know; see [`arch`].
+
+mod acceptor;
+pub mod arch;
+mod blocked;
+mod client;
+mod clients;
+mod clock;
+mod connection;
+mod context;
+mod event_loop;
+mod exchange;
+mod helpers;
+mod job;
+mod lent;
+pub mod listen;
+mod log;
+pub mod metrics;
+mod outlet;
+pub mod plan;
+mod report;
+mod session;
+mod settings;
+mod steering;
+mod worker;
+
+pub use arch::{ArchitectureName, ListenerSharing, Topology, UnknownArchitecture, topology};
+pub use listen::{ListenAddress, ListenOptions, Listener, bind};
+pub use log::{LogFormat, LogSettings, Outcome};
+pub use metrics::{Counters, Kind, Metric};
+pub use plan::{Action, ErrorPage, Plan, Route, Site};
+pub use settings::{Limits, SendfileMode, Tuning};
+pub use steering::{Phase, Steering};
+pub use worker::{Worker, run};

@@ -1,0 +1,178 @@
+//! Accepting: how many at a time, when to stop, when to go on.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use crate::listen::Listener;
+use crate::settings::{SendfileMode, Tuning};
+
+/// The listening sockets of one loop.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    listeners: Vec<Arc<Listener>>,
+    accepts_per_wake: usize,
+    flags: SocketFlags,
+    /// Whether the listeners are in the interest set.
+    watching: bool,
+    /// When to try again, after running out of something.
+    resume_ms: Option<u64>,
+    /// So that running out of descriptors is said once, not with every client.
+    complained: bool,
+}
+
+/// What [`Acceptor::next`] found.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    Client {
+        socket: OwnedFd,
+        peer: Option<SocketAddr>,
+        listener: usize,
+    },
+    /// No more can be accepted for now.
+    Paused,
+}
+
+/// A round of accepting.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    listener: Option<Arc<Listener>>,
+    left: usize,
+    room: usize,
+}
+
+impl Acceptor {
+    pub(crate) fn new(tuning: &Tuning) -> Self {
+        let mut flags = SocketFlags::CLOEXEC;
+        // In blocking mode it is `sendfile` that blocks: everything else says MSG_DONTWAIT.
+        flags.set(SocketFlags::NONBLOCK, tuning.sendfile != SendfileMode::Blocking);
+        Self {
+            listeners: Vec::new(),
+            accepts_per_wake: tuning.accepts_per_wake.max(1),
+            flags,
+            watching: true,
+            resume_ms: None,
+            complained: false,
+        }
+    }
+
+    /// Whether an event with this data is a listener's.
+    pub(crate) fn owns(data: u64) -> bool {
+        (FIRST_DATA..1 << 32).contains(&data)
+    }
+
+    /// Listens to these sockets and no others.
+    pub(crate) fn listen(&mut self, listeners: &[Arc<Listener>], epoll: impl AsFd) -> io::Result<()> {
+        if self.watching {
+            for old in &self.listeners {
+                epoll::delete(&epoll, &old.socket)?;
+            }
+        }
+        self.listeners = listeners.to_vec();
+        self.watching = false;
+        if self.resume_ms.is_none() { self.watch(epoll) } else { Ok(()) }
+    }
+
+    fn watch(&mut self, epoll: impl AsFd) -> io::Result<()> {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let data = EventData::new_u64(FIRST_DATA + index as u64);
+            // Exclusive: of several processes on one socket one is woken, not all.
+            epoll::add(&epoll, &listener.socket, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
+        }
+        self.watching = true;
+        Ok(())
+    }
+
+    /// Begins a round of accepting after an event with this data.
+    pub(crate) fn begin(&self, data: u64, room: usize) -> Arrivals {
+        let listener = self.listeners.get((data - FIRST_DATA) as usize).cloned();
+        Arrivals { listener, left: self.accepts_per_wake, room }
+    }
+
+    /// The next client, until there are no more or enough for this round.
+    pub(crate) fn next(&mut self, arrivals: &mut Arrivals) -> Option<Arrival> {
+        let listener = arrivals.listener.clone()?;
+        if arrivals.left == 0 {
+            return None;
+        }
+        if arrivals.room == 0 {
+            arrivals.listener = None;
+            return Some(Arrival::Paused);
+        }
+        loop {
+            return match rustix::net::acceptfrom_with(&listener.socket, self.flags) {
+                Ok((socket, address)) => {
+                    arrivals.left -= 1;
+                    arrivals.room -= 1;
+                    self.complained = false;
+                    let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
+                    Some(Arrival::Client { socket, peer, listener: listener.id })
+                }
+                // The client was gone before it was its turn, or so says the network.
+                Err(
+                    Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NETUNREACH | Errno::HOSTUNREACH,
+                ) => continue,
+                Err(Errno::AGAIN) => None,
+                Err(error) => {
+                    arrivals.listener = None;
+                    self.complain(error);
+                    Some(Arrival::Paused)
+                }
+            };
+        }
+    }
+
+    fn complain(&mut self, error: Errno) {
+        if std::mem::replace(&mut self.complained, true) {
+            return;
+        }
+        let remedy = match error {
+            Errno::MFILE => {
+                "the process has no descriptor left: raise its limit (ulimit -n, LimitNOFILE=) or lower limits.connections_max"
+            }
+            Errno::NFILE => "the system has no descriptor left: raise fs.file-max",
+            _ => "the system is short of memory for sockets",
+        };
+        eprintln!(
+            "baton: cannot accept: {error}; {remedy}. Waiting clients stay in the queue; accepting goes on as soon as it can."
+        );
+    }
+
+    /// Accepts no more until there is room, and looks again a moment later.
+    pub(crate) fn pause(&mut self, now_ms: u64, epoll: impl AsFd) {
+        self.resume_ms = Some(now_ms + PAUSE_MS);
+        if std::mem::replace(&mut self.watching, false) {
+            for listener in &self.listeners {
+                // It is in the set: `watching` says so.
+                let _ = epoll::delete(&epoll, &listener.socket);
+            }
+        }
+    }
+
+    /// When [`handle_time`](Self::handle_time) has something to do.
+    pub(crate) fn resume_ms(&self) -> Option<u64> {
+        self.resume_ms
+    }
+
+    /// Goes on after a pause if there is room.
+    pub(crate) fn handle_time(&mut self, now_ms: u64, has_room: bool, epoll: impl AsFd) {
+        if self.resume_ms.is_some_and(|resume| now_ms >= resume) {
+            if has_room && self.watch(epoll).is_ok() {
+                self.resume_ms = None;
+            } else {
+                self.resume_ms = Some(now_ms + PAUSE_MS);
+            }
+        }
+    }
+}
+
+/// How long accepting rests after running out of something.
+const PAUSE_MS: u64 = 50;
+
+/// Data of the first listener's events; smaller numbers mean other things to a loop.
+const FIRST_DATA: u64 = 16;

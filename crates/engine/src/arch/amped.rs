@@ -1,0 +1,56 @@
+//! `amped`: asymmetric multi-process, event-driven.
+//!
+//! One loop as in `sped`, which never touches what might not be in memory: before it opens a file or sends a range
+//! it asks whether that would wait for the disk, and if so gives the job to a helper and serves others meanwhile.
+//! The helper opens the file or reads the pages, so that the loop finds them in memory, and reports by an event.
+//!
+//! ```text
+//!   ┌──────────────── one thread ────────────────┐        helpers
+//!   │ accept → read → find file → send           │  job   ┌────────┐
+//!   │   ▲       would it wait? ──────────────────┼──────► │ open,  │┐
+//!   │   └───────────── epoll ◄───────────────────┼─────── │ read   ││┐
+//!   └────────────────────────────────────────────┘  done  └────────┘││
+//!                                                           └───────┘│
+//! ```
+//!
+//! Source: Pai 1999, sections 4.2 and 4.4 (Flash). Flash's helpers were processes because threads could not be had
+//! everywhere in 1999, and its test was `mincore`; here they are threads, and the tests are `RESOLVE_CACHED`,
+//! `RWF_NOWAIT` and `cachestat`, which say the same without a mapping.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use baton_content::Blocking;
+use serde_json::{Value, json};
+
+use crate::clients::Token;
+use crate::event_loop::Jobs;
+use crate::helpers::Helpers;
+use crate::job::{Job, JobDone};
+use crate::session::Session;
+use crate::worker::Process;
+
+pub(super) fn serve(process: &Process) -> io::Result<()> {
+    let ctx = process.context(process.cache(), Blocking::Never);
+    let helpers = Helpers::new(process.tuning.helpers_max)?;
+    process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run()
+}
+
+impl Jobs for Helpers<Token> {
+    fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
+        self.submit(whose, job);
+        None
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(Self::descriptor(self))
+    }
+
+    fn take_done(&mut self, into: &mut Vec<(Token, JobDone)>) {
+        Self::take_done(self, into);
+    }
+
+    fn report(&self) -> Value {
+        json!({ "helpers": self.count(), "helpers_max": self.helpers_max, "under_way": self.under_way() })
+    }
+}

@@ -1,0 +1,177 @@
+//! Who runs which step: the server architectures, a file each.
+//!
+//! All of them drive the same machines ([`Session::step`](crate::session::Session::step)), so that a comparison
+//! compares architectures and nothing else. Open two of the files side by side: that *is* the comparison.
+
+mod amped;
+mod auto;
+mod n_copy;
+mod pipeline;
+mod shared_symped;
+mod sped;
+mod symped;
+mod threads;
+mod threads_cache;
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use crate::Tuning;
+use crate::worker::Process;
+
+/// The architectures by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ArchitectureName {
+    /// Self-tuning: `amped` loops, one per CPU.
+    #[default]
+    Auto,
+    /// Single process, event-driven.
+    Sped,
+    /// Asymmetric multi-process, event-driven.
+    Amped,
+    /// Symmetric multi-process, event-driven.
+    Symped,
+    /// The same with shared tables.
+    SharedSymped,
+    /// One copy of the server per CPU.
+    NCopy,
+    /// Stages with queues between them.
+    Pipeline,
+    /// A user-level thread per connection.
+    Threads,
+    /// The same with an application's own file cache.
+    ThreadsCache,
+}
+
+/// How many processes an architecture wants, and what they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Worker processes; at least 1.
+    pub processes: usize,
+    /// The CPU that each process is bound to, if any.
+    pub cpu_of_process: Vec<Option<usize>>,
+    /// Who accepts from which socket.
+    pub listeners: ListenerSharing,
+}
+
+/// Who accepts from which socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerSharing {
+    /// All processes accept from the same sockets.
+    Shared,
+    /// Each process has sockets of its own (`SO_REUSEPORT`).
+    PerProcess,
+}
+
+impl ArchitectureName {
+    /// All of them, the default first.
+    pub const ALL: [Self; 9] = [
+        Self::Auto,
+        Self::Sped,
+        Self::Amped,
+        Self::Symped,
+        Self::SharedSymped,
+        Self::NCopy,
+        Self::Pipeline,
+        Self::Threads,
+        Self::ThreadsCache,
+    ];
+
+    /// The word for it in configurations and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Sped => "sped",
+            Self::Amped => "amped",
+            Self::Symped => "symped",
+            Self::SharedSymped => "shared-symped",
+            Self::NCopy => "n-copy",
+            Self::Pipeline => "pipeline",
+            Self::Threads => "threads",
+            Self::ThreadsCache => "threads-cache",
+        }
+    }
+
+    /// Who runs the steps, in a line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Auto => "n-copy across CPUs, amped within each, tuning itself (default)",
+            Self::Sped => "one event loop runs everything; a blocking job blocks it",
+            Self::Amped => "one event loop; blocking jobs go to helpers and come back as events",
+            Self::Symped => "several sped processes on one listening socket, nothing else shared",
+            Self::SharedSymped => "several event loops that share one table of open files and heads",
+            Self::NCopy => "one copy per CPU, pinned, each with its own listener, nothing shared",
+            Self::Pipeline => "accept, read and write stages with bounded queues between them",
+            Self::Threads => "one user-level thread per connection over few kernel threads",
+            Self::ThreadsCache => "threads, with an application's file cache and write instead of sendfile",
+        }
+    }
+}
+
+impl fmt::Display for ArchitectureName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ArchitectureName {
+    type Err = UnknownArchitecture;
+
+    fn from_str(word: &str) -> Result<Self, UnknownArchitecture> {
+        Self::ALL.into_iter().find(|name| name.name() == word).ok_or(UnknownArchitecture)
+    }
+}
+
+/// A word that names no architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownArchitecture;
+
+impl fmt::Display for UnknownArchitecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an architecture; there are ")?;
+        for (index, name) in ArchitectureName::ALL.iter().enumerate() {
+            write!(f, "{}{name}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownArchitecture {}
+
+/// How many processes the configured architecture wants on a machine with these CPUs, and what they share.
+pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
+    use ArchitectureName as A;
+    let per_cpu = cpus.len().max(1);
+    let (own_choice, listeners) = match tuning.architecture {
+        A::Sped | A::Amped | A::SharedSymped | A::Pipeline | A::Threads | A::ThreadsCache => {
+            (1, ListenerSharing::Shared)
+        }
+        // Enough that some can run while others wait for the disk (Harji, section 5.3).
+        A::Symped => (4 * per_cpu, ListenerSharing::Shared),
+        A::NCopy | A::Auto => (per_cpu, ListenerSharing::PerProcess),
+    };
+    let processes = tuning.processes.unwrap_or(own_choice).max(1);
+    let listeners = if processes == 1 { ListenerSharing::Shared } else { listeners };
+    // A single process is left to the scheduler: it may be one of several servers on the machine.
+    let pinned = tuning.affinity && listeners == ListenerSharing::PerProcess;
+    let cpu_of_process =
+        (0..processes).map(|process| cpus.get(process % per_cpu).copied().filter(|_| pinned)).collect();
+    Topology { processes, cpu_of_process, listeners }
+}
+
+/// Serves with the configured architecture until told to stop.
+pub(crate) fn serve(process: &Process) -> io::Result<()> {
+    use ArchitectureName as A;
+    match process.tuning.architecture {
+        A::Auto => auto::serve(process),
+        A::Sped => sped::serve(process),
+        A::Amped => amped::serve(process),
+        A::Symped => symped::serve(process),
+        A::SharedSymped => shared_symped::serve(process),
+        A::NCopy => n_copy::serve(process),
+        A::Pipeline => pipeline::serve(process),
+        A::Threads => threads::serve(process),
+        A::ThreadsCache => threads_cache::serve(process),
+    }
+}

@@ -1,0 +1,34 @@
+//! `shared-symped`: symmetric event loops with shared tables.
+//!
+//! Several `sped` loops accept from one listening socket and share descriptors and one table of open files and
+//! response heads, so that a file is opened and kept once. The table has two levels of locks: readers of the table
+//! do not exclude each other, each entry has a lock of its own, and no lock is held while a file is opened.
+//!
+//! ```text
+//!                    ┌─► thread: sped loop ─┐   ┌───────────────────────────┐
+//!   listening ───────┼─► thread: sped loop ─┼──►│ names, heads, open files  │
+//!   socket           └─► thread: sped loop ─┘   │ table lock > entry locks  │
+//!                                               └───────────────────────────┘
+//! ```
+//!
+//! Source: Harji 2010, section 3.3.2 (shared-SYMPED), section 5.3.2 (two-tier locks). His processes shared a
+//! descriptor table and mapped memory; threads share both by nature.
+
+use std::io;
+
+use baton_content::Blocking;
+
+use super::sped::Inline;
+use crate::session::Session;
+use crate::worker::{Process, on_threads};
+
+pub(super) fn serve(process: &Process) -> io::Result<()> {
+    let cache = process.cache();
+    // Enough that some can run while others wait for the disk.
+    let own_choice = || 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    let loops = process.tuning.threads.unwrap_or_else(own_choice).max(1);
+    on_threads(loops, |index| {
+        let ctx = process.context(cache.clone(), Blocking::Allowed);
+        process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?.run()
+    })
+}

@@ -1,0 +1,51 @@
+//! `sped`: single process, event-driven.
+//!
+//! One loop on one thread does everything. While the sockets do not block, the disk does: a client whose file is
+//! not in memory makes all others wait. It is the yardstick of the event-driven architectures, and as good as any
+//! of them for content that stays in memory.
+//!
+//! ```text
+//!   ┌──────────────── one thread ────────────────┐
+//!   │ accept → read → find file → send           │   non-blocking sockets,
+//!   │   ▲        (may wait for the disk)  │      │   blocking disk
+//!   │   └───────────── epoll ◄────────────┘      │
+//!   └────────────────────────────────────────────┘
+//! ```
+//!
+//! Source: Pai 1999, section 4.2 (the SPED model); Harji 2010, section 2.2.1.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use baton_content::Blocking;
+use serde_json::Value;
+
+use crate::clients::Token;
+use crate::event_loop::Jobs;
+use crate::job::{Job, JobDone};
+use crate::session::Session;
+use crate::worker::Process;
+
+pub(super) fn serve(process: &Process) -> io::Result<()> {
+    let ctx = process.context(process.cache(), Blocking::Allowed);
+    process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run()
+}
+
+/// The loop does blocking jobs itself, on the spot.
+pub(super) struct Inline;
+
+impl Jobs for Inline {
+    fn begin(&mut self, _whose: Token, job: Job) -> Option<JobDone> {
+        Some(job.run())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn take_done(&mut self, _into: &mut Vec<(Token, JobDone)>) {}
+
+    fn report(&self) -> Value {
+        Value::Null
+    }
+}

@@ -1,0 +1,141 @@
+//! `threads`: a user-level thread per connection over few kernel threads.
+//!
+//! Each client has a thread of its own with a stack of its own, whose code reads from top to bottom: step, wait for
+//! what the step needs, step. The thread does not know that waiting means suspending itself; a scheduler per kernel
+//! thread, the loop of the event-driven architectures, resumes it. Whatever might block the kernel thread goes to
+//! workers.
+//!
+//! ```text
+//!   user-level threads    ┌client┐ ┌client┐ ┌client┐ …  10,000 and more
+//!                         └──┬───┘ └──┬───┘ └──┬───┘
+//!   kernel threads          scheduler over epoll         jobs ──► workers
+//! ```
+//!
+//! Source: Harji 2010, sections 2.2.3 and 3.3.1 (Capriccio and Knot: cooperative threads, I/O tried first and waited
+//! for only if it would block, disk calls given to worker tasks).
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use baton_content::Blocking;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::client::{Client, Wake};
+use crate::context::Context;
+use crate::helpers::Helpers;
+use crate::lent::Lent;
+use crate::session::{Need, Session, Stage};
+use crate::worker::{Process, on_threads};
+
+pub(super) fn serve(process: &Process) -> io::Result<()> {
+    let kernel_threads = process.tuning.threads.unwrap_or(1).max(1);
+    on_threads(kernel_threads, |index| {
+        let ctx = process.context(process.cache(), Blocking::Never);
+        let workers = Helpers::new(process.tuning.helpers_max)?;
+        process.event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?.run()
+    })
+}
+
+/// What a thread is given when it goes on: why, and what it may use meanwhile.
+type Resume = (Wake, Box<Context>);
+
+/// What a thread gives back when it waits: what for, and what is known of it meanwhile.
+type Wait = (Need, Known, Box<Context>);
+
+/// The code of a client's thread.
+fn serve_client(mut session: Session, thread: &Yielder<Resume, Wait>, resume: Resume) -> Box<Context> {
+    let (mut wake, mut ctx) = resume;
+    loop {
+        let need = match session.handle_wake(wake, &mut ctx) {
+            Some(need) => need,
+            None => session.step(&mut ctx, Stage::Any),
+        };
+        if matches!(need, Need::Finished) {
+            return ctx;
+        }
+        (wake, ctx) = thread.suspend((need, Known::of(&session), ctx));
+    }
+}
+
+/// A client's thread, seen from the scheduler.
+pub(super) struct UserThread {
+    coroutine: Coroutine<Resume, Wait, Box<Context>, DefaultStack>,
+    socket: Arc<OwnedFd>,
+    known: Known,
+}
+
+/// What the scheduler knows of a session that lives on a suspended stack.
+#[derive(Clone, Copy)]
+struct Known {
+    deadline_ms: u64,
+    is_idle: bool,
+}
+
+impl Known {
+    fn of(session: &Session) -> Self {
+        Self { deadline_ms: session.deadline_ms(), is_idle: session.is_idle() }
+    }
+}
+
+impl Client for UserThread {
+    fn begin(session: Session) -> Self {
+        let (socket, known) = (session.share_socket(), Known::of(&session));
+        let body = move |thread: &Yielder<Resume, Wait>, resume| serve_client(session, thread, resume);
+        Self { coroutine: Coroutine::with_stack(take_stack(), body), socket, known }
+    }
+
+    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
+        match self.coroutine.resume((wake, ctx.lend())) {
+            CoroutineResult::Yield((need, known, lent)) => {
+                ctx.give_back(lent);
+                self.known = known;
+                need
+            }
+            CoroutineResult::Return(lent) => {
+                ctx.give_back(lent);
+                Need::Finished
+            }
+        }
+    }
+
+    fn finish(self) {
+        if self.coroutine.done() {
+            SPARE_STACKS.with_borrow_mut(|spare| {
+                if spare.len() < SPARE_STACKS_MAX {
+                    spare.push(self.coroutine.into_stack());
+                }
+            });
+        }
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        self.known.deadline_ms
+    }
+
+    fn is_idle(&self) -> bool {
+        self.known.is_idle
+    }
+}
+
+thread_local! {
+    /// Stacks of threads that have ended, for the next ones: a mapping, a guard page and page faults saved.
+    static SPARE_STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_stack() -> DefaultStack {
+    let spare = SPARE_STACKS.with_borrow_mut(Vec::pop);
+    spare.unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("address space for one more stack"))
+}
+
+/// Address space of a stack; memory is used for the pages that are touched only, some 8 KiB.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Stacks kept for use again, per kernel thread.
+const SPARE_STACKS_MAX: usize = 256;

@@ -1,0 +1,86 @@
+//! How a loop runs a session: directly, or within a thread of its own.
+
+use std::os::fd::BorrowedFd;
+
+use crate::context::Context;
+use crate::job::JobDone;
+use crate::lent::Lent;
+use crate::log::Outcome;
+use crate::session::{Need, Session, Stage};
+
+/// Why a client goes on.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// It is its turn.
+    Turn,
+    /// Its socket is ready; whether there is something to read.
+    Ready { readable: bool },
+    /// The job it waited for is done.
+    Job(JobDone),
+    /// Its deadline has passed.
+    TimedOut,
+    /// It has to end now, with this outcome for what is under way.
+    End(Outcome),
+}
+
+/// A session in the form in which an architecture runs it.
+pub(crate) trait Client: Sized {
+    /// The client of a session that has just been made.
+    fn begin(session: Session) -> Self;
+    /// Goes as far as it can without waiting. After [`Wake::End`], and whenever the session is over, the answer is
+    /// [`Need::Finished`].
+    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need;
+    /// It is over: whatever of it is of use to others may be kept.
+    fn finish(self) {}
+    /// Its socket, to wait on.
+    fn socket(&self) -> BorrowedFd<'_>;
+    /// See [`Session::deadline_ms`].
+    fn deadline_ms(&self) -> u64;
+    /// See [`Session::is_idle`].
+    fn is_idle(&self) -> bool;
+}
+
+/// The event-driven way: the session itself.
+impl Client for Box<Session> {
+    fn begin(session: Session) -> Self {
+        Self::new(session)
+    }
+
+    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
+        match self.handle_wake(wake, ctx) {
+            Some(need) => need,
+            None => self.step(ctx, Stage::Any),
+        }
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        Session::socket(self)
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        Session::deadline_ms(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Session::is_idle(self)
+    }
+}
+
+impl Session {
+    /// Tells the session why it goes on; `None`: by a step.
+    pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
+        match wake {
+            Wake::Turn | Wake::Ready { readable: false } => None,
+            Wake::Ready { readable: true } => {
+                self.handle_readable();
+                None
+            }
+            Wake::Job(done) => {
+                self.handle_job(done, ctx);
+                None
+            }
+            Wake::TimedOut => Some(self.handle_timeout(ctx)),
+            Wake::End(outcome) => Some(self.end(outcome, ctx)),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a step may use.
+//!
+//! There is one context for each kernel thread that runs steps; nothing in it is shared with other CPUs but the
+//! plan, which does not change, and the file cache where an architecture shares it.
+
+use std::sync::Arc;
+
+use baton_buf::Pool;
+use baton_content::{Blocking, Cache};
+
+use crate::clock::Clock;
+use crate::log::AccessLog;
+use crate::metrics::Tally;
+use crate::outlet::SendPolicy;
+use crate::plan::Plan;
+
+/// What a step may use; one for each kernel thread that runs steps.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// What is served.
+    pub(crate) plan: Arc<Plan>,
+    /// The time of the last wake-up.
+    pub(crate) clock: Clock,
+    /// Names, heads, open files.
+    pub(crate) cache: Arc<Cache>,
+    /// Whether this thread may wait for a disk.
+    pub(crate) blocking: Blocking,
+    /// How outlets send.
+    pub(crate) send: SendPolicy,
+    /// Whether connections are to end with the request under way.
+    pub(crate) draining: bool,
+    /// Connections that a tuner lets in; the configured limit holds besides.
+    pub(crate) connections_admitted: usize,
+    /// Memory for response heads.
+    pub(crate) heads: Pool,
+    /// What has been counted.
+    pub(crate) tally: Tally,
+    pub(crate) log: Option<AccessLog>,
+    /// Where sockets are read into. A connection that waits keeps nothing of it but an incomplete head.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        cache: Arc<Cache>,
+        blocking: Blocking,
+        send: SendPolicy,
+        tally: Tally,
+        log: Option<AccessLog>,
+    ) -> Self {
+        Self {
+            plan,
+            clock: Clock::new(),
+            cache,
+            blocking,
+            send,
+            draining: false,
+            connections_admitted: usize::MAX,
+            heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
+            tally,
+            log,
+            scratch: vec![0; SCRATCH_BYTES],
+        }
+    }
+}
+
+/// Heads under way at a time that the pool remembers.
+const HEADS_MAX: usize = 256;
+
+/// A generated head or a small error page; what is larger is not worth keeping.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Room for one incomplete head and a full read behind it.
+pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;

@@ -1,0 +1,384 @@
+//! The loop of every event-driven architecture: wait for events, take each client as far as it goes, wait again.
+//!
+//! ```text
+//!        ┌────────────── epoll ◄─────────────────────────────┐
+//!        ▼                                                   │ Readable, Writable
+//!   listener ─► accept ► Client::advance ─► Need ────────────┤
+//!   client ───────────────────┘ ▲            │ Turn: at the end of the round
+//!   jobs done ──────────────────┘◄── Jobs ◄──┘ Job
+//! ```
+//!
+//! Clients are registered edge-triggered, once, for both directions, and only when they have to be waited for: a
+//! connection whose request is there when it is accepted is answered and closed without ever being registered.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use serde_json::{Value, json};
+
+use crate::acceptor::{Acceptor, Arrival};
+use crate::client::{Client, Wake};
+use crate::clients::{Clients, Token};
+use crate::context::Context;
+use crate::job::{Job, JobDone};
+use crate::lent::Lent;
+use crate::listen::Listener;
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::session::{Need, Session};
+use crate::steering::{Orders, Phase, Subscription};
+
+/// Who does blocking jobs for a loop: the loop itself, or helpers.
+pub(crate) trait Jobs {
+    /// Begins a job: done at once, or later.
+    fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone>;
+    /// Readable when a job is done that was not done at once.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// Takes what is done.
+    fn take_done(&mut self, into: &mut Vec<(Token, JobDone)>);
+    /// For the status of the worker.
+    fn report(&self) -> Value;
+}
+
+/// Measures the time between [`start`](Self::start) and [`stop`](Self::stop).
+#[derive(Debug, Default)]
+struct Stopwatch {
+    started: Option<Instant>,
+    total: Duration,
+}
+
+impl Stopwatch {
+    fn start(&mut self) {
+        self.started = Some(Instant::now());
+    }
+
+    fn stop(&mut self) {
+        if let Some(started) = self.started.take() {
+            self.total += started.elapsed();
+        }
+    }
+
+    fn total_us(&self) -> u64 {
+        (self.total + self.started.map_or(Duration::ZERO, |started| started.elapsed())).as_micros() as u64
+    }
+}
+
+/// Looks at a loop once a second and changes how it works.
+pub(crate) trait Tuner<J> {
+    /// What it changed and why, for the status of the worker.
+    fn tick(&mut self, ctx: &mut Context, jobs: &mut J, load: &Load) -> Value;
+}
+
+/// What a tuner is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Connections open.
+    pub(crate) connections: usize,
+    /// Blocking jobs begun since the start.
+    pub(crate) jobs: u64,
+    /// Time spent outside of the wait for events since the start, in microseconds.
+    pub(crate) busy_us: u64,
+}
+
+/// One event loop.
+pub(crate) struct EventLoop<C, J> {
+    name: String,
+    epoll: OwnedFd,
+    ctx: Lent<Context>,
+    clients: Clients<C>,
+    acceptor: Acceptor,
+    subscription: Subscription,
+    jobs: J,
+    tuner: Option<Box<dyn Tuner<J>>>,
+    /// Clients that go on without an event.
+    runnable: VecDeque<Token>,
+    done: Vec<(Token, JobDone)>,
+    tokens: Vec<Token>,
+    jobs_begun: u64,
+    busy: Stopwatch,
+    next_second_ms: u64,
+    next_publish_ms: u64,
+    /// When a drain gives up.
+    drain_until_ms: Option<u64>,
+}
+
+impl<C: Client, J: Jobs> EventLoop<C, J> {
+    /// A loop that has not begun. `name` is its name in the worker's status.
+    pub(crate) fn new(
+        name: String,
+        ctx: Context,
+        acceptor: Acceptor,
+        subscription: Subscription,
+        jobs: J,
+        tuner: Option<Box<dyn Tuner<J>>>,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, subscription.descriptor(), EventData::new_u64(ORDERS), EventFlags::IN)?;
+        if let Some(descriptor) = jobs.descriptor() {
+            epoll::add(&epoll, descriptor, EventData::new_u64(JOBS), EventFlags::IN)?;
+        }
+        Ok(Self {
+            name,
+            epoll,
+            ctx: Lent::new(ctx),
+            clients: Clients::default(),
+            acceptor,
+            subscription,
+            jobs,
+            tuner,
+            runnable: VecDeque::new(),
+            done: Vec::new(),
+            tokens: Vec::new(),
+            jobs_begun: 0,
+            busy: Stopwatch::default(),
+            next_second_ms: 0,
+            next_publish_ms: 0,
+            drain_until_ms: None,
+        })
+    }
+
+    /// Runs until it is stopped, or drained.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
+        self.ctx.clock.tick();
+        loop {
+            if let Some(orders) = self.subscription.poll() {
+                self.obey(&orders)?;
+            }
+            if self.ctx.draining && (self.clients.len() == 0 || self.is_stopped()) {
+                break;
+            }
+            events.clear();
+            let timeout = self.timeout();
+            self.busy.stop();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if self.tuner.is_some() {
+                self.busy.start();
+            }
+            self.ctx.clock.tick();
+            for event in &events {
+                self.handle_event(event);
+            }
+            for _ in 0..self.runnable.len() {
+                if let Some(token) = self.runnable.pop_front() {
+                    self.advance(token, Wake::Turn);
+                }
+            }
+            self.handle_time();
+        }
+        self.clients.all(&mut self.tokens);
+        for token in std::mem::take(&mut self.tokens) {
+            self.end(token, Outcome::Stopped);
+        }
+        let ctx = &mut *self.ctx;
+        if let Some(log) = &mut ctx.log {
+            log.flush(&mut ctx.tally);
+        }
+        ctx.tally.publish();
+        Ok(())
+    }
+
+    fn handle_event(&mut self, event: &Event) {
+        let (data, flags) = (event.data.u64(), event.flags);
+        match data {
+            ORDERS => {} // Read at the top of the loop.
+            JOBS => {
+                self.jobs.take_done(&mut self.done);
+                for (token, done) in std::mem::take(&mut self.done) {
+                    self.advance(token, Wake::Job(done));
+                }
+            }
+            _ if Acceptor::owns(data) => self.accept(data),
+            _ => {
+                let token = Token::from_data(data);
+                let readable = flags.intersects(INPUT);
+                self.advance(token, Wake::Ready { readable });
+            }
+        }
+    }
+
+    fn accept(&mut self, data: u64) {
+        let room = self.connections_max().saturating_sub(self.clients.len());
+        let mut arrivals = self.acceptor.begin(data, room);
+        while let Some(arrival) = self.acceptor.next(&mut arrivals) {
+            match arrival {
+                Arrival::Client { socket, peer, listener } => {
+                    let session = Session::new(socket, peer, listener, &mut self.ctx);
+                    let token = self.clients.insert(C::begin(session));
+                    self.advance(token, Wake::Turn);
+                }
+                Arrival::Paused => {
+                    self.ctx.tally.add(Metric::AcceptsPaused, 1);
+                    self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
+                }
+            }
+        }
+    }
+
+    /// Takes a client as far as it goes.
+    fn advance(&mut self, token: Token, wake: Wake) {
+        let Some(guest) = self.clients.get_mut(token) else { return };
+        let mut need = guest.client.advance(wake, &mut self.ctx);
+        loop {
+            match need {
+                Need::Readable | Need::Writable if self.ctx.draining && guest.client.is_idle() => {
+                    need = guest.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
+                }
+                Need::Readable | Need::Writable => {
+                    if !guest.registered {
+                        let data = EventData::new_u64(token.to_data());
+                        if epoll::add(&self.epoll, guest.client.socket(), data, INPUT | BOTH_WAYS_ONCE)
+                            .is_err()
+                        {
+                            // No memory, or a limit on watched descriptors: this client cannot be served.
+                            need = guest.client.advance(Wake::End(Outcome::Failed), &mut self.ctx);
+                            continue;
+                        }
+                        guest.registered = true;
+                    }
+                    break;
+                }
+                Need::Turn => {
+                    self.runnable.push_back(token);
+                    break;
+                }
+                Need::Job(job) => {
+                    self.jobs_begun += 1;
+                    match self.jobs.begin(token, job) {
+                        Some(done) => need = guest.client.advance(Wake::Job(done), &mut self.ctx),
+                        None => break,
+                    }
+                }
+                Need::JobUnderWay => break,
+                Need::Finished => {
+                    if let Some(guest) = self.clients.remove(token) {
+                        guest.client.finish();
+                    }
+                    return;
+                }
+            }
+        }
+        self.clients.note_deadline(token);
+    }
+
+    fn end(&mut self, token: Token, outcome: Outcome) {
+        if self.clients.get_mut(token).is_some() {
+            self.advance(token, Wake::End(outcome));
+        }
+    }
+
+    /// How long there is nothing to do but wait for events.
+    fn timeout(&mut self) -> Option<rustix::event::Timespec> {
+        if !self.runnable.is_empty() {
+            return Some(rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        let clients = self.clients.len() > 0 || self.tuner.is_some();
+        let due = [
+            clients.then_some(self.next_second_ms),
+            self.ctx.tally.is_dirty().then_some(self.next_publish_ms),
+            self.ctx.log.as_ref().and_then(|log| log.deadline_ms()),
+            self.acceptor.resume_ms(),
+            self.drain_until_ms,
+        ];
+        let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
+        rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
+    }
+
+    fn handle_time(&mut self) {
+        let now_ms = self.ctx.clock.now_ms();
+        if now_ms >= self.next_publish_ms {
+            self.next_publish_ms = now_ms + PUBLISH_MS;
+            if self.ctx.tally.is_dirty() {
+                self.ctx.tally.publish();
+            }
+        }
+        let ctx = &mut *self.ctx;
+        if let Some(log) = &mut ctx.log {
+            log.handle_time(now_ms, &mut ctx.tally);
+        }
+        let has_room = self.clients.len() < self.connections_max();
+        self.acceptor.handle_time(now_ms, has_room, &self.epoll);
+        if now_ms >= self.next_second_ms {
+            self.next_second_ms = now_ms + 1000;
+            self.handle_second(now_ms);
+        }
+    }
+
+    fn handle_second(&mut self, now_ms: u64) {
+        self.clients.overdue(now_ms, &mut self.tokens);
+        let mut tokens = std::mem::take(&mut self.tokens);
+        for token in tokens.drain(..) {
+            self.advance(token, Wake::TimedOut);
+        }
+        self.tokens = tokens;
+        let load =
+            Load { connections: self.clients.len(), jobs: self.jobs_begun, busy_us: self.busy.total_us() };
+        let tuning = self.tuner.as_mut().map(|tuner| tuner.tick(&mut self.ctx, &mut self.jobs, &load));
+        self.subscription.report(
+            &self.name,
+            json!({
+                "connections": load.connections,
+                "jobs": self.jobs.report(),
+                "cache": crate::report::cache(&self.ctx.cache),
+                "tuning": tuning,
+            }),
+        );
+    }
+
+    fn obey(&mut self, orders: &Orders) -> io::Result<()> {
+        self.ctx.plan = Arc::clone(&orders.plan);
+        match orders.phase {
+            Phase::Serving => self.acceptor.listen(&orders.listeners, &self.epoll)?,
+            Phase::Draining { limit_ms } => {
+                self.acceptor.listen(NONE, &self.epoll)?;
+                self.ctx.draining = true;
+                self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
+                self.clients.idle(&mut self.tokens);
+                for token in std::mem::take(&mut self.tokens) {
+                    self.end(token, Outcome::Complete);
+                }
+            }
+            Phase::Stopping => {
+                self.acceptor.listen(NONE, &self.epoll)?;
+                self.ctx.draining = true;
+                self.drain_until_ms = Some(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn connections_max(&self) -> usize {
+        self.ctx.plan.limits.connections_max.min(self.ctx.connections_admitted)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.drain_until_ms.is_some_and(|until| self.ctx.clock.now_ms() >= until)
+    }
+}
+
+const NONE: &[Arc<Listener>] = &[];
+
+/// Events taken from the kernel at a time.
+const EVENTS_PER_WAKE: usize = 256;
+
+/// How old the shared counters may be while there is something to count.
+const PUBLISH_MS: u64 = 100;
+
+/// What makes a socket worth reading.
+const INPUT: EventFlags =
+    EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::HUP).union(EventFlags::ERR);
+
+/// Announced when it changes, and for both directions at once: one registration for the life of a connection.
+const BOTH_WAYS_ONCE: EventFlags = EventFlags::OUT.union(EventFlags::ET);
+
+/// Data of the descriptor that announces orders. Tokens of sessions begin at 2^32.
+const ORDERS: u64 = 0;
+/// Data of the descriptor that announces jobs done.
+const JOBS: u64 = 1;

@@ -1,0 +1,122 @@
+//! A file as an answer: whole, in part, or not at all because the client has it.
+
+use baton_buf::{Aggregate, Buffer};
+use baton_content::{Persistence, Stored};
+use baton_http::multipart::Multipart;
+use baton_http::{Method, Precondition, RangeList, Ranges, RequestHead, Status, Version, select_ranges};
+
+use super::page::Page;
+use super::{Asked, Ready};
+use crate::context::Context;
+use crate::outlet::Outlet;
+
+impl Asked<'_> {
+    /// Puts what the client should get of a file into the outlet.
+    pub(super) fn file(
+        &self,
+        ctx: &mut Context,
+        head: &RequestHead<'_>,
+        stored: &Stored,
+        ranges_max: usize,
+        outlet: &mut Outlet,
+    ) -> Ready {
+        if !head.conditions.is_empty() {
+            let (etag, modified) = (stored.etag(), stored.modified_unix_seconds());
+            match head.conditions.evaluate(head.method, &etag, modified) {
+                Precondition::Proceed => {}
+                Precondition::NotModified => return self.not_modified(ctx, stored, outlet),
+                Precondition::Failed => {
+                    return self.page(ctx, Page::error(Status::PRECONDITION_FAILED), outlet);
+                }
+            }
+        }
+        if let Some(range) = head.range
+            && head.method == Method::Get
+            && head.conditions.range_applies(&stored.etag(), stored.modified_unix_seconds())
+        {
+            match select_ranges(range, stored.len(), ranges_max) {
+                Ranges::Whole => {}
+                Ranges::Parts(parts) => return self.parts(ctx, stored, &parts, outlet),
+                Ranges::Unsatisfiable => {
+                    return self.page(ctx, Page::range_not_satisfiable(stored.len()), outlet);
+                }
+            }
+        }
+        self.whole(ctx, stored, outlet)
+    }
+
+    /// The cached response: for a small file one buffer, head and body in it.
+    fn whole(&self, ctx: &mut Context, stored: &Stored, outlet: &mut Outlet) -> Ready {
+        let persistence = match (self.keep_alive, self.version) {
+            (true, Version::Http11) => Persistence::KeepAlive,
+            (true, Version::Http10) => Persistence::KeepAliveHttp10,
+            (false, _) => Persistence::Close,
+        };
+        let mut whole = stored.whole(persistence, ctx.clock.stamp());
+        let head_bytes = whole.head_len as u64;
+        if self.method == Method::Head {
+            whole.first.split_off(whole.head_len);
+            outlet.push(whole.first);
+        } else {
+            outlet.push(whole.first);
+            if let Some(rest) = whole.rest {
+                outlet.push(rest);
+            }
+        }
+        self.ready(Status::OK, head_bytes)
+    }
+
+    fn not_modified(&self, ctx: &mut Context, stored: &Stored, outlet: &mut Outlet) -> Ready {
+        let mut head = ctx.heads.take();
+        let mut reply = self.begin(ctx, &mut head, Status::NOT_MODIFIED);
+        reply.raw(stored.fields());
+        reply.end();
+        let head_bytes = head.len() as u64;
+        outlet.push(ctx.heads.freeze(head));
+        self.ready(Status::NOT_MODIFIED, head_bytes)
+    }
+
+    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &RangeList, outlet: &mut Outlet) -> Ready {
+        let mut head = ctx.heads.take();
+        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
+        let mut body = Aggregate::new();
+        if let [only] = **parts {
+            reply.number("Content-Length", only.len()).content_range(only, stored.len()).raw(stored.fields());
+            body.push(stored.body(only.first, only.len()));
+        } else {
+            let boundary = boundary(stored, ctx.clock.now_ms());
+            let form =
+                Multipart { boundary: &boundary, media_type: stored.media_type(), length: stored.len() };
+            for part in &**parts {
+                let mut part_head = Vec::new();
+                form.push_part_head(&mut part_head, *part);
+                body.push(Buffer::new(part_head));
+                body.push(stored.body(part.first, part.len()));
+            }
+            let mut tail = Vec::new();
+            form.push_tail(&mut tail);
+            body.push(Buffer::new(tail));
+            let mut content_type = Vec::new();
+            form.push_content_type(&mut content_type);
+            reply.number("Content-Length", body.len()).field("Content-Type", content_type);
+            // The type of the file itself stands with each part.
+            for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
+                if !line.starts_with(b"Content-Type:") {
+                    reply.raw(line);
+                }
+            }
+        }
+        reply.end();
+        let head_bytes = head.len() as u64;
+        outlet.push(ctx.heads.freeze(head));
+        outlet.append(body);
+        self.ready(Status::PARTIAL_CONTENT, head_bytes)
+    }
+}
+
+/// Something that the file does not contain, but by a chance of one in 2^64: a hash that nobody outside can compute.
+fn boundary(stored: &Stored, now_ms: u64) -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let hash = RandomState::new().hash_one((stored.etag().as_ref(), now_ms));
+    format!("baton{hash:016x}")
+}

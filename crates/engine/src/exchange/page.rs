@@ -1,0 +1,239 @@
+//! Answers that are not files: errors, redirects, fixed responses.
+
+use std::borrow::Cow;
+
+use baton_content::Listed;
+use baton_http::{Method, PathRefusal, ReplyHead, RequestHead, Status, Version};
+
+use super::{Asked, Ready};
+use crate::context::Context;
+use crate::log::Outcome;
+use crate::outlet::Outlet;
+
+/// An answer of our own making.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    status: Status,
+    /// Fields beside the usual ones.
+    fields: Fields<'a>,
+    media_type: &'a str,
+    body: Cow<'a, [u8]>,
+}
+
+/// Fields beside the usual ones.
+#[derive(Debug)]
+enum Fields<'a> {
+    None,
+    One(&'static str, Cow<'a, str>),
+    Configured(&'a [(String, String)]),
+    /// Complete lines, the media type among them.
+    Lines(&'a [u8]),
+}
+
+impl<'a> Page<'a> {
+    /// Says that something is wrong; a site may have a page of its own for it.
+    pub(super) fn error(status: Status) -> Self {
+        let mut page = Self::explained(status, explanation(status));
+        if status == Status::SERVICE_UNAVAILABLE {
+            page.fields = Fields::One("Retry-After", "1".into());
+        }
+        page
+    }
+
+    /// The path cannot be a name: 400.
+    pub(super) fn refused_path(refusal: PathRefusal) -> Self {
+        Self::explained(Status::BAD_REQUEST, &refusal.to_string())
+    }
+
+    /// The target is known, the method is not for it: 405.
+    pub(super) fn method_not_allowed() -> Self {
+        let mut page = Self::error(Status::METHOD_NOT_ALLOWED);
+        page.fields = Fields::One("Allow", ALLOWED.into());
+        page
+    }
+
+    /// No part of the range exists: 416.
+    pub(super) fn range_not_satisfiable(length: u64) -> Self {
+        let mut page = Self::error(Status::RANGE_NOT_SATISFIABLE);
+        page.fields = Fields::One("Content-Range", format!("bytes */{length}").into());
+        page
+    }
+
+    /// What methods there are: 204.
+    pub(super) fn options() -> Self {
+        Self {
+            status: Status::NO_CONTENT,
+            fields: Fields::One("Allow", ALLOWED.into()),
+            media_type: "",
+            body: Cow::Borrowed(b""),
+        }
+    }
+
+    /// The client is to look elsewhere.
+    pub(super) fn redirect(status: Status, location: &'a str) -> Self {
+        let mut page = Self::explained(status, "What you look for is elsewhere.");
+        page.fields = Fields::One("Location", location.into());
+        page
+    }
+
+    /// What the configuration says.
+    pub(super) fn fixed(
+        status: Status,
+        media_type: &'a str,
+        headers: &'a [(String, String)],
+        body: &'a [u8],
+    ) -> Self {
+        Self { status, fields: Fields::Configured(headers), media_type, body: Cow::Borrowed(body) }
+    }
+
+    /// A directory.
+    pub(super) fn listing(listed: &'a Listed) -> Self {
+        Self {
+            status: Status::OK,
+            fields: Fields::Lines(&listed.fields),
+            media_type: "",
+            body: Cow::Borrowed(&listed.body),
+        }
+    }
+
+    fn explained(status: Status, why: &str) -> Self {
+        Self { status, fields: Fields::None, media_type: HTML, body: text(status, why).into() }
+    }
+}
+
+impl Asked<'_> {
+    /// Puts a page into the outlet.
+    pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, outlet: &mut Outlet) -> Ready {
+        let own = self.site.error_page(page.status.code());
+        let (media_type, body) =
+            own.map_or((page.media_type, &*page.body), |own| (&*own.media_type, &*own.body));
+        let mut joined = ctx.heads.take();
+        let mut reply = self.begin(ctx, &mut joined, page.status);
+        match &page.fields {
+            Fields::None => {}
+            Fields::Lines(lines) => {
+                reply.raw(lines);
+            }
+            Fields::One(name, value) => {
+                reply.field(name, value.as_bytes());
+            }
+            Fields::Configured(fields) => {
+                for (name, value) in *fields {
+                    reply.field(name, value);
+                }
+            }
+        }
+        let has_body = page.status != Status::NO_CONTENT && page.status != Status::NOT_MODIFIED;
+        if has_body {
+            if !media_type.is_empty() {
+                reply.field("Content-Type", media_type);
+            }
+            reply.number("Content-Length", body.len() as u64);
+        }
+        reply.end();
+        let head_bytes = joined.len() as u64;
+        if has_body && self.method != Method::Head {
+            joined.extend_from_slice(body);
+        }
+        outlet.push(ctx.heads.freeze(joined));
+        self.ready(page.status, head_bytes)
+    }
+
+    /// Begins a head with the fields that every response has.
+    pub(super) fn begin<'b>(&self, ctx: &Context, head: &'b mut Vec<u8>, status: Status) -> ReplyHead<'b> {
+        let mut reply = ReplyHead::begin(head, status);
+        if self.server_header {
+            reply.field("Server", SERVER);
+        }
+        reply.date(ctx.clock.stamp());
+        match (self.keep_alive, self.version) {
+            (false, _) => {
+                reply.field("Connection", "close");
+            }
+            (true, Version::Http10) => {
+                reply.field("Connection", "keep-alive");
+            }
+            (true, Version::Http11) => {}
+        }
+        reply
+    }
+
+    pub(super) fn ready(&self, status: Status, head_bytes: u64) -> Ready {
+        Ready {
+            status: status.code(),
+            head_bytes,
+            keep_alive: self.keep_alive,
+            site: self.site_index,
+            outcome: Outcome::Complete,
+        }
+    }
+}
+
+/// A small page that says what happened.
+pub(super) fn text(status: Status, why: &str) -> Vec<u8> {
+    let (code, reason) = (status.code(), status.reason());
+    let mut escaped = String::with_capacity(why.len());
+    for character in why.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            other => escaped.push(other),
+        }
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{code} {reason}</title></head>\n\
+         <body><h1>{code} {reason}</h1><p>{escaped}</p></body></html>\n"
+    )
+    .into_bytes()
+}
+
+/// Whether a client that could have a listing either way wants JSON: programs do, browsers do not.
+pub(super) fn prefers_json(head: &RequestHead<'_>) -> bool {
+    let asked_for = |field: &[u8]| {
+        field
+            .split(|&byte| byte == b',')
+            .any(|range| range.trim_ascii().to_ascii_lowercase().starts_with(b"application/json"))
+    };
+    head.query == Some(b"format=json") || head.accept.is_some_and(asked_for)
+}
+
+/// Where a directory without its slash is found. One slash in front and no more: `//host/` would be another host.
+pub(super) fn with_slash(head: &RequestHead<'_>) -> String {
+    let path = String::from_utf8_lossy(head.path);
+    let path = path.trim_start_matches('/');
+    let query = head.query.map_or_else(String::new, |query| format!("?{}", String::from_utf8_lossy(query)));
+    format!("/{path}/{query}")
+}
+
+/// A configured location, `$uri` replaced by the request's path and query.
+pub(super) fn expand(location: &str, head: &RequestHead<'_>) -> String {
+    if !location.contains("$uri") {
+        return location.to_owned();
+    }
+    let path = String::from_utf8_lossy(head.path);
+    let query = head.query.map_or_else(String::new, |query| format!("?{}", String::from_utf8_lossy(query)));
+    let uri = format!("/{}{query}", path.trim_start_matches('/'));
+    location.replace("$uri", &uri)
+}
+
+fn explanation(status: Status) -> &'static str {
+    match status {
+        Status::FORBIDDEN => "The server may not show this.",
+        Status::NOT_FOUND => "There is nothing here.",
+        Status::METHOD_NOT_ALLOWED => "This can be read (GET, HEAD), but nothing else.",
+        Status::PRECONDITION_FAILED => "It is not what the request expected it to be.",
+        Status::CONTENT_TOO_LARGE => "The body of the request is larger than this server takes.",
+        Status::RANGE_NOT_SATISFIABLE => "It is shorter than that.",
+        Status::NOT_IMPLEMENTED => "This server does not know the method.",
+        Status::SERVICE_UNAVAILABLE => "The server is short of something. Try again soon.",
+        _ => "The server could not read what it was to send.",
+    }
+}
+
+/// Value of the `Server` field.
+pub(super) const SERVER: &str = "baton";
+/// Media type of pages of our own.
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+/// Methods that files and fixed responses know.
+const ALLOWED: &str = "GET, HEAD, OPTIONS";

@@ -1,0 +1,146 @@
+//! Helpers: threads that do blocking jobs one at a time, so that an event loop need not wait.
+//!
+//! After Flash (Pai, 1999, section 4.4.1): a helper is started when all others are busy, and kept. It works on the
+//! caches that it shares with the loop and returns no bytes, only word that the job is done, as an event.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::EventfdFlags;
+
+use crate::job::{Job, JobDone};
+
+/// Helpers of one event loop. `T` tells the loop whose job it was.
+#[derive(Debug)]
+pub(crate) struct Helpers<T> {
+    shared: Arc<Shared<T>>,
+    /// Bound on the number of helpers; changed by a tuner.
+    pub(crate) helpers_max: usize,
+    under_way: usize,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    queue: Mutex<Queue<T>>,
+    work: Condvar,
+    idle: AtomicUsize,
+    done: Mutex<Vec<(T, JobDone)>>,
+    waker: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    jobs: VecDeque<(T, Job)>,
+    helpers: usize,
+    closed: bool,
+}
+
+impl<T: Send + 'static> Helpers<T> {
+    /// No helpers yet; at most `helpers_max` later.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub(crate) fn new(helpers_max: usize) -> io::Result<Self> {
+        let waker = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let queue = Queue { jobs: VecDeque::new(), helpers: 0, closed: false };
+        let shared = Shared {
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
+            idle: AtomicUsize::new(0),
+            done: Mutex::new(Vec::new()),
+            waker,
+        };
+        Ok(Self { shared: Arc::new(shared), helpers_max: helpers_max.max(1), under_way: 0 })
+    }
+
+    /// Readable when a job is done.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.shared.waker.as_fd()
+    }
+
+    /// Jobs given out and not yet taken back.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Threads there are.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.shared.queue).helpers
+    }
+
+    /// Gives a job to a helper.
+    pub(crate) fn submit(&mut self, whose: T, job: Job) {
+        self.under_way += 1;
+        let mut queue = lock(&self.shared.queue);
+        queue.jobs.push_back((whose, job));
+        let wanted = queue.jobs.len() > self.shared.idle.load(Ordering::Relaxed);
+        if wanted && queue.helpers < self.helpers_max {
+            let shared = Arc::clone(&self.shared);
+            let helper = std::thread::Builder::new().name("helper".into()).stack_size(STACK_BYTES);
+            if helper.spawn(move || shared.help()).is_ok() {
+                queue.helpers += 1;
+            } else if queue.helpers == 0 {
+                // No thread to be had at all: the loop waits for the disk itself rather than never answer.
+                let mine = queue.jobs.pop_back();
+                drop(queue);
+                if let Some((whose, job)) = mine {
+                    self.shared.finish(whose, job.run());
+                }
+                return;
+            }
+        }
+        drop(queue);
+        self.shared.work.notify_one();
+    }
+
+    /// Takes the jobs that are done.
+    pub(crate) fn take_done(&mut self, into: &mut Vec<(T, JobDone)>) {
+        let _ = rustix::io::read(&self.shared.waker, &mut [0; 8]);
+        let before = into.len();
+        into.append(&mut lock(&self.shared.done));
+        self.under_way -= into.len() - before;
+    }
+}
+
+impl<T> Drop for Helpers<T> {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl<T> Shared<T> {
+    fn help(&self) {
+        loop {
+            let mut queue = lock(&self.queue);
+            let (whose, job) = loop {
+                if queue.closed {
+                    return;
+                }
+                if let Some(next) = queue.jobs.pop_front() {
+                    break next;
+                }
+                self.idle.fetch_add(1, Ordering::Relaxed);
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.idle.fetch_sub(1, Ordering::Relaxed);
+            };
+            drop(queue);
+            self.finish(whose, job.run());
+        }
+    }
+
+    fn finish(&self, whose: T, done: JobDone) {
+        lock(&self.done).push((whose, done));
+        let _ = rustix::io::write(&self.waker, &1_u64.to_ne_bytes());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A helper's stack: resolving a name and reading 64 KiB at a time need little.
+const STACK_BYTES: usize = 256 * 1024;

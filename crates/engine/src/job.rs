@@ -1,0 +1,89 @@
+//! Work that may wait for a disk, cut out of a step so that an architecture can decide who waits.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_buf::FileSlice;
+use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
+use baton_http::{AcceptedCodings, Stamp};
+use rustix::io::Errno;
+
+use crate::context::Context;
+
+/// Something that a step needs and that may block. Run it on any thread, then give the result to
+/// [`Session::handle_job`](crate::session::Session::handle_job).
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Find out what a name stands for: resolve it, open it, read it into memory if it is small.
+    Find {
+        /// Where the answer is kept for the next request, too.
+        cache: Arc<Cache>,
+        /// Where it is looked for.
+        tree: Arc<Tree>,
+        /// The path of the request, as it was sent.
+        path: Box<[u8]>,
+        /// The codings that the client takes.
+        accepted: AcceptedCodings,
+        /// Whether a listing is to be JSON.
+        accept_json: bool,
+        /// The time of the request.
+        stamp: Stamp,
+    },
+    /// Bring a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
+    BringIn(FileSlice),
+}
+
+/// What became of a [`Job`].
+#[derive(Debug)]
+pub(crate) enum JobDone {
+    /// What the name stands for.
+    Found(Found),
+    /// The range is in memory up to this offset (or cannot be read, which sending it will show).
+    BroughtIn {
+        /// End of the range.
+        until: u64,
+    },
+}
+
+impl Job {
+    /// The job of answering a query that might wait for a disk.
+    pub(crate) fn find(ctx: &Context, tree: &Arc<Tree>, query: &Query<'_>) -> Self {
+        Self::Find {
+            cache: Arc::clone(&ctx.cache),
+            tree: Arc::clone(tree),
+            path: query.path.into(),
+            accepted: query.accepted,
+            accept_json: query.accept_json,
+            stamp: ctx.clock.stamp().clone(),
+        }
+    }
+
+    /// Does the work, waiting as long as it takes.
+    pub(crate) fn run(self) -> JobDone {
+        match self {
+            Self::Find { cache, tree, path, accepted, accept_json, stamp } => {
+                let query = Query { path: &path, accepted, accept_json };
+                let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
+                // Whoever may wait is not told to wait.
+                JobDone::Found(found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
+            }
+            Self::BringIn(slice) => {
+                touch(&slice.share_file(), slice.offset(), slice.len());
+                JobDone::BroughtIn { until: slice.offset() + slice.len() }
+            }
+        }
+    }
+}
+
+/// Reads a range and forgets it: the pages stay.
+fn touch(file: &Arc<OwnedFd>, mut offset: u64, len: u64) {
+    let end = offset + len;
+    let mut bytes = [0; 64 * 1024];
+    while offset < end {
+        let want = bytes.len().min((end - offset) as usize);
+        match rustix::io::pread(file, &mut bytes[..want], offset) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => offset += count as u64,
+        }
+    }
+}

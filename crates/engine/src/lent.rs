@@ -1,0 +1,40 @@
+//! Something that its owner gives away for a while.
+
+use std::ops::{Deref, DerefMut};
+
+/// A value that can be lent *by value*, where a borrow would have to outlive its scope: to a coroutine, which may be
+/// suspended while it holds it.
+#[derive(Debug)]
+pub(crate) struct Lent<T>(Option<Box<T>>);
+
+impl<T> Lent<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(Box::new(value)))
+    }
+
+    /// Gives the value away.
+    pub(crate) fn lend(&mut self) -> Box<T> {
+        self.0.take().expect(AWAY)
+    }
+
+    /// Takes it back.
+    pub(crate) fn give_back(&mut self, value: Box<T>) {
+        self.0 = Some(value);
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().expect(AWAY)
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_deref_mut().expect(AWAY)
+    }
+}
+
+const AWAY: &str = "used only while it is not lent";

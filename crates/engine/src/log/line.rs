@@ -1,0 +1,164 @@
+//! What a line looks like.
+
+use std::io::Write;
+
+use baton_http::Stamp;
+
+use super::{Ending, RequestText};
+
+/// Apache's and nginx's `combined`: the tools that read theirs read ours.
+pub(super) fn combined(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
+    peer(out, ending);
+    out.extend_from_slice(b" - - [");
+    // "Sun, 06 Nov 1994 08:49:37 GMT" has all that "06/Nov/1994:08:49:37 +0000" needs.
+    let date = &stamp.date;
+    out.extend_from_slice(&date[5..7]);
+    out.push(b'/');
+    out.extend_from_slice(&date[8..11]);
+    out.push(b'/');
+    out.extend_from_slice(&date[12..16]);
+    out.push(b':');
+    out.extend_from_slice(&date[17..25]);
+    out.extend_from_slice(b" +0000] \"");
+    escaped(out, text.line(), combined_escape);
+    out.extend_from_slice(b"\" ");
+    number(out, u64::from(ending.status));
+    out.push(b' ');
+    number(out, ending.body_bytes);
+    for field in [text.referer(), text.agent()] {
+        out.extend_from_slice(b" \"");
+        if field.is_empty() {
+            out.push(b'-');
+        } else {
+            escaped(out, field, combined_escape);
+        }
+        out.push(b'"');
+    }
+    out.push(b'\n');
+}
+
+/// A JSON object; bytes that are not ASCII are shown as the Latin-1 characters of the same number.
+pub(super) fn json(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
+    out.extend_from_slice(b"{\"time\":");
+    number(out, stamp.unix_seconds);
+    out.extend_from_slice(b",\"peer\":\"");
+    peer(out, ending);
+    out.extend_from_slice(b"\",\"site\":\"");
+    escaped(out, ending.site.as_bytes(), json_escape);
+    out.extend_from_slice(b"\",\"request\":\"");
+    escaped(out, text.line(), json_escape);
+    out.extend_from_slice(b"\",\"status\":");
+    number(out, u64::from(ending.status));
+    out.extend_from_slice(b",\"body_bytes\":");
+    number(out, ending.body_bytes);
+    out.extend_from_slice(b",\"duration_ms\":");
+    number(out, ending.duration_ms);
+    out.extend_from_slice(b",\"outcome\":\"");
+    out.extend_from_slice(ending.outcome.word().as_bytes());
+    out.extend_from_slice(b"\",\"referer\":\"");
+    escaped(out, text.referer(), json_escape);
+    out.extend_from_slice(b"\",\"user_agent\":\"");
+    escaped(out, text.agent(), json_escape);
+    out.extend_from_slice(b"\"}\n");
+}
+
+fn peer(out: &mut Vec<u8>, ending: &Ending<'_>) {
+    // Writing to a `Vec` does not fail.
+    let _ = match ending.peer {
+        Some(address) => write!(out, "{}", address.ip()),
+        None => write!(out, "unix:"),
+    };
+}
+
+fn number(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Appends `bytes`, runs that need no escape at once.
+fn escaped(out: &mut Vec<u8>, bytes: &[u8], escape: fn(&mut Vec<u8>, u8)) {
+    for run in bytes.split_inclusive(|&byte| needs_escape(byte)) {
+        match run.split_last() {
+            Some((&last, plain)) if needs_escape(last) => {
+                out.extend_from_slice(plain);
+                escape(out, last);
+            }
+            _ => out.extend_from_slice(run),
+        }
+    }
+}
+
+fn needs_escape(byte: u8) -> bool {
+    !(b' '..=b'~').contains(&byte) || byte == b'"' || byte == b'\\'
+}
+
+fn combined_escape(out: &mut Vec<u8>, byte: u8) {
+    let _ = write!(out, "\\x{byte:02X}");
+}
+
+fn json_escape(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+        _ => {
+            let _ = write!(out, "\\u{byte:04x}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Outcome;
+
+    fn text(line: &[u8], referer: &[u8], agent: &[u8]) -> RequestText {
+        let mut text = RequestText::default();
+        text.fill(line, Some(referer), Some(agent));
+        text
+    }
+
+    fn ending() -> Ending<'static> {
+        Ending {
+            peer: Some("192.0.2.7:4711".parse().unwrap()),
+            site: "museum",
+            status: 200,
+            body_bytes: 1024,
+            duration_ms: 3,
+            outcome: Outcome::Complete,
+        }
+    }
+
+    #[test]
+    fn combined_as_everybody_writes_it() {
+        let mut out = Vec::new();
+        combined(&mut out, &text(b"GET /a HTTP/1.1", b"", b"curl/8"), &ending(), &Stamp::at(784_111_777));
+        let expected =
+            "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /a HTTP/1.1\" 200 1024 \"-\" \"curl/8\"\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    /// Nothing that a client sends can forge a line or break out of its quotes.
+    #[test]
+    fn what_clients_send_is_escaped() {
+        let nasty = b"GET /\"\\\n\x1b[31m\xff HTTP/1.1";
+        let mut out = Vec::new();
+        combined(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
+        let line = String::from_utf8(out).unwrap();
+        assert!(line.contains(r#""GET /\x22\x5C\x0A\x1B[31m\xFF HTTP/1.1""#), "{line}");
+        assert_eq!(line.matches('\n').count(), 1);
+
+        let mut out = Vec::new();
+        json(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
+        let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(object["request"], "GET /\"\\\n\u{1b}[31m\u{ff} HTTP/1.1");
+        assert_eq!(object["outcome"], "complete");
+    }
+}

@@ -1,0 +1,208 @@
+//! The access log: one line for each request, buffered, written by a thread of its own.
+//!
+//! A loop formats lines into its buffer and hands full buffers over; it never touches the file, so that a slow
+//! disk, a full one, or a pipe that nobody reads costs log lines (which are counted), never a request.
+
+mod line;
+mod writer;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_http::{RequestHead, Stamp};
+
+use crate::metrics::{Metric, Tally};
+pub(crate) use writer::LogWriter;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Apache's and nginx's `combined`.
+    #[default]
+    Combined,
+    /// A JSON object per line.
+    Json,
+}
+
+/// An access log, as a worker is given it.
+#[derive(Debug)]
+pub struct LogSettings {
+    /// Where to, opened for appending.
+    pub file: OwnedFd,
+    /// How lines look.
+    pub format: LogFormat,
+    /// Bytes that a loop collects before it hands them to the writer.
+    pub buffer_bytes: usize,
+    /// After which lines are handed over even if the buffer is not full.
+    pub flush_ms: u64,
+}
+
+/// How a request ended: the word in the log and the label of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of the response was handed to the kernel.
+    Complete,
+    /// The client closed or reset the connection before.
+    ClientGone,
+    /// A phase took longer than its timeout.
+    TimedOut,
+    /// The request broke the protocol or a limit.
+    Refused,
+    /// The file became shorter while it was being sent.
+    FileChanged,
+    /// Reading the file failed.
+    Failed,
+    /// The server was stopped first.
+    Stopped,
+}
+
+impl Outcome {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        self.metric().label().map_or("", |(_, word)| word)
+    }
+
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Self::Complete => Metric::OutcomeComplete,
+            Self::ClientGone => Metric::OutcomeClientGone,
+            Self::TimedOut => Metric::OutcomeTimedOut,
+            Self::Refused => Metric::OutcomeRefused,
+            Self::FileChanged => Metric::OutcomeFileChanged,
+            Self::Failed => Metric::OutcomeFailed,
+            Self::Stopped => Metric::OutcomeStopped,
+        }
+    }
+}
+
+/// What a line says of the request itself, kept until the response has been sent.
+#[derive(Debug, Default)]
+pub(crate) struct RequestText {
+    bytes: Vec<u8>,
+    line_end: usize,
+    referer_end: usize,
+}
+
+impl RequestText {
+    fn fill(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(line);
+        self.line_end = self.bytes.len();
+        self.bytes.extend_from_slice(referer.unwrap_or_default());
+        self.referer_end = self.bytes.len();
+        self.bytes.extend_from_slice(agent.unwrap_or_default());
+    }
+
+    fn line(&self) -> &[u8] {
+        &self.bytes[..self.line_end]
+    }
+
+    fn referer(&self) -> &[u8] {
+        &self.bytes[self.line_end..self.referer_end]
+    }
+
+    fn agent(&self) -> &[u8] {
+        &self.bytes[self.referer_end..]
+    }
+}
+
+/// What a line says beside the request.
+pub(crate) struct Ending<'a> {
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) site: &'a str,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    pub(crate) duration_ms: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// One loop's part of the access log.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    writer: Arc<LogWriter>,
+    buffer: Vec<u8>,
+    oldest_ms: Option<u64>,
+    /// Texts of ended requests, whose memory the next ones use.
+    spare: Vec<RequestText>,
+}
+
+impl AccessLog {
+    pub(crate) fn new(writer: Arc<LogWriter>) -> Self {
+        Self {
+            buffer: Vec::with_capacity(writer.buffer_bytes + LINE_BYTES_USUAL),
+            writer,
+            oldest_ms: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Keeps what the line will say of a request.
+    pub(crate) fn note(&mut self, head: &RequestHead<'_>) -> RequestText {
+        self.note_parts(head.line, head.referer, head.user_agent)
+    }
+
+    /// The same for a request whose head could not be read.
+    pub(crate) fn note_unreadable(&mut self, input: &[u8]) -> RequestText {
+        let first_line = input.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();
+        self.note_parts(&first_line[..first_line.len().min(UNREADABLE_BYTES_MAX)], None, None)
+    }
+
+    fn note_parts(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) -> RequestText {
+        let mut text = self.spare.pop().unwrap_or_default();
+        text.fill(line, referer, agent);
+        text
+    }
+
+    /// Writes the line of a request that has ended.
+    pub(crate) fn end(
+        &mut self,
+        text: RequestText,
+        ending: &Ending<'_>,
+        now_ms: u64,
+        stamp: &Stamp,
+        tally: &mut Tally,
+    ) {
+        match self.writer.format {
+            LogFormat::Combined => line::combined(&mut self.buffer, &text, ending, stamp),
+            LogFormat::Json => line::json(&mut self.buffer, &text, ending, stamp),
+        }
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(text);
+        }
+        self.oldest_ms.get_or_insert(now_ms);
+        if self.buffer.len() >= self.writer.buffer_bytes {
+            self.flush(tally);
+        }
+    }
+
+    /// Hands lines over that have waited long enough.
+    pub(crate) fn handle_time(&mut self, now_ms: u64, tally: &mut Tally) {
+        if self.oldest_ms.is_some_and(|oldest| now_ms.saturating_sub(oldest) >= self.writer.flush_ms) {
+            self.flush(tally);
+        }
+    }
+
+    /// When [`handle_time`](Self::handle_time) will have something to do.
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        self.oldest_ms.map(|oldest| oldest + self.writer.flush_ms)
+    }
+
+    /// Hands over what there is.
+    pub(crate) fn flush(&mut self, tally: &mut Tally) {
+        self.oldest_ms = None;
+        if !self.buffer.is_empty() {
+            self.buffer = self.writer.write(std::mem::take(&mut self.buffer));
+        }
+        tally.add(Metric::LogLinesLost, self.writer.take_lost());
+    }
+}
+
+/// A guess that spares the buffer from growing; nothing depends on it.
+const LINE_BYTES_USUAL: usize = 1024;
+
+/// What is shown of a request that was not HTTP.
+const UNREADABLE_BYTES_MAX: usize = 256;
+
+/// Texts kept for use again: about as many as there are responses under way at a time.
+const SPARE_MAX: usize = 64;

@@ -1,0 +1,179 @@
+//! The thread that writes the log.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{LogFormat, LogSettings};
+
+/// The file, and the queue to the thread that writes to it; shared by all loops of a process.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    pub(super) format: LogFormat,
+    pub(super) buffer_bytes: usize,
+    pub(super) flush_ms: u64,
+    file: Arc<Mutex<Arc<File>>>,
+    full: SyncSender<Message>,
+    empty: Mutex<Receiver<Vec<u8>>>,
+    lost: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Lines(Vec<u8>),
+    /// Everything before has been written when this is answered.
+    Sync(SyncSender<()>),
+}
+
+impl LogWriter {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there can be no further thread.
+    pub(crate) fn start(settings: LogSettings) -> std::io::Result<Arc<Self>> {
+        let (full, lines) = sync_channel(BUFFERS_WAITING_MAX);
+        let (written, empty) = sync_channel(BUFFERS_WAITING_MAX);
+        let writer = Arc::new(Self {
+            format: settings.format,
+            buffer_bytes: settings.buffer_bytes,
+            flush_ms: settings.flush_ms,
+            file: Arc::new(Mutex::new(Arc::new(settings.file.into()))),
+            full,
+            empty: Mutex::new(empty),
+            lost: Arc::new(AtomicU64::new(0)),
+        });
+        let (file, lost) = (Arc::clone(&writer.file), Arc::clone(&writer.lost));
+        std::thread::Builder::new()
+            .name("access-log".into())
+            .spawn(move || write_all(&lines, &written, &file, &lost))?;
+        Ok(writer)
+    }
+
+    /// Goes on in another file: after the old one was renamed.
+    pub(crate) fn reopen(&self, file: OwnedFd) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file.into());
+    }
+
+    /// Waits until everything handed over has been written.
+    pub(crate) fn sync(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.full.send(Message::Sync(done)).is_ok() {
+            // An error means that the thread is gone, and with it all there was to wait for.
+            let _ = wait.recv();
+        }
+    }
+
+    /// Hands lines over and returns an empty buffer for the next ones. If the writer is too far behind, the lines
+    /// are lost.
+    pub(super) fn write(&self, lines: Vec<u8>) -> Vec<u8> {
+        match self.full.try_send(Message::Lines(lines)) {
+            Ok(()) => {
+                let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).try_recv();
+                empty.unwrap_or_else(|_| Vec::with_capacity(self.buffer_bytes))
+            }
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                let Message::Lines(mut lines) = message else { return Vec::new() };
+                self.lost.fetch_add(count_lines(&lines), Ordering::Relaxed);
+                lines.clear();
+                lines
+            }
+        }
+    }
+
+    /// Lines lost since this was last asked.
+    pub(super) fn take_lost(&self) -> u64 {
+        if self.lost.load(Ordering::Relaxed) == 0 { 0 } else { self.lost.swap(0, Ordering::Relaxed) }
+    }
+}
+
+fn write_all(
+    lines: &Receiver<Message>,
+    written: &SyncSender<Vec<u8>>,
+    file: &Mutex<Arc<File>>,
+    lost: &AtomicU64,
+) {
+    let mut torn = false;
+    for message in lines {
+        let mut buffer = match message {
+            Message::Lines(buffer) => buffer,
+            Message::Sync(done) => {
+                let _ = done.send(());
+                continue;
+            }
+        };
+        // The lock is not held while writing: whoever reopens the log must not wait for a pipe that nobody reads.
+        let file = Arc::clone(&file.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut file = &*file;
+        // After a write that ended in the midst of a line the next line must not be glued to it.
+        let mut rest = &buffer[..];
+        if torn && file.write_all(b"\n").is_ok() {
+            torn = false;
+        }
+        while !rest.is_empty() {
+            match file.write(rest) {
+                Ok(count) if count > 0 => {
+                    torn = rest[count - 1] != b'\n';
+                    rest = &rest[count..];
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => {
+                    lost.fetch_add(count_lines(rest), Ordering::Relaxed);
+                    break;
+                }
+            }
+        }
+        buffer.clear();
+        let _ = written.try_send(buffer);
+    }
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Buffers that may wait for a slow disk; beyond them lines are lost.
+const BUFFERS_WAITING_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn settings(file: OwnedFd) -> LogSettings {
+        LogSettings { file, format: LogFormat::Combined, buffer_bytes: 1024, flush_ms: 1000 }
+    }
+
+    /// A full disk loses the lines that do not fit, and says how many.
+    #[test]
+    fn a_full_disk_loses_lines_and_counts_them() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let writer = LogWriter::start(settings(full.into())).unwrap();
+        writer.write(b"one\ntwo\nthree\n".to_vec());
+        writer.sync();
+        assert_eq!(writer.take_lost(), 3);
+
+        // The disk has room again.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        writer.reopen(file.as_file().as_fd().try_clone_to_owned().unwrap());
+        writer.write(b"four\n".to_vec());
+        writer.sync();
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"four\n");
+        assert_eq!(writer.take_lost(), 0);
+    }
+
+    /// A pipe that nobody reads stops the writer, but never the loop.
+    #[test]
+    fn a_stuck_writer_does_not_block_the_loop() {
+        let (_reader, pipe) = rustix::pipe::pipe().unwrap();
+        let writer = LogWriter::start(settings(pipe)).unwrap();
+        let buffer = vec![b'\n'; 60_000];
+        for _ in 0..BUFFERS_WAITING_MAX * 2 {
+            writer.write(buffer.clone());
+        }
+        assert!(writer.take_lost() > 0);
+    }
+}

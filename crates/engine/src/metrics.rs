@@ -1,0 +1,166 @@
+//! Counters: a closed list, kept in memory that the supervisor shares with its workers.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a value only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+}
+
+/// Declares the list of metrics: variant, Prometheus name, label, kind, help.
+macro_rules! metrics {
+    ($($variant:ident, $name:literal, $label:expr, $kind:ident, $help:literal;)*) => {
+        /// What is counted. Outcomes and reasons have the words that the logs use as labels.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Metric {
+            $(#[doc = $help] $variant,)*
+        }
+
+        impl Metric {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Name on the metrics page; several metrics that differ in their label share one.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Label and its value.
+            pub fn label(self) -> Option<(&'static str, &'static str)> {
+                match self { $(Self::$variant => $label,)* }
+            }
+
+            /// Whether the value only grows.
+            pub fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind,)* }
+            }
+
+            /// What it means.
+            pub fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+metrics! {
+    ConnectionsAccepted, "baton_connections_accepted_total", None, Counter, "Connections accepted.";
+    ConnectionsOpen, "baton_connections_open", None, Gauge, "Connections open now.";
+    AcceptsPaused, "baton_accepts_paused_total", None, Counter, "Times that accepting stopped for lack of descriptors or at connections_max.";
+    Responses2xx, "baton_responses_total", Some(("class", "2xx")), Counter, "Responses by class of status.";
+    Responses3xx, "baton_responses_total", Some(("class", "3xx")), Counter, "Responses by class of status.";
+    Responses4xx, "baton_responses_total", Some(("class", "4xx")), Counter, "Responses by class of status.";
+    Responses5xx, "baton_responses_total", Some(("class", "5xx")), Counter, "Responses by class of status.";
+    OutcomeComplete, "baton_requests_total", Some(("outcome", "complete")), Counter, "Requests by how they ended.";
+    OutcomeClientGone, "baton_requests_total", Some(("outcome", "client-gone")), Counter, "Requests by how they ended.";
+    OutcomeTimedOut, "baton_requests_total", Some(("outcome", "timed-out")), Counter, "Requests by how they ended.";
+    OutcomeRefused, "baton_requests_total", Some(("outcome", "refused")), Counter, "Requests by how they ended.";
+    OutcomeFileChanged, "baton_requests_total", Some(("outcome", "file-changed")), Counter, "Requests by how they ended.";
+    OutcomeFailed, "baton_requests_total", Some(("outcome", "failed")), Counter, "Requests by how they ended.";
+    OutcomeStopped, "baton_requests_total", Some(("outcome", "stopped")), Counter, "Requests by how they ended.";
+    BytesSent, "baton_sent_bytes_total", None, Counter, "Bytes handed to the kernel for clients, heads included.";
+    Jobs, "baton_blocking_jobs_total", None, Counter, "Jobs that could have waited for a disk: files opened, pages brought in.";
+    LoopBlockedMs, "baton_loop_blocked_milliseconds_total", None, Counter, "Time that event loops were kept waiting inside calls that should not wait (auto).";
+    LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
+}
+
+impl Metric {
+    /// The counter of responses with this status.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status / 100 {
+            2 => Self::Responses2xx,
+            3 => Self::Responses3xx,
+            4 => Self::Responses4xx,
+            _ => Self::Responses5xx,
+        }
+    }
+}
+
+/// One worker's counters: memory shared with the supervisor, which outlives the worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters(&'static [AtomicU64]);
+
+impl Counters {
+    /// Makes counters for `slots` workers; to be called before they are forked.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn allocate(slots: usize) -> io::Result<Vec<Self>> {
+        // Each slot ends on a border of two cache lines, so that no line is written by two CPUs.
+        let stride = Metric::ALL.len().next_multiple_of(16);
+        let all = baton_sys::shared::shared_counters(stride * slots)?;
+        Ok(all.chunks(stride).map(Self).collect())
+    }
+
+    /// The value of a metric.
+    pub fn get(&self, metric: Metric) -> u64 {
+        self.0[metric as usize].load(Ordering::Relaxed)
+    }
+
+    /// Adds to a metric; gauges may be given what wraps around to a subtraction.
+    pub fn add(&self, metric: Metric, amount: u64) {
+        self.0[metric as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Sets gauges to zero: for the worker that follows one that died.
+    pub fn reset_gauges(&self) {
+        for &metric in Metric::ALL {
+            if metric.kind() == Kind::Gauge {
+                self.0[metric as usize].store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// What one thread has counted since it last told others: plain numbers, so that counting costs nothing.
+#[derive(Debug)]
+pub struct Tally {
+    pending: [u64; Metric::ALL.len()],
+    dirty: bool,
+    counters: Counters,
+}
+
+impl Tally {
+    /// A tally that flows into `counters`.
+    pub fn new(counters: Counters) -> Self {
+        Self { pending: [0; _], dirty: false, counters }
+    }
+
+    /// Adds to a metric.
+    pub fn add(&mut self, metric: Metric, amount: u64) {
+        let value = &mut self.pending[metric as usize];
+        *value = value.wrapping_add(amount);
+        self.dirty = true;
+    }
+
+    /// Takes from a gauge.
+    pub fn subtract(&mut self, metric: Metric, amount: u64) {
+        self.add(metric, amount.wrapping_neg());
+    }
+
+    /// Whether something has been counted since the last [`publish`](Self::publish).
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Lets others see what was counted.
+    pub fn publish(&mut self) {
+        for (&metric, pending) in Metric::ALL.iter().zip(&mut self.pending) {
+            if *pending != 0 {
+                self.counters.add(metric, std::mem::take(pending));
+            }
+        }
+        self.dirty = false;
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.publish();
+    }
+}

@@ -1,0 +1,188 @@
+//! An aggregate and a socket.
+//!
+//! The outlet writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
+//! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile`. What is known to follow is announced
+//! (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last segment.
+
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+use baton_buf::{Aggregate, FileSlice, Piece};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags};
+
+use crate::SendfileMode;
+
+/// How an outlet sends; one per thread that runs steps, so that it can be tuned while the server runs.
+#[derive(Clone, Debug)]
+pub(crate) struct SendPolicy {
+    /// Whether `sendfile` waits for the client.
+    pub(crate) sendfile: SendfileMode,
+    /// Bytes that one flush may send before it lets others have their turn.
+    pub(crate) quantum_bytes: u64,
+    /// Whether a file's pages are looked for in memory before they are sent, because this thread must not wait
+    /// for a disk.
+    pub(crate) test_residency: bool,
+}
+
+/// How a flush ended.
+#[derive(Debug)]
+pub(crate) enum Flush {
+    /// Everything has been handed to the kernel.
+    Done,
+    /// The socket takes no more for now.
+    Full,
+    /// There is more to send, and the socket may take it, but it is others' turn.
+    Quantum,
+    /// This range is next, and some of it is not in memory.
+    NeedsPages(FileSlice),
+    /// The file has become shorter than what was promised of it.
+    FileShrank,
+    /// Reading the file failed.
+    FileFailed,
+    /// The client is gone.
+    ClientGone,
+}
+
+/// What is still to be sent on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Outlet {
+    queue: Aggregate,
+    sent: u64,
+    /// Up to where the file in front is known to be in memory.
+    resident_until: u64,
+}
+
+impl Outlet {
+    /// Bytes handed to the kernel so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Where the bytes pushed next will begin, counted like [`sent`](Self::sent).
+    pub(crate) fn end(&self) -> u64 {
+        self.sent + self.queue.len()
+    }
+
+    /// Whether there is nothing to send.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Adds a piece at the end.
+    pub(crate) fn push(&mut self, piece: impl Into<Piece>) {
+        self.queue.push(piece);
+    }
+
+    /// Adds an aggregate at the end.
+    pub(crate) fn append(&mut self, aggregate: Aggregate) {
+        self.queue.append(aggregate);
+    }
+
+    /// Drops what has not been sent.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+    }
+
+    /// Takes note that the range that [`Flush::NeedsPages`] named has been brought into memory.
+    pub(crate) fn handle_pages(&mut self, until: u64) {
+        self.resident_until = until;
+    }
+
+    /// Sends as much as the socket takes. `last`: the connection ends behind it, so that the kernel may keep the
+    /// last packet until the FIN joins it.
+    pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>, policy: &SendPolicy, last: bool) -> Flush {
+        let quantum_end = self.sent + policy.quantum_bytes;
+        loop {
+            let sent = match self.queue.front() {
+                None => return Flush::Done,
+                Some(_) if self.sent >= quantum_end => return Flush::Quantum,
+                Some(Piece::Memory(_)) => self.send_memory(socket, last),
+                Some(Piece::File(slice)) => {
+                    let window = slice.len().min(quantum_end - self.sent);
+                    if policy.test_residency && slice.offset() + window > self.resident_until {
+                        // Unable to tell (an old kernel, a file system without a page cache): go on.
+                        if !baton_sys::residency::is_resident(slice.file(), slice.offset(), window)
+                            .unwrap_or(true)
+                        {
+                            return Flush::NeedsPages(slice.prefix(window));
+                        }
+                        self.resident_until = slice.offset() + window;
+                    }
+                    match send_file(socket, slice, window, policy.sendfile) {
+                        Ok(0) => return Flush::FileShrank,
+                        Err(error) if is_of_the_file(error) => return Flush::FileFailed,
+                        other => other,
+                    }
+                }
+            };
+            match sent {
+                Ok(count) => {
+                    self.sent += count;
+                    self.queue.advance(count);
+                    if !matches!(self.queue.front(), Some(Piece::File(_))) {
+                        self.resident_until = 0;
+                    }
+                }
+                Err(Errno::AGAIN) => return Flush::Full,
+                Err(Errno::INTR) => {}
+                Err(_) => return Flush::ClientGone,
+            }
+        }
+    }
+
+    /// One call for all pieces of memory in front.
+    fn send_memory(&self, socket: BorrowedFd<'_>, last: bool) -> Result<u64, Errno> {
+        let mut pieces = self.queue.pieces();
+        let count = self.queue.pieces().take_while(|piece| matches!(piece, Piece::Memory(_))).count();
+        let more_follows = count < pieces.len() || count > GATHERED_MAX;
+        // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
+        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        flags.set(SendFlags::MORE, more_follows || last);
+        if count == 1 {
+            let Some(Piece::Memory(slice)) = pieces.next() else { return Ok(0) };
+            return rustix::net::send(socket, slice, flags).map(|count| count as u64);
+        }
+        let mut vector = [IoSlice::new(&[]); GATHERED_MAX];
+        let mut filled = 0;
+        for (space, piece) in vector.iter_mut().zip(pieces.take(count)) {
+            if let Piece::Memory(slice) = piece {
+                *space = IoSlice::new(slice);
+                filled += 1;
+            }
+        }
+        rustix::net::sendmsg(socket, &vector[..filled], &mut SendAncillaryBuffer::default(), flags)
+            .map(|count| count as u64)
+    }
+}
+
+/// Sends a range of a file from the page cache.
+fn send_file(
+    socket: BorrowedFd<'_>,
+    slice: &FileSlice,
+    window: u64,
+    mode: SendfileMode,
+) -> Result<u64, Errno> {
+    let mut offset = slice.offset();
+    let count = usize::try_from(window).unwrap_or(usize::MAX);
+    let wait_for_this_one = matches!(mode, SendfileMode::BySize(bytes) if slice.len() >= bytes);
+    if !wait_for_this_one {
+        // With `SendfileMode::Blocking` the socket itself is in blocking mode, see `Session::new`.
+        return rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count)
+            .map(|count| count as u64);
+    }
+    let flags = rustix::fs::fcntl_getfl(socket)?;
+    rustix::fs::fcntl_setfl(socket, flags - OFlags::NONBLOCK)?;
+    let sent = rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count);
+    rustix::fs::fcntl_setfl(socket, flags)?;
+    sent.map(|count| count as u64)
+}
+
+/// Whether `sendfile` failed for a reason that has nothing to do with the client.
+fn is_of_the_file(error: Errno) -> bool {
+    matches!(error, Errno::IO | Errno::INVAL | Errno::OVERFLOW | Errno::BADF | Errno::STALE)
+}
+
+/// Pieces of memory that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
+const GATHERED_MAX: usize = 64;

@@ -1,0 +1,225 @@
+//! What a configuration means to the machines: which site and which route a request belongs to.
+//!
+//! A [`Plan`] does not change; a reload makes a new one and swaps it in whole. A request uses the plan that was
+//! current when its head was complete.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use baton_content::Tree;
+
+use crate::Limits;
+
+/// Everything that a worker process serves.
+#[derive(Debug)]
+pub struct Plan {
+    sites: Vec<Site>,
+    by_host: HashMap<Box<[u8]>, Vec<usize>>,
+    wildcards: Vec<(Box<[u8]>, usize)>,
+    defaults: Vec<usize>,
+    /// What a client may ask for, and for how long.
+    pub limits: Limits,
+    /// Whether responses name the server (`Server: baton`).
+    pub server_header: bool,
+}
+
+/// A virtual host.
+#[derive(Debug)]
+pub struct Site {
+    /// Name in logs and metrics.
+    pub name: String,
+    /// The listeners on which it answers, by [`Listener::id`](crate::Listener::id); empty: on all.
+    pub listeners: Vec<usize>,
+    /// Names it answers to: `example.org` or `*.example.org`. Empty: it is the default of its listeners.
+    pub hosts: Vec<String>,
+    /// Longest path first, see [`Plan::new`].
+    pub routes: Vec<Route>,
+    /// Bodies in place of the built-in ones, by status.
+    pub error_pages: Vec<ErrorPage>,
+    /// Whether its requests are written to the access log.
+    pub log: bool,
+}
+
+/// The part of a site below a path.
+#[derive(Debug)]
+pub struct Route {
+    /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
+    pub path: String,
+    /// What is done with its requests.
+    pub action: Action,
+}
+
+/// What is done with a request.
+#[derive(Debug)]
+pub enum Action {
+    /// A file is sent.
+    Files(Arc<Tree>),
+    /// The client is sent elsewhere. A `$uri` in the location stands for the request's path and query.
+    Redirect {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// Value of the `Location` field.
+        location: String,
+    },
+    /// A fixed answer.
+    Respond {
+        /// Status code.
+        status: u16,
+        /// Value of the `Content-Type` field.
+        media_type: String,
+        /// Fields beside the usual ones.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+    },
+}
+
+/// A body for a status of our own making.
+#[derive(Debug)]
+pub struct ErrorPage {
+    /// The status that it belongs to.
+    pub status: u16,
+    /// Value of the `Content-Type` field.
+    pub media_type: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Plan {
+    /// Puts sites in an order in which a request finds its own quickly. Of two sites with the same host and
+    /// listener the first wins; so does the first site of all where none is the default.
+    pub fn new(mut sites: Vec<Site>, limits: Limits, server_header: bool) -> Self {
+        let mut by_host: HashMap<Box<[u8]>, Vec<usize>> = HashMap::new();
+        let mut wildcards: Vec<(Box<[u8]>, usize)> = Vec::new();
+        let mut defaults = Vec::new();
+        for (index, site) in sites.iter_mut().enumerate() {
+            site.routes.sort_by_key(|route| std::cmp::Reverse(route.path.trim_end_matches('/').len()));
+            if site.hosts.is_empty() {
+                defaults.push(index);
+            }
+            for host in &site.hosts {
+                let host = host.to_ascii_lowercase();
+                match host.strip_prefix('*') {
+                    Some(suffix) => wildcards.push((suffix.as_bytes().into(), index)),
+                    None => by_host.entry(host.as_bytes().into()).or_default().push(index),
+                }
+            }
+        }
+        wildcards.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
+        defaults.extend(0..sites.len());
+        Self { sites, by_host, wildcards, defaults, limits, server_header }
+    }
+
+    /// All sites.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The site, by its index, for a request that arrived at a listener: by exact name, else by the longest
+    /// wildcard, else the default. `None` only if no site belongs to the listener.
+    pub fn site(&self, listener: usize, host: Option<&str>) -> Option<usize> {
+        let here = |index: &usize| {
+            let site = &self.sites[*index];
+            site.listeners.is_empty() || site.listeners.contains(&listener)
+        };
+        let named =
+            host.filter(|_| !self.by_host.is_empty() || !self.wildcards.is_empty()).and_then(|host| {
+                let mut lower = [0; HOST_BYTES_MAX];
+                let lower = lower.get_mut(..host.len())?;
+                lower.copy_from_slice(host.as_bytes());
+                lower.make_ascii_lowercase();
+                let name = lower.strip_suffix(b".").unwrap_or(lower);
+                let exact = self.by_host.get(name).and_then(|sites| sites.iter().find(|index| here(index)));
+                exact.or_else(|| {
+                    let matches = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);
+                    self.wildcards
+                        .iter()
+                        .find(|(suffix, index)| matches(suffix) && here(index))
+                        .map(|(_, index)| index)
+                })
+            });
+        named.or_else(|| self.defaults.iter().find(|index| here(index))).copied()
+    }
+}
+
+impl Site {
+    /// The route with the longest path that `path` lies below. `path` is the request's, as it was sent.
+    pub fn route(&self, path: &[u8]) -> Option<&Route> {
+        self.routes.iter().find(|route| {
+            let prefix = route.path.trim_end_matches('/').as_bytes();
+            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        })
+    }
+
+    /// The page for a status, if the site has one of its own.
+    pub fn error_page(&self, status: u16) -> Option<&ErrorPage> {
+        self.error_pages.iter().find(|page| page.status == status)
+    }
+}
+
+/// Longest name that DNS knows, and a port's worth of room.
+const HOST_BYTES_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(name: &str, hosts: &[&str], listeners: &[usize]) -> Site {
+        Site {
+            name: name.into(),
+            listeners: listeners.into(),
+            hosts: hosts.iter().map(|&host| host.into()).collect(),
+            routes: Vec::new(),
+            error_pages: Vec::new(),
+            log: true,
+        }
+    }
+
+    fn name(plan: &Plan, listener: usize, host: &str) -> String {
+        plan.site(listener, Some(host)).map_or("none".into(), |site| plan.sites()[site].name.clone())
+    }
+
+    #[test]
+    fn exact_host_before_wildcard_before_default() {
+        let sites = vec![
+            site("any", &["*.example.org"], &[]),
+            site("deep", &["*.b.example.org"], &[]),
+            site("exact", &["a.example.org"], &[]),
+            site("default", &[], &[]),
+        ];
+        let plan = Plan::new(sites, Limits::default(), true);
+        assert_eq!(name(&plan, 0, "A.Example.ORG"), "exact");
+        assert_eq!(name(&plan, 0, "a.example.org."), "exact");
+        assert_eq!(name(&plan, 0, "x.example.org"), "any");
+        assert_eq!(name(&plan, 0, "x.b.example.org"), "deep");
+        assert_eq!(name(&plan, 0, "example.org"), "default");
+        assert_eq!(plan.site(0, None), Some(3));
+    }
+
+    #[test]
+    fn a_site_answers_on_its_listeners_only() {
+        let sites = vec![site("one", &["h"], &[1]), site("two", &["h"], &[2]), site("rest", &[], &[2])];
+        let plan = Plan::new(sites, Limits::default(), true);
+        assert_eq!(name(&plan, 1, "h"), "one");
+        assert_eq!(name(&plan, 2, "h"), "two");
+        assert_eq!(name(&plan, 2, "other"), "rest");
+        assert_eq!(name(&plan, 1, "other"), "one", "the first site of a listener is its default");
+        assert_eq!(name(&plan, 3, "h"), "none");
+    }
+
+    #[test]
+    fn longest_route_on_a_segment_border() {
+        let mut site = site("s", &[], &[]);
+        for path in ["/", "/docs", "/docs/api/"] {
+            let action = Action::Redirect { status: 302, location: path.into() };
+            site.routes.push(Route { path: path.into(), action });
+        }
+        let plan = Plan::new(vec![site], Limits::default(), true);
+        let path_of = |path: &str| plan.sites()[0].route(path.as_bytes()).unwrap().path.clone();
+        assert_eq!(path_of("/docs"), "/docs");
+        assert_eq!(path_of("/docs/x"), "/docs");
+        assert_eq!(path_of("/docset"), "/");
+        assert_eq!(path_of("/docs/api"), "/docs/api/");
+        assert_eq!(path_of("/docs/api/x"), "/docs/api/");
+    }
+}

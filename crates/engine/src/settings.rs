@@ -1,0 +1,130 @@
+//! What may be set: limits on clients, and how the server does its work.
+
+use std::fmt;
+
+use baton_content::CacheSettings;
+use baton_http::HeadLimits;
+
+use crate::arch::ArchitectureName;
+
+/// What a client may ask for, and how long it may take. Can change while the server runs.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections open at a time in one worker process; beyond it new ones wait in the listener's queue.
+    pub connections_max: usize,
+    /// Request heads.
+    pub head: HeadLimits,
+    /// Bytes of a request's body; beyond it 413.
+    pub body_bytes_max: u64,
+    /// Requests after which a connection is closed.
+    pub requests_per_connection_max: u64,
+    /// Pipelined requests that are answered in one go, at the most.
+    pub pipelined_max: usize,
+    /// Ranges in one request; one with more gets the whole.
+    pub ranges_max: usize,
+    /// From the first byte of a head to its last; beyond it 408.
+    pub head_timeout_ms: u64,
+    /// Between two reads of a body; beyond it 408.
+    pub body_timeout_ms: u64,
+    /// Between two requests.
+    pub idle_timeout_ms: u64,
+    /// During which a client must take at least one byte.
+    pub send_timeout_ms: u64,
+    /// What a client must take on average, measured over `send_timeout_ms`; 0: any rate will do.
+    pub send_rate_min_bytes_per_s: u64,
+    /// For which the rest of a refused request is read before the connection is closed.
+    pub linger_timeout_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            head: HeadLimits::default(),
+            body_bytes_max: 1 << 20,
+            requests_per_connection_max: 1_000_000,
+            pipelined_max: 64,
+            ranges_max: 16,
+            head_timeout_ms: 30_000,
+            body_timeout_ms: 30_000,
+            idle_timeout_ms: 75_000,
+            send_timeout_ms: 60_000,
+            send_rate_min_bytes_per_s: 100,
+            linger_timeout_ms: 5_000,
+        }
+    }
+}
+
+/// How the work is done. Fixed for the life of a worker process.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Who runs the steps.
+    pub architecture: ArchitectureName,
+    /// Worker processes; `None`: the architecture's own choice.
+    pub processes: Option<usize>,
+    /// Kernel threads that run steps, where the architecture has several; `None`: its own choice.
+    pub threads: Option<usize>,
+    /// Helpers for blocking jobs per process, at the most.
+    pub helpers_max: usize,
+    /// Writers of `pipeline`.
+    pub writers: usize,
+    /// Connections accepted per wake-up of a listener, at the most.
+    pub accepts_per_wake: usize,
+    /// Whether `sendfile` waits for the client.
+    pub sendfile: SendfileMode,
+    /// Bytes sent to one client before others get their turn.
+    pub send_quantum_bytes: u64,
+    /// Whether processes are bound to CPUs where the architecture has one per CPU.
+    pub affinity: bool,
+    /// Whether connections go to the listener of the CPU on which they arrive (`n-copy`, `auto`).
+    pub steering: bool,
+    /// Size of a connection's send buffer; `None`: the kernel's choice.
+    pub socket_send_buffer_bytes: Option<usize>,
+    /// How long a connection without data is kept from the server, in seconds; 0: not at all.
+    pub defer_accept_s: u32,
+    /// The file caches of one process.
+    pub cache: CacheSettings,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            architecture: ArchitectureName::Auto,
+            processes: None,
+            threads: None,
+            helpers_max: 16,
+            writers: 4,
+            accepts_per_wake: 64,
+            sendfile: SendfileMode::NonBlocking,
+            send_quantum_bytes: 2 << 20,
+            affinity: true,
+            steering: false,
+            socket_send_buffer_bytes: None,
+            defer_accept_s: 5,
+            cache: CacheSettings::default(),
+        }
+    }
+}
+
+/// Whether a `sendfile` call returns when the socket's buffer is full, or when the client has taken all
+/// (Harji, 2010, sections 3.4 and 6.2: "non-blocking" and "blocking" variants of every server).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendfileMode {
+    /// Returns at once; the rest goes when the socket is writable again.
+    #[default]
+    NonBlocking,
+    /// Waits: the thread is parked until the client has taken everything, or the send timeout is over.
+    Blocking,
+    /// Blocking for files of at least this size, in bytes; non-blocking for the others.
+    BySize(u64),
+}
+
+impl fmt::Display for SendfileMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NonBlocking => f.write_str("non-blocking"),
+            Self::Blocking => f.write_str("blocking"),
+            Self::BySize(bytes) => write!(f, "by-size (blocking from {bytes} bytes on)"),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How a worker process is steered while it runs: reload, drain, stop, logs, status.
+//!
+//! A control thread gives orders; the threads that run steps find them when they wake up. Each of them waits on an
+//! eventfd of its own beside its sockets, and compares one number per wake-up.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::EventfdFlags;
+use serde_json::Value;
+
+use crate::listen::Listener;
+use crate::log::LogWriter;
+use crate::plan::Plan;
+
+/// What a worker is to do with its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Accept and serve.
+    Serving,
+    /// Accept no more, end what is under way, give up after so many milliseconds.
+    Draining {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// End at once.
+    Stopping,
+}
+
+/// What is to be served, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Orders {
+    pub(crate) phase: Phase,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) listeners: Vec<Arc<Listener>>,
+}
+
+/// The orders of a worker process and the way to tell its threads; shared by them and a control thread.
+#[derive(Debug, Default)]
+pub struct Steering {
+    /// Grows with each order.
+    epoch: AtomicU64,
+    desk: Mutex<Desk>,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    phase: Option<Phase>,
+    work: Option<(Arc<Plan>, Vec<Arc<Listener>>)>,
+    wakers: Vec<Arc<OwnedFd>>,
+    log: Option<Arc<LogWriter>>,
+    reports: BTreeMap<String, Value>,
+}
+
+impl Steering {
+    /// Steering for a worker that has not begun yet; orders given before it begins are found when it does.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the worker at once.
+    pub fn stop(&self) {
+        self.order(|desk| desk.phase = Some(Phase::Stopping));
+    }
+
+    /// Ends the worker when what is under way has ended, or after `limit_ms` milliseconds.
+    pub fn drain(&self, limit_ms: u64) {
+        self.order(|desk| {
+            if desk.phase != Some(Phase::Stopping) {
+                desk.phase = Some(Phase::Draining { limit_ms });
+            }
+        });
+    }
+
+    /// Serves this plan on these listeners from now on. Connections stay; each of their requests finds the new plan.
+    pub fn reload(&self, plan: Arc<Plan>, listeners: Vec<Arc<Listener>>) {
+        self.order(|desk| desk.work = Some((plan, listeners)));
+    }
+
+    /// Goes on with the access log in another file.
+    pub fn reopen_log(&self, file: OwnedFd) {
+        if let Some(log) = &self.lock().log {
+            log.reopen(file);
+        }
+    }
+
+    /// What the worker's threads say of themselves, a JSON object.
+    pub fn status(&self) -> String {
+        Value::from_iter(self.lock().reports.clone()).to_string()
+    }
+
+    /// A thread says how it is.
+    pub(crate) fn report(&self, thread: &str, report: Value) {
+        self.lock().reports.insert(thread.to_owned(), report);
+    }
+
+    /// The worker begins with this work, unless a reload was quicker.
+    pub(crate) fn begin(&self, plan: Arc<Plan>, listeners: Vec<Arc<Listener>>, log: Option<Arc<LogWriter>>) {
+        self.order(|desk| {
+            desk.work.get_or_insert((plan, listeners));
+            desk.log = log;
+        });
+    }
+
+    /// What a thread that runs steps waits on, and where it finds its orders.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub(crate) fn subscribe(self: &Arc<Self>) -> io::Result<Subscription> {
+        let waker = Arc::new(rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        self.lock().wakers.push(Arc::clone(&waker));
+        Ok(Subscription { steering: Arc::clone(self), waker, seen: 0 })
+    }
+
+    fn order(&self, change: impl FnOnce(&mut Desk)) {
+        let mut desk = self.lock();
+        change(&mut desk);
+        self.epoch.fetch_add(1, Ordering::Release);
+        for waker in &desk.wakers {
+            // It can only fail because 2^64 - 1 wake-ups are pending.
+            let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One thread's view of the orders.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    steering: Arc<Steering>,
+    waker: Arc<OwnedFd>,
+    seen: u64,
+}
+
+impl Subscription {
+    /// Readable when there are new orders.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+
+    /// The orders, if they have changed since this was last asked.
+    pub(crate) fn poll(&mut self) -> Option<Orders> {
+        let epoch = self.steering.epoch.load(Ordering::Acquire);
+        if epoch == self.seen {
+            return None;
+        }
+        self.seen = epoch;
+        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
+        let desk = self.steering.lock();
+        let (plan, listeners) = desk.work.clone()?;
+        Some(Orders { phase: desk.phase.unwrap_or(Phase::Serving), plan, listeners })
+    }
+
+    /// Tells how this thread is.
+    pub(crate) fn report(&self, thread: &str, report: Value) {
+        self.steering.report(thread, report);
+    }
+}

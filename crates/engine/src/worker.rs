@@ -1,0 +1,125 @@
+//! One worker process: what it is given, and what its threads share.
+
+use std::io;
+use std::sync::Arc;
+
+use baton_content::{Blocking, Cache};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+use crate::acceptor::Acceptor;
+use crate::arch::{self, ArchitectureName};
+use crate::client::Client;
+use crate::context::Context;
+use crate::event_loop::{EventLoop, Jobs, Tuner};
+use crate::listen::Listener;
+use crate::log::{AccessLog, LogSettings, LogWriter};
+use crate::metrics::{Counters, Tally};
+use crate::outlet::SendPolicy;
+use crate::plan::Plan;
+use crate::settings::{SendfileMode, Tuning};
+use crate::steering::Steering;
+
+/// What a worker process is given.
+#[derive(Debug)]
+pub struct Worker {
+    /// How it works.
+    pub tuning: Tuning,
+    /// What it serves.
+    pub plan: Arc<Plan>,
+    /// Where it accepts.
+    pub listeners: Vec<Arc<Listener>>,
+    /// Its part of the counters.
+    pub counters: Counters,
+    /// The access log, if there is one.
+    pub log: Option<LogSettings>,
+    /// Where its orders come from.
+    pub steering: Arc<Steering>,
+}
+
+/// Serves until the worker is told to stop, or has been drained.
+///
+/// # Errors
+/// What kept it from beginning, or an event queue that broke: descriptors or memory ran out.
+pub fn run(worker: Worker) -> io::Result<()> {
+    let Worker { tuning, plan, listeners, counters, log, steering } = worker;
+    if tuning.sendfile != SendfileMode::NonBlocking {
+        // A client that takes nothing must not hold a thread for ever; connections inherit the bound.
+        let limit = std::time::Duration::from_millis(plan.limits.send_timeout_ms);
+        for listener in &listeners {
+            set_socket_timeout(&listener.socket, Timeout::Send, Some(limit))?;
+        }
+    }
+    let log = log.map(LogWriter::start).transpose()?;
+    steering.begin(Arc::clone(&plan), listeners, log.clone());
+    let process = Process { tuning, plan, counters, log, steering };
+    arch::serve(&process)?;
+    if let Some(log) = &process.log {
+        log.sync();
+    }
+    Ok(())
+}
+
+/// What the threads of a worker process share.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) tuning: Tuning,
+    plan: Arc<Plan>,
+    counters: Counters,
+    log: Option<Arc<LogWriter>>,
+    pub(crate) steering: Arc<Steering>,
+}
+
+impl Process {
+    /// A new file cache.
+    pub(crate) fn cache(&self) -> Arc<Cache> {
+        let mut settings = self.tuning.cache.clone();
+        if self.tuning.architecture == ArchitectureName::ThreadsCache {
+            settings.memory_file_bytes_max = settings.memory_bytes_max;
+        }
+        Arc::new(Cache::new(settings))
+    }
+
+    /// A context for one more thread that runs steps; `blocking`: whether that thread may wait for a disk.
+    pub(crate) fn context(&self, cache: Arc<Cache>, blocking: Blocking) -> Context {
+        let send = SendPolicy {
+            sendfile: self.tuning.sendfile,
+            quantum_bytes: self.tuning.send_quantum_bytes,
+            test_residency: blocking == Blocking::Never,
+        };
+        let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
+        Context::new(Arc::clone(&self.plan), cache, blocking, send, Tally::new(self.counters), log)
+    }
+
+    /// An event loop over all that this process listens to.
+    pub(crate) fn event_loop<C: Client, J: Jobs>(
+        &self,
+        name: &str,
+        ctx: Context,
+        jobs: J,
+        tuner: Option<Box<dyn Tuner<J>>>,
+    ) -> io::Result<EventLoop<C, J>> {
+        let acceptor = Acceptor::new(&self.tuning);
+        EventLoop::new(name.to_owned(), ctx, acceptor, self.steering.subscribe()?, jobs, tuner)
+    }
+}
+
+/// Runs `task` on so many threads, this one among them, and waits for all; returns the first error.
+pub(crate) fn on_threads(count: usize, task: impl Fn(usize) -> io::Result<()> + Sync) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let task = &task;
+        let mut others = Vec::new();
+        for index in 1..count {
+            others.push(
+                std::thread::Builder::new()
+                    .name(format!("loop-{index}"))
+                    .spawn_scoped(scope, move || task(index))?,
+            );
+        }
+        let mut result = task(0);
+        for thread in others {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            result = result.and(ended);
+        }
+        result
+    })
+}
