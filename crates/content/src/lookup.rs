@@ -30,7 +30,7 @@ impl Lookup<'_> {
         match recalled {
             Some(Recalled::Gone(name)) => {
                 if let Answer::File { target, identity, .. } = &name.answer {
-                    let found = self.file(Some(name), target, identity)?;
+                    let found = self.file(Some(name), target, identity, name.checked())?;
                     if !matches!(found, Found::Missing) {
                         return Ok(found);
                     }
@@ -49,13 +49,12 @@ impl Lookup<'_> {
     fn translate(&self, known: Option<&Arc<Name>>) -> Result<Found, Trouble> {
         let place = resolve(self.tree, self.query.path, self.question.accepted, self.blocking)?;
         let agreed = known.filter(|name| name.answer.agrees_with(&place));
-        if let Some(name) = agreed {
-            name.confirm(self.now);
-        } else if known.is_some() {
+        if known.is_some() && agreed.is_none() {
             Counters::count(&self.cache.counters.changes);
         }
+        let checked = self.now.unix_seconds;
         let (answer, found) = match place {
-            Place::File(target, identity) => return self.file(agreed, &target, &identity),
+            Place::File(target, identity) => return self.file(agreed, &target, &identity, checked),
             Place::Directory(_) if self.blocking == Blocking::Never => return Err(Trouble::NeedsDisk),
             Place::Directory(path) => return listing::list(self.tree, &path, self.query).map(Found::Listing),
             Place::Refused(refusal) => return Ok(Found::Refused(refusal)),
@@ -63,24 +62,30 @@ impl Lookup<'_> {
             Place::Missing => (Answer::Missing, Found::Missing),
             Place::Forbidden => (Answer::Forbidden, Found::Forbidden),
         };
-        if agreed.is_none() {
-            self.remember(answer, self.now.unix_seconds);
+        match agreed {
+            Some(name) => name.confirm(checked),
+            None => self.remember(answer, checked),
         }
         Ok(found)
     }
 
-    /// The file at `target`, last seen in the state `identity`; `known` is the name under which it is known already.
+    /// The file at `target`, seen in the state `identity` in the second `checked`; `known` says the same, but perhaps
+    /// of another state.
+    ///
+    /// Nothing is confirmed before the file is at hand: if that takes a disk, the helper must find the same doubt.
     fn file(
         &self,
         known: Option<&Arc<Name>>,
         target: &Target,
         identity: &Identity,
+        checked: u64,
     ) -> Result<Found, Trouble> {
-        let cached = known.and_then(|name| name.stored());
-        if let Some(stored) = &cached
+        let before = known.and_then(|name| name.stored());
+        if let (Some(name), Some(stored)) = (known, &before)
             && stored.is_current(identity, self.now)
             && stored.in_memory() == self.cache.belongs_in_memory(identity.size)
         {
+            name.confirm(checked);
             self.cache.use_file(stored);
             return Ok(Found::File(Arc::clone(stored)));
         }
@@ -90,26 +95,26 @@ impl Lookup<'_> {
                 // It was there a moment ago: whatever comes next, nothing of it is worth remembering.
                 Verdict::Missing => return Ok(Found::Missing),
                 Verdict::Forbidden => {
-                    self.remember(Answer::Forbidden, self.now.unix_seconds);
+                    self.remember(Answer::Forbidden, checked);
                     return Ok(Found::Forbidden);
                 }
                 Verdict::Failed => return Err(Trouble::Errno(errno)),
             },
             Err(Trouble::NeedsDisk) => return Err(Trouble::NeedsDisk),
         };
-        if let Some(outdated) = &cached {
+        if let Some(outdated) = &before {
             Counters::count(&self.cache.counters.changes);
             self.cache.remove_file(outdated);
         }
-        let keeps_files = self.cache.settings().files;
-        if known.is_none() || keeps_files {
-            let checked = known.map_or(self.now.unix_seconds, |name| name.checked());
-            let answer = Answer::File {
-                target: target.clone(),
-                identity: stored.identity,
-                stored: Arc::downgrade(&stored),
-            };
-            self.remember(answer, checked);
+        match known {
+            // Without files in the cache, a name says nothing about the state of its file: it need not be replaced.
+            Some(name) if !self.cache.settings().files => name.confirm(checked),
+            _ => {
+                let stored_weakly = Arc::downgrade(&stored);
+                let answer =
+                    Answer::File { target: target.clone(), identity: stored.identity, stored: stored_weakly };
+                self.remember(answer, checked);
+            }
         }
         Ok(Found::File(stored))
     }

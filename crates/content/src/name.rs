@@ -99,9 +99,9 @@ impl Name {
         self.checked.load(Ordering::Relaxed)
     }
 
-    /// Notes that the answer was found to be true now.
-    pub(crate) fn confirm(&self, now: &Stamp) {
-        self.checked.store(now.unix_seconds, Ordering::Relaxed);
+    /// Notes that the answer was found to be true in this second.
+    pub(crate) fn confirm(&self, unix_seconds: u64) {
+        self.checked.store(unix_seconds, Ordering::Relaxed);
     }
 
     /// The file, if the cache still has it.

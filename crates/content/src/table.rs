@@ -231,3 +231,6 @@ impl<E: Entry> Inner<E> {
         entry.seat().number.store(0, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

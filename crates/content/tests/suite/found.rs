@@ -1,44 +1,230 @@
-//! What is found at a path: each answer, and what a file's reply looks like.
+//! What is found at a path: each answer, and which file it is.
 
-use crate::site::{Site, bytes_of};
-use baton_buf::Piece;
-use baton_content::{Blocking, CacheSettings, Found, Persistence};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use baton_content::{Blocking, CacheSettings, Found, Symlinks, Tree, TreeConfig};
+use baton_http::Coding;
+use rustix::fs::{CWD, FileType, Mode};
+
+use crate::site::Site;
 
 #[test]
-fn a_small_file_is_one_buffer_of_head_and_body() {
+fn files_and_directories() {
     let site = Site::new();
-    site.write("hello.txt", b"hello, world\n");
-    let stored = site.file("/hello.txt");
-    assert!(stored.in_memory());
-    let whole = stored.whole(Persistence::KeepAlive, &site.now());
-    assert!(whole.rest.is_none());
-    let (head, body) = whole.first.split_at(whole.head_len);
-    assert_eq!(body, b"hello, world\n");
-    let head = std::str::from_utf8(head).unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\nServer: baton\r\nDate: "), "{head}");
-    assert!(head.contains("\r\nContent-Length: 13\r\nContent-Type: text/plain; charset=utf-8\r\n"), "{head}");
-    assert!(head.ends_with("\r\nAccept-Ranges: bytes\r\n\r\n"), "{head}");
-    assert!(!head.contains("Connection:"), "{head}");
+    site.write("index.html", b"home");
+    site.write("docs/index.html", b"docs");
+    site.write("docs/a b.txt", b"blank");
+    site.write("bare/file", b"x");
+    assert_eq!(site.content("/"), b"home");
+    assert_eq!(site.content("/docs/"), b"docs");
+    assert_eq!(site.content("/docs/a%20b.txt"), b"blank");
+    assert_eq!(site.content("/bare/../docs/./index.html"), b"docs");
+    assert!(matches!(site.find("/docs"), Found::AddSlash));
+    for nothing in
+        ["/nothing", "/bare/", "/docs/nothing/", "/docs/index.html/", "/docs/index.html/x", "/nothing/"]
+    {
+        assert!(matches!(site.find(nothing), Found::Missing), "{nothing}");
+    }
+    let too_long = format!("/{}", "n".repeat(300));
+    assert!(matches!(site.find(&too_long), Found::Missing));
+    for refused in ["/../x", "/a%2fb", "/a%00b", "/%zz"] {
+        assert!(matches!(site.find(refused), Found::Refused(_)), "{refused}");
+    }
 }
 
 #[test]
-fn a_large_file_is_a_head_and_a_range_of_the_file() {
-    let site = Site::with(CacheSettings { memory_file_bytes_max: 1000, ..CacheSettings::default() });
-    let content: Vec<u8> = (0..5000_u32).map(|number| number as u8).collect();
-    site.write("large.bin", &content);
-    let stored = site.file("/large.bin");
-    assert!(!stored.in_memory());
-    let whole = stored.whole(Persistence::Close, &site.now());
-    assert_eq!(whole.first.len(), whole.head_len);
-    assert!(String::from_utf8_lossy(&whole.first).contains("\r\nConnection: close\r\n"));
-    let Some(Piece::File(slice)) = &whole.rest else { panic!("{whole:?}") };
-    assert_eq!((slice.offset(), slice.len()), (0, 5000));
-    assert_eq!(bytes_of(&stored.body(100, 50)), content[100..150]);
+fn indexes_are_tried_in_order() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        config.index = vec!["default.htm".to_owned(), "index.html".to_owned()];
+    });
+    site.write("both/index.html", b"second");
+    site.write("both/default.htm", b"first");
+    site.write("one/index.html", b"second");
+    // An index that is no file is none.
+    site.write("odd/default.htm/x", b"");
+    site.write("odd/index.html", b"second");
+    assert_eq!(site.content("/both/"), b"first");
+    assert_eq!(site.content("/one/"), b"second");
+    assert_eq!(site.content("/odd/"), b"second");
 }
 
 #[test]
-fn what_is_not_there_is_missing() {
+fn hidden_names_are_missing_unless_wanted() {
+    for hidden in [false, true] {
+        let site = Site::configured(CacheSettings::default(), |config| config.hidden = hidden);
+        site.write(".secret", b"s");
+        site.write(".git/config", b"s");
+        site.write("a/.b/c", b"s");
+        site.write("a/.well-known/c", b"s");
+        site.write(".well-known/security.txt", b"contact");
+        assert_eq!(site.content("/.well-known/security.txt"), b"contact");
+        for path in ["/.secret", "/%2esecret", "/.git/config", "/a/.b/c", "/a/.well-known/c"] {
+            let found = site.find(path);
+            assert_eq!(matches!(found, Found::File(_)), hidden, "{path}: {found:?}");
+            assert_eq!(matches!(found, Found::Missing), !hidden, "{path}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_stripped_on_the_border_of_a_name() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        config.strip_prefix = "/static/v1/".to_owned();
+    });
+    site.write("app.js", b"app");
+    site.write("index.html", b"home");
+    assert_eq!(site.content("/static/v1/app.js"), b"app");
+    assert_eq!(site.content("/static/v1/"), b"home");
+    assert!(matches!(site.find("/static/v1"), Found::AddSlash));
+    assert!(matches!(site.find("/static/v10/app.js"), Found::Missing));
+    assert!(matches!(site.find("/app.js"), Found::Missing));
+}
+
+#[test]
+fn the_fallback_answers_for_what_is_missing_only() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        config.fallback = Some("app.html".to_owned());
+    });
+    site.write("dir/x", b"x");
+    assert!(matches!(site.find("/route"), Found::Missing), "there is no fallback yet");
+    site.wait(1);
+    site.write("app.html", b"app");
+    for path in ["/route", "/deep/er/route", "/dir/", "/.hidden"] {
+        assert_eq!(site.content(path), b"app", "{path}");
+    }
+    assert_eq!(site.content("/dir/x"), b"x");
+    assert!(matches!(site.find("/dir"), Found::AddSlash));
+    assert!(matches!(site.find("/%00"), Found::Refused(_)));
+}
+
+/// A FIFO that is opened for reading lets a writer go on that waits for a reader; a device may do anything.
+#[test]
+fn special_files_are_not_opened() {
+    let site = Site::configured(CacheSettings::default(), |config| config.symlinks = Symlinks::Anywhere);
+    rustix::fs::mknodat(CWD, site.path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+    let _listener = UnixListener::bind(site.path("socket")).unwrap();
+    symlink("/dev/zero", site.path("device")).unwrap();
+    for path in ["/fifo", "/socket", "/device"] {
+        assert!(matches!(site.find(path), Found::Forbidden), "{path}");
+    }
+    // Nobody has opened the other end: a writer that does not want to wait finds no reader.
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+    let writer = rustix::fs::open(site.path("fifo"), flags, Mode::empty());
+    assert_eq!(writer.unwrap_err(), rustix::io::Errno::NXIO);
+}
+
+#[test]
+fn what_may_not_be_read_is_forbidden() {
     let site = Site::new();
-    assert!(matches!(site.find("/nothing"), Found::Missing));
-    assert!(matches!(site.ask("/nothing", Blocking::Never), Ok(Found::Missing)));
+    site.write("closed.txt", b"x");
+    fs::set_permissions(site.path("closed.txt"), Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(site.path("closed.txt")).is_ok() {
+        return; // Root reads everything.
+    }
+    assert!(matches!(site.find("/closed.txt"), Found::Forbidden));
+}
+
+#[test]
+fn a_precompressed_copy_is_chosen_by_what_the_client_likes_best() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        config.precompressed = vec![Coding::Brotli, Coding::Gzip];
+    });
+    site.write("page.html", b"plain");
+    site.write("page.html.br", b"brotli");
+    site.write("page.html.gz", b"gzip");
+    site.write("page.html.zst", b"zstd");
+    site.write("lonely.html", b"plain");
+    for (accepted, content, coding) in [
+        ("br, gzip", &b"brotli"[..], Some("br")),
+        ("gzip", b"gzip", Some("gzip")),
+        ("br;q=0.5, gzip", b"gzip", Some("gzip")),
+        ("zstd", b"plain", None),
+        ("br;q=0", b"plain", None),
+        ("identity, br;q=0.5", b"plain", None),
+        ("identity;q=0, zstd", b"plain", None),
+    ] {
+        let stored = site.find_coded("/page.html", accepted);
+        assert_eq!(crate::site::bytes_of(&stored.body(0, stored.len())), content, "{accepted}");
+        assert_eq!(stored.media_type(), "text/html; charset=utf-8");
+        let fields = String::from_utf8_lossy(stored.fields());
+        assert!(fields.contains("Vary: Accept-Encoding\r\n"), "{fields}");
+        match coding {
+            Some(coding) => assert!(fields.contains(&format!("Content-Encoding: {coding}\r\n")), "{fields}"),
+            None => assert!(!fields.contains("Content-Encoding"), "{fields}"),
+        }
+    }
+    let lonely = site.find_coded("/lonely.html", "br, gzip");
+    assert!(String::from_utf8_lossy(lonely.fields()).contains("Vary: Accept-Encoding\r\n"));
+    let plain = site.find_coded("/page.html", "identity");
+    assert_ne!(plain.etag(), site.find_coded("/page.html", "br").etag());
+}
+
+#[test]
+fn a_copy_that_appears_later_is_used() {
+    let site = Site::configured(CacheSettings::default(), |config| config.precompressed = vec![Coding::Gzip]);
+    site.write("a.css", b"plain");
+    assert_eq!(site.find_coded("/a.css", "gzip").len(), 5);
+    site.write("a.css.gz", b"z");
+    site.wait(1);
+    assert_eq!(site.find_coded("/a.css", "gzip").len(), 1);
+}
+
+#[test]
+fn media_types_rules_and_headers_become_fields() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        let rule = |pattern: &str, value: &str| baton_content::CacheRule {
+            pattern: pattern.to_owned(),
+            value: value.to_owned(),
+        };
+        config.cache_control = vec![rule("/assets/*", "max-age=31536000, immutable"), rule("*", "no-cache")];
+        config.headers = vec![("X-Content-Type-Options".to_owned(), "nosniff".to_owned())];
+    });
+    site.write("assets/app.js", b"js");
+    site.write("index.html", b"home");
+    let lines = |path: &str| String::from_utf8(site.file(path).fields().to_vec()).unwrap();
+    let asset = lines("/assets/app.js");
+    assert!(asset.contains("Cache-Control: max-age=31536000, immutable\r\n"), "{asset}");
+    assert!(asset.contains("X-Content-Type-Options: nosniff\r\n"), "{asset}");
+    assert!(!asset.contains("Vary"), "{asset}");
+    let home = lines("/");
+    assert!(home.contains("Cache-Control: no-cache\r\n"), "{home}");
+    assert!(home.contains("Content-Type: text/html; charset=utf-8\r\n"), "{home}");
+}
+
+#[test]
+fn a_tree_says_why_it_cannot_be_served() {
+    let open = |config: TreeConfig| Tree::open(config).unwrap_err().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let missing = open(TreeConfig { root: folder.path().join("none"), ..TreeConfig::default() });
+    assert!(missing.contains("none: ") && missing.contains("there is no such folder"), "{missing}");
+    fs::write(folder.path().join("file"), b"").unwrap();
+    let file = open(TreeConfig { root: folder.path().join("file"), ..TreeConfig::default() });
+    assert!(file.contains("a folder is needed"), "{file}");
+    let headers = vec![("X".to_owned(), "a\r\nSet-Cookie: b".to_owned())];
+    let field = open(TreeConfig { root: folder.path().to_owned(), headers, ..TreeConfig::default() });
+    assert!(field.contains("cannot be a header field"), "{field}");
+}
+
+#[test]
+fn trees_have_different_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = || {
+        Arc::new(Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap())
+    };
+    assert_ne!(tree().id(), tree().id());
+}
+
+/// What the kernel has in its caches is found without waiting, from the directories to the last page.
+#[test]
+fn a_call_that_must_not_wait_fills_the_caches_itself_if_it_can() {
+    let site = Site::new();
+    site.write("dir/warm.txt", b"warm");
+    assert!(matches!(site.ask("/dir/none", Blocking::Allowed), Ok(Found::Missing)));
+    site.wait(1);
+    assert!(matches!(site.ask("/dir/none", Blocking::Never), Ok(Found::Missing)));
+    assert!(matches!(site.ask("/dir/warm.txt", Blocking::Never), Ok(Found::File(_))));
+    assert_eq!(site.stats().needs_disk, 0);
 }

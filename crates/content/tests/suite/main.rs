@@ -1,4 +1,10 @@
 //! The cache on real folders, one file per subject.
 
+mod confinement;
 mod found;
+mod listings;
+mod parts;
+mod replies;
+mod revalidation;
+mod sharing;
 mod site;

@@ -68,6 +68,15 @@ impl Site {
         self.seconds.set(self.seconds.get() + seconds);
     }
 
+    pub(crate) fn set_back(&self, seconds: u64) {
+        self.seconds.set(self.seconds.get() - seconds);
+    }
+
+    /// From now on as if the test ran in real time: what is written now is new.
+    pub(crate) fn set_to_wall_clock(&self) {
+        self.seconds.set(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+    }
+
     pub(crate) fn ask(&self, path: &str, blocking: Blocking) -> Result<Found, NeedsDisk> {
         self.cache.find(&self.tree, &query(path), &self.now(), blocking)
     }

@@ -1,0 +1,103 @@
+//! A path never leaves its root, whatever happens to the folder meanwhile.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use baton_content::{Blocking, CacheSettings, Found, Symlinks};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::site::{Site, bytes_of};
+
+const SECRET: &[u8] = b"outside";
+const PUBLIC: &[u8] = b"inside!";
+
+fn site_with(symlinks: Symlinks) -> Site {
+    // Nothing is remembered: each question goes to the kernel.
+    let settings = CacheSettings { names: false, files: false, ..CacheSettings::default() };
+    let site = Site::configured(settings, |config| config.symlinks = symlinks);
+    fs::create_dir(site.folder.path().join("outside")).unwrap();
+    fs::write(site.folder.path().join("outside/file"), SECRET).unwrap();
+    site
+}
+
+#[test]
+fn links_lead_where_the_policy_lets_them() {
+    for symlinks in [Symlinks::Beneath, Symlinks::Refused, Symlinks::Anywhere] {
+        let site = site_with(symlinks);
+        site.write("real/file", PUBLIC);
+        symlink("real/file", site.path("file-link")).unwrap();
+        symlink("real", site.path("directory-link")).unwrap();
+        symlink("../outside", site.path("out")).unwrap();
+        symlink(site.folder.path().join("outside"), site.path("absolute")).unwrap();
+        symlink("loop", site.path("loop")).unwrap();
+        assert_eq!(site.content("/real/file"), PUBLIC);
+        for path in ["/file-link", "/directory-link/file"] {
+            match symlinks {
+                Symlinks::Refused => assert!(matches!(site.find(path), Found::Missing), "{path}"),
+                Symlinks::Beneath | Symlinks::Anywhere => assert_eq!(site.content(path), PUBLIC, "{path}"),
+            }
+        }
+        for path in ["/out/file", "/absolute/file"] {
+            match symlinks {
+                Symlinks::Beneath => assert!(matches!(site.find(path), Found::Forbidden), "{path}"),
+                Symlinks::Refused => assert!(matches!(site.find(path), Found::Missing), "{path}"),
+                Symlinks::Anywhere => assert_eq!(site.content(path), SECRET, "{path}"),
+            }
+        }
+        assert!(matches!(site.find("/loop"), Found::Missing));
+    }
+}
+
+/// A directory and a link that leads out change places as fast as they can, while it is asked for a file in "it": at
+/// any moment one of them is there. What is found is the file inside or nothing, never the one outside.
+#[test]
+fn nothing_outside_is_found_while_names_change_places() {
+    for symlinks in [Symlinks::Beneath, Symlinks::Refused] {
+        let site = site_with(symlinks);
+        site.write("dir/sub/file", PUBLIC);
+        fs::create_dir_all(site.path("swap")).unwrap();
+        symlink("../../outside", site.path("swap/link")).unwrap();
+        fs::rename(site.path("dir/sub"), site.path("swap/dir")).unwrap();
+        let (link, directory) = (site.path("swap/link"), site.path("swap/dir"));
+        let stop = AtomicBool::new(false);
+        let (mut inside, mut not_found) = (0_u32, 0_u32);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &link, CWD, &directory, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            // Until both were met often, at least; a scheduler that never lets us meet one of them ends it too.
+            for _ in 0..200_000 {
+                for blocking in [Blocking::Allowed, Blocking::Never] {
+                    match site.ask("/swap/dir/file", blocking) {
+                        Ok(Found::File(stored)) => {
+                            assert_eq!(bytes_of(&stored.body(0, stored.len())), PUBLIC, "under {symlinks:?}");
+                            inside += 1;
+                        }
+                        Ok(Found::Forbidden | Found::Missing) => not_found += 1,
+                        Ok(Found::Failed(rustix::io::Errno::AGAIN)) | Err(_) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                if inside > 2_000 && not_found > 2_000 {
+                    break;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(inside > 0 && not_found > 0, "{inside} times inside, {not_found} times not found");
+    }
+}
+
+/// The tree is the folder that was opened, not whatever gets its name.
+#[test]
+fn a_root_that_is_moved_stays_the_root() {
+    let site = site_with(Symlinks::Beneath);
+    site.write("file", PUBLIC);
+    let root = site.folder.path().join("root");
+    fs::rename(&root, site.folder.path().join("moved")).unwrap();
+    symlink("outside", &root).unwrap();
+    assert_eq!(site.content("/file"), PUBLIC);
+}

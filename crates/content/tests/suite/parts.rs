@@ -1,0 +1,153 @@
+//! Each part of the cache alone: what it saves, and that it can be switched off.
+
+use std::sync::Arc;
+
+use baton_content::{CacheSettings, CacheStats, Persistence, Policy};
+
+use crate::site::Site;
+
+const REQUESTS: u64 = 5;
+
+fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
+    let site = Site::with(CacheSettings { names, files, heads, ..CacheSettings::default() });
+    site.write("dir/index.html", b"home");
+    for _ in 0..REQUESTS {
+        let stored = site.file("/dir/");
+        // Twice: the first head of a persistence has to be made in any case.
+        stored.whole(Persistence::KeepAlive, &site.now());
+        stored.whole(Persistence::Close, &site.now());
+    }
+    site.stats()
+}
+
+/// The eight combinations of Flash's breakdown (section 6.4): a part that is off never hits, and one that is on hits
+/// but for the first request, whatever the others do. The one exception lies in the nature of things: heads are kept
+/// with their files.
+#[test]
+fn the_parts_are_switched_off_each_for_itself() {
+    for names in [false, true] {
+        for files in [false, true] {
+            for heads in [false, true] {
+                let stats = requests(names, files, heads);
+                let case = format!("names {names}, files {files}, heads {heads}: {stats:?}");
+                assert_eq!(stats.names.hits, if names { REQUESTS - 1 } else { 0 }, "{case}");
+                assert_eq!(stats.names.entries, u64::from(names), "{case}");
+                assert_eq!(stats.files.hits, if files { REQUESTS - 1 } else { 0 }, "{case}");
+                assert_eq!(stats.files.misses, if files { 1 } else { REQUESTS }, "{case}");
+                assert_eq!(stats.files.entries, u64::from(files), "{case}");
+                let kept = if !heads {
+                    0
+                } else if files {
+                    // The head of a kept connection is made when the file is read.
+                    2 * REQUESTS - 1
+                } else {
+                    REQUESTS
+                };
+                assert_eq!(stats.heads.hits, kept, "{case}");
+            }
+        }
+    }
+}
+
+/// Without its files the cache sees each change at once, although the name is not revalidated.
+#[test]
+fn without_files_each_request_reads_the_file() {
+    let site = Site::with(CacheSettings { files: false, ..CacheSettings::default() });
+    site.write("a.txt", b"old");
+    assert_eq!(site.content("/a.txt"), b"old");
+    site.replace("a.txt", b"new!");
+    assert_eq!(site.content("/a.txt"), b"new!");
+    std::fs::remove_file(site.path("a.txt")).unwrap();
+    assert!(matches!(site.find("/a.txt"), baton_content::Found::Missing));
+}
+
+#[test]
+fn without_names_each_request_resolves_the_path() {
+    let site = Site::with(CacheSettings { names: false, ..CacheSettings::default() });
+    site.write("a.txt", b"old");
+    let first = site.file("/a.txt");
+    assert!(Arc::ptr_eq(&first, &site.file("/a.txt")));
+    site.replace("a.txt", b"new!");
+    assert_eq!(site.content("/a.txt"), b"new!");
+}
+
+/// Names for one file share what can be shared.
+#[test]
+fn one_file_is_kept_once() {
+    let site = Site::new();
+    site.write("index.html", b"home");
+    std::fs::hard_link(site.path("index.html"), site.path("home.html")).unwrap();
+    std::fs::hard_link(site.path("index.html"), site.path("home.txt")).unwrap();
+    let home = site.file("/");
+    for path in ["/index.html", "/%69ndex.html", "/home.html"] {
+        assert!(Arc::ptr_eq(&home, &site.file(path)), "{path}");
+    }
+    // Another media type is another reply.
+    assert!(!Arc::ptr_eq(&home, &site.file("/home.txt")));
+    assert_eq!((site.stats().names.entries, site.stats().files.misses), (5, 2));
+}
+
+#[test]
+fn each_part_keeps_its_bound() {
+    let settings = CacheSettings {
+        names_max: 5,
+        files_max: 3,
+        memory_bytes_max: 10_000,
+        memory_file_bytes_max: 2_000,
+        ..CacheSettings::default()
+    };
+    for policy in [Policy::Lru, Policy::Gds] {
+        let site = Site::with(CacheSettings { policy, ..settings.clone() });
+        for number in 0..20 {
+            site.write(&format!("small{number}"), &[0; 1_500]);
+            site.write(&format!("large{number}"), &[0; 3_000]);
+        }
+        for number in 0..20 {
+            for name in ["small", "large"] {
+                site.file(&format!("/{name}{number}"));
+                let stats = site.stats();
+                assert!(stats.names.entries <= 5, "{stats:?}");
+                assert!(stats.memory_bytes <= 10_000, "{stats:?}");
+                assert!(stats.files.entries - stats.in_memory <= 3, "{stats:?}");
+            }
+        }
+        let stats = site.stats();
+        assert_eq!(stats.names.evictions, 35, "{stats:?}");
+        assert_eq!(stats.files.entries - stats.in_memory, 3, "{stats:?}");
+        assert_eq!(stats.in_memory, 10_000 / (1_500 + 1_024), "{stats:?}");
+    }
+}
+
+/// Names that somebody makes up do not drive out those in use.
+#[test]
+fn made_up_names_evict_each_other() {
+    let site = Site::with(CacheSettings { names_max: 10, ..CacheSettings::default() });
+    site.write("hot.txt", b"hot");
+    for number in 0..500 {
+        site.find(&format!("/made-up-{number}"));
+        site.file("/hot.txt");
+    }
+    let stats = site.stats();
+    assert_eq!((stats.names.entries, stats.names.hits), (10, 499));
+}
+
+#[test]
+fn very_long_names_are_not_remembered() {
+    let site = Site::new();
+    site.write("a.txt", b"a");
+    let spelling = format!("/{}a.txt", "./".repeat(2_000));
+    site.file(&spelling);
+    site.file(&spelling);
+    let stats = site.stats();
+    assert_eq!((stats.names.entries, stats.names.hits, stats.files.hits), (0, 0, 1));
+}
+
+/// A file that does not fit into the memory is sent from its descriptor rather than not kept at all.
+#[test]
+fn a_file_larger_than_the_memory_stays_on_disk() {
+    let site = Site::with(CacheSettings { memory_bytes_max: 4_000, ..CacheSettings::default() });
+    site.write("a.bin", &[0; 3_500]);
+    assert!(!site.file("/a.bin").in_memory());
+    site.file("/a.bin");
+    assert_eq!(site.stats().files.hits, 1);
+}

@@ -1,0 +1,130 @@
+//! Heads and bodies, and what becomes of them when the second changes.
+
+use baton_buf::Piece;
+use baton_content::{CacheSettings, Persistence};
+use baton_http::Stamp;
+
+use crate::site::{Site, bytes_of, reply};
+
+const PERSISTENCES: [(Persistence, Option<&str>); 3] = [
+    (Persistence::KeepAlive, None),
+    (Persistence::Close, Some("close")),
+    (Persistence::KeepAliveHttp10, Some("keep-alive")),
+];
+
+fn date_in(head: &str) -> &str {
+    head.split("\r\n").find_map(|line| line.strip_prefix("Date: ")).unwrap()
+}
+
+/// Every way of sending says the same: from memory or the file, with and without heads kept.
+#[test]
+fn each_reply_is_complete() {
+    for memory_file_bytes_max in [0, 1 << 20] {
+        for heads in [false, true] {
+            for content in [&b"hello, world\n"[..], b""] {
+                let site =
+                    Site::with(CacheSettings { memory_file_bytes_max, heads, ..CacheSettings::default() });
+                site.write("hello.txt", content);
+                let stored = site.file("/hello.txt");
+                for (persistence, connection) in PERSISTENCES.into_iter().cycle().take(9) {
+                    let (head, body) = reply(&stored.whole(persistence, &site.now()));
+                    assert_eq!(body, content);
+                    let connection =
+                        connection.map(|value| format!("Connection: {value}\r\n")).unwrap_or_default();
+                    let expected = format!(
+                        "HTTP/1.1 200 OK\r\nServer: baton\r\nDate: {date}\r\n{connection}Content-Length: {len}\r\n\
+                         Content-Type: text/plain; charset=utf-8\r\nLast-Modified: {modified}\r\nETag: {etag}\r\n\
+                         Accept-Ranges: bytes\r\n\r\n",
+                        date = std::str::from_utf8(&site.now().date).unwrap(),
+                        len = content.len(),
+                        modified =
+                            std::str::from_utf8(&Stamp::at(stored.modified_unix_seconds()).date).unwrap(),
+                        etag = std::str::from_utf8(stored.etag().as_ref()).unwrap(),
+                    );
+                    assert_eq!(head, expected);
+                    site.wait(1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_file_and_its_head_are_one_buffer() {
+    let site = Site::new();
+    site.write("hello.txt", b"hello, world\n");
+    let stored = site.file("/hello.txt");
+    assert!(stored.in_memory());
+    let whole = stored.whole(Persistence::KeepAlive, &site.now());
+    assert!(whole.rest.is_none());
+    assert_eq!(whole.first[whole.head_len..], *b"hello, world\n");
+}
+
+#[test]
+fn a_large_file_stays_on_disk() {
+    let site = Site::with(CacheSettings { memory_file_bytes_max: 1000, ..CacheSettings::default() });
+    let content: Vec<u8> = (0..5000_u32).map(|number| number as u8).collect();
+    site.write("large.bin", &content);
+    site.write("limit.bin", &content[..1000]);
+    assert!(site.file("/limit.bin").in_memory());
+    let stored = site.file("/large.bin");
+    assert!(!stored.in_memory());
+    let whole = stored.whole(Persistence::KeepAlive, &site.now());
+    assert_eq!(whole.first.len(), whole.head_len);
+    let Some(Piece::File(slice)) = &whole.rest else { panic!("{whole:?}") };
+    assert_eq!((slice.offset(), slice.len()), (0, 5000));
+}
+
+#[test]
+fn ranges_are_ranges_of_the_file() {
+    for memory_file_bytes_max in [0, 1 << 20] {
+        for heads in [false, true] {
+            let site = Site::with(CacheSettings { memory_file_bytes_max, heads, ..CacheSettings::default() });
+            site.write("alphabet", b"abcdefghijklmnopqrstuvwxyz");
+            let stored = site.file("/alphabet");
+            assert_eq!(bytes_of(&stored.body(0, 26)), b"abcdefghijklmnopqrstuvwxyz");
+            assert_eq!(bytes_of(&stored.body(3, 4)), b"defg");
+            assert_eq!(bytes_of(&stored.body(25, 1)), b"z");
+            assert!(stored.body(26, 0).is_empty());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "2 bytes from 9 on of a file of 10")]
+fn a_range_beyond_the_file_is_a_mistake_of_the_caller() {
+    let site = Site::new();
+    site.write("ten", b"0123456789");
+    let _ = site.file("/ten").body(9, 2);
+}
+
+/// IO-Lite's exception: bytes that nobody else refers to may change in place. Whoever still sends a reply of the
+/// second before must not see the new date.
+#[test]
+fn the_date_changes_in_place_only_if_nobody_looks() {
+    let site = Site::new();
+    site.write("a.txt", b"body");
+    let stored = site.file("/a.txt");
+    let address = |site: &Site| stored.whole(Persistence::KeepAlive, &site.now()).first.as_ptr();
+
+    let before = address(&site);
+    site.wait(1);
+    assert_eq!(address(&site), before, "made anew although nobody held it");
+
+    let held = stored.whole(Persistence::KeepAlive, &site.now());
+    let held_range = stored.body(0, 2);
+    let old_date = date_in(&reply(&held).0).to_owned();
+    site.wait(1);
+    let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &site.now()));
+    assert_eq!((date_in(&head), &body[..]), (std::str::from_utf8(&site.now().date).unwrap(), &b"body"[..]));
+    assert_eq!(date_in(&reply(&held).0), old_date);
+    assert_eq!(bytes_of(&held_range), b"bo");
+}
+
+#[test]
+fn the_server_is_not_named_if_it_is_not_to_be() {
+    let site = Site::configured(CacheSettings::default(), |config| config.server_header = false);
+    site.write("a.txt", b"body");
+    let (head, _) = reply(&site.file("/a.txt").whole(Persistence::KeepAlive, &site.now()));
+    assert!(!head.contains("Server:"), "{head}");
+}

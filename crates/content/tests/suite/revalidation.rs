@@ -1,0 +1,148 @@
+//! How long a name is believed, and what happens when the folder changes.
+
+use std::fs;
+use std::sync::Arc;
+
+use baton_content::{CacheSettings, Found};
+use rustix::fs::{Timestamps, UTIME_OMIT};
+
+use crate::site::{Site, bytes_of};
+
+#[test]
+fn a_replaced_file_is_seen_after_the_interval_and_not_before() {
+    for memory_file_bytes_max in [0, 1 << 20] {
+        let site = Site::with(CacheSettings { memory_file_bytes_max, ..CacheSettings::default() });
+        site.write("a.txt", b"old");
+        let old = site.file("/a.txt");
+        site.replace("a.txt", b"new!");
+        assert_eq!(site.content("/a.txt"), b"old");
+        assert_eq!(site.stats().revalidations, 0);
+        site.wait(1);
+        assert_eq!(site.content("/a.txt"), b"new!");
+        assert_ne!(site.file("/a.txt").etag(), old.etag());
+        assert_eq!((site.stats().revalidations, site.stats().changes), (1, 1));
+        // Who still sends the old one can go on with it.
+        assert_eq!(bytes_of(&old.body(0, old.len())), b"old");
+        assert_eq!(site.stats().files.entries, 1, "the old one has left the cache");
+    }
+}
+
+#[test]
+fn a_name_is_looked_at_once_per_interval() {
+    for (revalidate_ms, looks) in [(0, 40), (1, 10), (1_000, 10), (1_001, 5), (5_000, 2), (u64::MAX, 0)] {
+        let site = Site::with(CacheSettings { revalidate_ms, ..CacheSettings::default() });
+        site.write("a.txt", b"a");
+        site.file("/a.txt");
+        for _ in 0..10 {
+            site.wait(1);
+            for _ in 0..4 {
+                site.file("/a.txt");
+            }
+        }
+        assert_eq!(site.stats().revalidations, looks, "every {revalidate_ms} ms");
+        assert_eq!(site.stats().files.misses, 1);
+        assert_eq!(site.stats().changes, 0);
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_keep_old_answers_alive() {
+    let site = Site::new();
+    site.write("a.txt", b"old");
+    site.file("/a.txt");
+    site.replace("a.txt", b"new!");
+    site.set_back(3_600);
+    assert_eq!(site.content("/a.txt"), b"new!");
+}
+
+#[test]
+fn answers_other_than_files_are_revalidated_too() {
+    let site = Site::new();
+    assert!(matches!(site.find("/thing"), Found::Missing));
+    fs::create_dir(site.path("thing")).unwrap();
+    assert!(matches!(site.find("/thing"), Found::Missing));
+    site.wait(1);
+    assert!(matches!(site.find("/thing"), Found::AddSlash));
+    fs::remove_dir(site.path("thing")).unwrap();
+    site.write("thing", b"a file");
+    site.wait(1);
+    assert_eq!(site.content("/thing"), b"a file");
+    fs::remove_file(site.path("thing")).unwrap();
+    site.wait(1);
+    assert!(matches!(site.find("/thing"), Found::Missing));
+    assert_eq!(site.stats().changes, 3);
+}
+
+/// A file of equal size and times, changed in place: only its change time tells, and only if the clock of the file
+/// system has moved on since the file was read. Files that were read so early are read again.
+#[test]
+fn a_change_within_a_tick_of_the_clock_is_seen() {
+    let site = Site::new();
+    site.set_to_wall_clock();
+    site.write("a.txt", b"one");
+    assert_eq!(site.content("/a.txt"), b"one");
+    let times = fs::metadata(site.path("a.txt")).unwrap().modified().unwrap();
+    fs::write(site.path("a.txt"), b"two").unwrap();
+    fs::File::options().write(true).open(site.path("a.txt")).unwrap().set_modified(times).unwrap();
+    site.wait(1);
+    assert_eq!(site.content("/a.txt"), b"two");
+
+    // While the change is recent the file is read again once per second; afterwards it is settled.
+    let reads = site.stats().files.misses;
+    site.file("/a.txt");
+    assert_eq!(site.stats().files.misses, reads);
+    site.wait(5);
+    site.file("/a.txt");
+    assert_eq!(site.stats().files.misses, reads + 1);
+    site.wait(5);
+    site.file("/a.txt");
+    assert_eq!(site.stats().files.misses, reads + 1);
+}
+
+/// Last-Modified must not change under an equal ETag, and a touched file is a changed file.
+#[test]
+fn a_touched_file_has_new_validators() {
+    let site = Site::new();
+    site.write("a.txt", b"same");
+    let before = site.file("/a.txt");
+    let timestamp = |seconds| rustix::fs::Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let omitted = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let times = Timestamps { last_access: omitted, last_modification: timestamp(86_400) };
+    rustix::fs::utimensat(rustix::fs::CWD, site.path("a.txt"), &times, rustix::fs::AtFlags::empty()).unwrap();
+    site.wait(1);
+    let after = site.file("/a.txt");
+    assert_eq!(after.modified_unix_seconds(), 86_400);
+    assert_ne!(after.etag(), before.etag());
+}
+
+#[test]
+fn a_new_limit_of_size_takes_hold_when_names_are_revalidated() {
+    let site = Site::new();
+    site.write("a.txt", &[b'a'; 5_000]);
+    assert!(site.file("/a.txt").in_memory());
+    site.cache.set_memory_file_bytes_max(1_000);
+    site.wait(1);
+    assert!(!site.file("/a.txt").in_memory());
+    assert_eq!((site.stats().in_memory, site.stats().memory_bytes, site.stats().files.entries), (0, 0, 1));
+    site.cache.set_memory_file_bytes_max(10_000);
+    site.wait(1);
+    assert!(site.file("/a.txt").in_memory());
+    assert_eq!((site.stats().in_memory, site.stats().files.entries), (1, 1));
+}
+
+#[test]
+fn an_evicted_file_is_loaded_again_without_resolving_its_name() {
+    let site = Site::new();
+    site.write("a.txt", b"a");
+    let before = site.file("/a.txt");
+    site.cache.set_memory_bytes_max(0);
+    assert_eq!((site.stats().in_memory, site.stats().files.evictions), (0, 1));
+    site.cache.set_memory_bytes_max(1 << 20);
+    let after = site.file("/a.txt");
+    assert!(
+        !Arc::ptr_eq(&before, &after),
+        "what was evicted is not used any more, though somebody still has it"
+    );
+    assert_eq!(site.stats().names.misses, 1);
+    assert!(Arc::ptr_eq(&after, &site.file("/a.txt")));
+}

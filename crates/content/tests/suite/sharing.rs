@@ -1,0 +1,105 @@
+//! One cache, several threads, and a folder that changes under them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use baton_content::{Blocking, CacheSettings, Found, Persistence, Policy};
+
+use crate::site::{Site, query, reply};
+use baton_http::Stamp;
+
+/// Files say their number and length over and over; whatever a thread gets must be one whole state of one file, with
+/// the head that belongs to it, whether the cache is too small for all of them or not.
+#[test]
+fn threads_never_see_a_mixture() {
+    for (policy, memory_file_bytes_max) in [(Policy::Lru, 2_000), (Policy::Gds, 1 << 20)] {
+        let site = Site::with(CacheSettings {
+            names_max: 6,
+            files_max: 2,
+            memory_bytes_max: 8_000,
+            memory_file_bytes_max,
+            revalidate_ms: 0,
+            policy,
+            ..CacheSettings::default()
+        });
+        let contents = |file: usize, version: usize| {
+            let line = format!("file {file} version {version}\n");
+            line.repeat(1 + (file * 37 + version * 11) % 200).into_bytes()
+        };
+        for file in 0..8 {
+            site.replace(&format!("{file}"), &contents(file, 0));
+        }
+        let stop = AtomicBool::new(false);
+        let (cache, tree, start) = (&site.cache, &site.tree, site.now().unix_seconds);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..3_usize)
+                .map(|reader| {
+                    let stop = &stop;
+                    scope.spawn(move || {
+                        let mut served = 0;
+                        while !stop.load(Ordering::Relaxed) {
+                            let file = (served * 5 + reader) % 8;
+                            let now = Stamp::at(start + served as u64 / 50);
+                            let path = format!("/{file}");
+                            let found = cache.find(tree, &query(&path), &now, Blocking::Allowed);
+                            let Ok(Found::File(stored)) = found else { panic!("{path}: {found:?}") };
+                            let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &now));
+                            let text = String::from_utf8(body).unwrap();
+                            let first = text.lines().next().unwrap();
+                            assert!(first.starts_with(&format!("file {file} version ")), "{first}");
+                            assert!(text.lines().all(|line| line == first), "{path}: a mixture");
+                            let version: usize = first.rsplit(' ').next().unwrap().parse().unwrap();
+                            assert_eq!(text.len(), contents(file, version).len(), "{path}: not all of it");
+                            assert!(head.contains(&format!("Content-Length: {}\r\n", text.len())), "{head}");
+                            served += 1;
+                        }
+                        served
+                    })
+                })
+                .collect();
+            for version in 1..60 {
+                for file in 0..8 {
+                    site.replace(&format!("{file}"), &contents(file, version));
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            for reader in readers {
+                assert!(reader.join().unwrap() > 0);
+            }
+        });
+        let stats = site.stats();
+        assert!(stats.names.entries <= 6 && stats.memory_bytes <= 8_000, "{stats:?}");
+        assert!(stats.files.entries - stats.in_memory <= 2, "{stats:?}");
+        assert!(stats.changes > 0, "{stats:?}");
+    }
+}
+
+/// A file that is rewritten in place, growing and shrinking, while it is read: what is sent has the promised length,
+/// or the file is given up, but nothing hangs or crashes.
+#[test]
+fn a_file_that_shrinks_while_it_is_read_does_no_harm() {
+    let site = Site::with(CacheSettings { revalidate_ms: 0, ..CacheSettings::default() });
+    site.write("log", &[b'x'; 100_000]);
+    let path = site.path("log");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                file.set_len(10).unwrap();
+                file.set_len(100_000).unwrap();
+            }
+        });
+        for _ in 0..2_000 {
+            match site.find("/log") {
+                Found::File(stored) => {
+                    let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &site.now()));
+                    assert_eq!(body.len() as u64, stored.len());
+                    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+                }
+                Found::Failed(rustix::io::Errno::STALE) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
