@@ -1,5 +1,11 @@
 //! Baton: a web server that hands data and connections over instead of copying them.
 
+mod cli;
 mod config;
+mod run;
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -3,26 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use baton_engine::listen::ListenAddress;
+
 use super::kind::{Kind, ListOf, Reading, Text};
 use super::raw::{Node, Value};
-
-/// Where clients connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ListenAddress {
-    /// An address and a port.
-    Tcp(SocketAddr),
-    /// A path in the file system.
-    Unix(std::path::PathBuf),
-}
-
-impl std::fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// One or several addresses: a string or an array of strings.
 pub(crate) struct Addresses;

@@ -1,6 +1,8 @@
 //! `[admin]`: figures for monitoring.
 
-use super::address::{Addresses, ListenAddress};
+use baton_engine::listen::ListenAddress;
+
+use super::address::Addresses;
 use super::kind::Or;
 use super::setting::settings;
 

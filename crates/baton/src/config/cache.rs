@@ -1,15 +1,16 @@
 //! `[cache]`: the caches of names, response heads and open files.
 
+use baton_content::{MEMORY_FILE_BYTES_LIMIT, Policy};
+
 use super::kind::{Bytes, Flag, Integer};
 use super::setting::settings;
 use super::words::{Word, words};
 
 words! {
-    /// Which entry goes when a cache is full.
-    Policy {
-        /// the least recently used one
+    for Policy {
+        /// the least recently used
         Lru = "lru",
-        /// Greedy-Dual-Size: small and popular files stay
+        /// Greedy-Dual-Size: of files used equally often the larger goes first; more hits, fewer bytes
         Gds = "gds",
     }
 }
@@ -18,25 +19,26 @@ settings! {
     /// The caches of one worker process: names, response heads, and open files with the bytes of small ones. Each can
     /// be switched off; what that costs can be measured. Needs a restart.
     Cache in "cache" {
-        /// Names remembered, of missing files too. Beyond it the policy's victim goes. About 200 bytes each.
+        /// Names remembered, of missing files too. Beyond it the least recently used goes. About 200 bytes each.
         names_max: u64 = 10_000, Integer(0, 100_000_000);
-        /// Files kept open, a descriptor each. Beyond it the policy's victim is closed.
+        /// Files kept open, a descriptor each. Beyond it the least recently used is closed.
         files_max: u64 = 2_000, Integer(0, 10_000_000);
-        /// Bytes of file contents kept in memory. Beyond it the policy's victims go; the kernel's page cache is not
-        /// counted.
+        /// Bytes of file contents kept in memory, each file counted with about a kilobyte for what surrounds it. Beyond
+        /// it files go as `policy` says. The kernel's page cache is not counted.
         memory_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
         /// ones go by `sendfile`.
-        memory_file_bytes_max: u64 = 128 << 10, Bytes(0, 1 << 30);
+        memory_file_bytes_max: u64 = 128 << 10, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
         /// Whether names are cached. Off: every request resolves its path.
         names: bool = true, Flag;
         /// Whether response heads are cached. Off: every response's head is written anew.
         heads: bool = true, Flag;
         /// Whether files are kept open and in memory. Off: every request opens and closes its file.
         files: bool = true, Flag;
-        /// Milliseconds for which an entry is used before the file system is asked whether it still holds.
+        /// Milliseconds for which an entry is used before the file system is asked whether it still holds. The
+        /// clock is that of seconds: 0 asks for each request, up to 1000 once per second.
         revalidate_ms: u64 = 1_000, Integer(0, 86_400_000);
-        /// Which entry goes when a cache is full.
+        /// Which file's contents go when `memory_bytes_max` is reached.
         policy: Policy = Policy::Lru, Word::<Policy>::new();
     }
 }

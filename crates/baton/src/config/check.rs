@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use baton_engine::listen::ListenAddress;
+
+use super::Config;
 use super::kind::Reading;
 use super::media_types::{self, MediaTypes};
 use super::raw::{RawConfig, Step};
 use super::report::{Complaint, ConfigError};
 use super::setting::{Section, Table};
 use super::site::Site;
-use super::{Config, ListenAddress};
 
 impl Config {
     /// Checks what was written and fills in the defaults.

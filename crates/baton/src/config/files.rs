@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use baton_content::Symlinks;
+use baton_http::Coding;
+
 use super::fields::Fields;
 use super::kind::{Flag, Kind, ListOf, Or, Reading, Text};
 use super::raw::Node;
@@ -10,9 +13,8 @@ use super::system::Folder;
 use super::words::{Word, words};
 
 words! {
-    /// What becomes of symbolic links.
-    Symlinks {
-        /// followed while they stay beneath the root
+    for Symlinks {
+        /// followed while they stay beneath the root; absolute links are missing
         Beneath = "beneath",
         /// never followed: the names behind them are missing
         Refused = "refused",
@@ -22,8 +24,7 @@ words! {
 }
 
 words! {
-    /// A content coding whose precompressed copies are looked for.
-    Coding {
+    for Coding {
         /// `name.br` beside `name`
         Brotli = "br",
         /// `name.zst`
@@ -53,7 +54,7 @@ settings! {
         precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
         /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
         /// "max-age=86400" }]`.
-        cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new(&["match", "value"]));
+        cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
         /// Further response fields: `{ X-Frame-Options = "DENY" }`.
         headers: Vec<(String, String)> = Vec::new(), Fields;
     }
@@ -61,8 +62,9 @@ settings! {
 
 settings! {
     /// The value of `Cache-Control` for the paths that match a glob.
-    CacheRule in "site.cache_control" {
-        /// Glob on the path below the root; without a `/` in it, on the last segment.
+    CacheRule in "site.cache_control" needs ["match", "value"] {
+        /// Glob on the path: `*` is any run of characters, `?` any one. With a `/` at its beginning it is about the whole
+        /// path, otherwise about any tail of it that begins behind a `/`.
         r#match: String = "*".into(), Text;
         /// Value of the field.
         value: String = "no-cache".into(), Text;

@@ -19,7 +19,9 @@ mod files;
 mod kind;
 mod limits;
 mod log;
+mod manual;
 mod media_types;
+mod plan;
 mod raw;
 mod reference;
 mod render;
@@ -35,21 +37,25 @@ mod words;
 
 use std::path::PathBuf;
 
-pub(crate) use address::ListenAddress;
+use baton_engine::listen::ListenAddress;
+
 pub(crate) use admin::Admin;
-pub(crate) use cache::{Cache, Policy};
-pub(crate) use files::{CacheRule, Coding, Files, Symlinks};
+pub(crate) use cache::Cache;
+pub(crate) use files::{CacheRule, Files};
 pub(crate) use limits::Limits;
 pub(crate) use log::{Destination, Format, LogSettings};
+pub(crate) use manual::{reference_markdown, reference_roff};
 pub(crate) use media_types::MediaTypes;
-pub(crate) use raw::RawConfig;
+pub(crate) use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub(crate) use render::default_toml;
-pub(crate) use report::ConfigError;
+pub(crate) use report::{ConfigError, Source};
 pub(crate) use route::{Redirect, Respond, Route, RouteSettings};
 pub(crate) use send::{Send, Sendfile};
-pub(crate) use server::{Architecture, ControlSocket, Server};
+pub(crate) use server::{ControlSocket, Server};
+pub(crate) use setting::Section;
 pub(crate) use site::{Site, SiteSettings};
 pub(crate) use timeouts::Timeouts;
+pub(crate) use words::{Words, words_of};
 
 /// A checked configuration: every setting has a value, all of them make sense together. Paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]

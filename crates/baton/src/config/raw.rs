@@ -92,7 +92,7 @@ impl RawConfig {
                     .at(error.span().unwrap_or(text.len()..text.len()), error.message())
             })
             .collect();
-        let tree = entries(tree.get_ref());
+        let tree = entries(tree.get_ref(), 0);
         let source = Source { name, text };
         if complaints.is_empty() {
             Ok(Self { source, base: base.to_owned(), tree })
@@ -140,26 +140,41 @@ impl Value {
     }
 }
 
-fn entries(table: &DeTable<'_>) -> Entries {
+/// Reads one value that begins at `place` of the source: TOML, or else a string without quotes.
+pub(crate) fn parse_value(text: &str, place: usize) -> Node {
+    match DeValue::parse(text) {
+        Ok(value) => node(&value, place),
+        Err(_) => Spanned::new(place..place + text.len(), Value::String(text.to_owned())),
+    }
+}
+
+fn entries(table: &DeTable<'_>, place: usize) -> Entries {
     let entry = |(key, value): (&Spanned<DeString<'_>>, &_)| {
-        (Spanned::new(key.span(), key.get_ref().clone().into_owned()), node(value))
+        (Spanned::new(moved(key.span(), place), key.get_ref().clone().into_owned()), node(value, place))
     };
     table.iter().map(entry).collect()
 }
 
-fn node(value: &Spanned<DeValue<'_>>) -> Node {
+fn moved(span: Range<usize>, by: usize) -> Range<usize> {
+    span.start + by..span.end + by
+}
+
+/// A value that was parsed from the part of the source that begins at `place`.
+fn node(value: &Spanned<DeValue<'_>>, place: usize) -> Node {
     let owned = match value.get_ref() {
         DeValue::String(text) => Value::String(text.clone().into_owned()),
         DeValue::Integer(integer) => {
             Value::Integer(i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX))
         }
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
-        DeValue::Array(elements) => Value::Array(elements.iter().map(node).collect()),
-        DeValue::Table(table) => Value::Table(entries(table)),
+        DeValue::Array(elements) => {
+            Value::Array(elements.iter().map(|element| node(element, place)).collect())
+        }
+        DeValue::Table(table) => Value::Table(entries(table, place)),
         DeValue::Float(_) => Value::Float,
         DeValue::Datetime(_) => Value::Date,
     };
-    Spanned::new(value.span(), owned)
+    Spanned::new(moved(value.span(), place), owned)
 }
 
 #[cfg(test)]

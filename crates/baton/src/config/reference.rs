@@ -23,6 +23,8 @@ pub(crate) struct Described {
     pub(crate) about: &'static [&'static str],
     /// Its settings.
     pub(crate) settings: Vec<Setting>,
+    /// Those without a default.
+    pub(crate) needed: &'static [&'static str],
 }
 
 /// How a section's table is written.
@@ -38,8 +40,13 @@ pub(crate) enum Form {
 
 /// All sections in the order of the documentation.
 pub(crate) fn sections() -> Vec<Described> {
-    let types =
-        Described { name: "media_types", form: Form::Table, about: media_types::ABOUT, settings: Vec::new() };
+    let types = Described {
+        name: "media_types",
+        form: Form::Table,
+        about: media_types::ABOUT,
+        settings: Vec::new(),
+        needed: &[],
+    };
     let mut site = described::<SiteSettings>(Form::Tables);
     site.settings.extend(Files::settings());
     vec![
@@ -71,5 +78,5 @@ impl Described {
 }
 
 fn described<S: Section>(form: Form) -> Described {
-    Described { name: S::NAME, form, about: S::ABOUT, settings: S::settings() }
+    Described { name: S::NAME, form, about: S::ABOUT, settings: S::settings(), needed: S::NEEDED }
 }

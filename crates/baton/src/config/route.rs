@@ -21,7 +21,7 @@ pub(crate) struct Route {
 settings! {
     /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`, or
     /// `respond`. The longest path that fits a request wins.
-    RouteSettings in "site.route" {
+    RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
         path: String = "/".into(), RoutePath;
         /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
@@ -29,15 +29,15 @@ settings! {
         strip_prefix: bool = false, Flag;
         /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A `$uri` at the end stands for
         /// the request's path and query; without `status`, 302.
-        redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new(&["to"]));
+        redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
-        respond: Option<Respond> = None, Or("off", Inline::<Respond>::new(&["status"]));
+        respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
     }
 }
 
 settings! {
     /// Where clients are sent.
-    Redirect in "site.route.redirect" {
+    Redirect in "site.route.redirect" needs ["to"] {
         /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query.
         to: String = "/".into(), Location;
         /// 301, 302, 303, 307 or 308.
@@ -47,7 +47,7 @@ settings! {
 
 settings! {
     /// A fixed answer.
-    Respond in "site.route.respond" {
+    Respond in "site.route.respond" needs ["status"] {
         /// Status code, 200 to 599, but not 204, 205 or 304: these have no body.
         status: u64 = 200, Status(&[]);
         /// The body.
@@ -68,7 +68,12 @@ impl Route {
         let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
         let settings = RouteSettings::read(&mut table, base, reading);
         let files = Files::read(&mut table, inherited.clone(), reading);
-        table.need(&["path"], span, reading);
+        table.need(RouteSettings::NEEDED, span.clone(), reading);
+        if files.root.is_none() && !table.has("root") && !table.has("redirect") && !table.has("respond") {
+            let complaint =
+                Complaint::new("a route that serves nothing").at(span, "has no `root`, nor has its site");
+            reading.complain(complaint.help("add `root`, `redirect` or `respond`"));
+        }
         let instead =
             ["redirect", "respond"].into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
         if let Some((instead, span)) = instead.max_by_key(|(_, span)| span.start) {

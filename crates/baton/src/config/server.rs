@@ -2,33 +2,17 @@
 
 use std::path::PathBuf;
 
+use baton_engine::arch::ArchitectureName;
+
 use super::kind::{FilePath, Flag, Integer, Kind, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::system::{GroupName, UserName};
-use super::words::{Word, words};
+use super::words::{Word, Words};
 
-words! {
-    /// Which thread or process runs which step of a request.
-    Architecture {
-        /// one loop per CPU with helpers for blocking work, self-tuning
-        Auto = "auto",
-        /// one event loop runs everything; blocking work blocks it
-        Sped = "sped",
-        /// one event loop; blocking work goes to helpers
-        Amped = "amped",
-        /// independent `sped` processes on one listening socket
-        Symped = "symped",
-        /// event loops that share one table of open files and heads
-        SharedSymped = "shared-symped",
-        /// a pinned copy per CPU with its own listener, nothing shared
-        NCopy = "n-copy",
-        /// stages with bounded queues between them
-        Pipeline = "pipeline",
-        /// a user-level thread per connection
-        Threads = "threads",
-        /// the same with a file cache of the server's own and `write`
-        ThreadsCache = "threads-cache",
+impl Words for ArchitectureName {
+    fn words() -> Vec<(&'static str, Self, &'static str)> {
+        Self::ALL.into_iter().map(|name| (name.name(), name, name.summary())).collect()
     }
 }
 
@@ -79,7 +63,7 @@ settings! {
     /// rest of the file takes effect on reload.
     Server in "server" {
         /// Which thread or process runs which step of a request, and what may block.
-        architecture: Architecture = Architecture::Auto, Word::<Architecture>::new();
+        architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
         /// Worker processes. `auto`: what the architecture asks for, mostly one per CPU.
         processes: Option<u64> = None, Or("auto", Integer(1, 1024));
         /// Kernel threads per process, for architectures that have several. `auto`: what the architecture asks for.

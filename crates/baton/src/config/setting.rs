@@ -32,6 +32,8 @@ pub(crate) trait Section: Sized {
     const NAME: &'static str;
     /// What its settings are about, a line each.
     const ABOUT: &'static [&'static str];
+    /// Keys that must be given.
+    const NEEDED: &'static [&'static str];
 
     /// Its settings with their documentation, in order.
     fn settings() -> Vec<Setting>;
@@ -155,16 +157,13 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A section written as one value: `{ key = …, … }`. Some of its keys must be there.
-pub(crate) struct Inline<S> {
-    needed: &'static [&'static str],
-    section: PhantomData<S>,
-}
+/// A section written as one value: `{ key = …, … }`.
+pub(crate) struct Inline<S>(PhantomData<S>);
 
 impl<S> Inline<S> {
-    /// The kind; `needed` are the keys without which it makes no sense.
-    pub(crate) const fn new(needed: &'static [&'static str]) -> Self {
-        Self { needed, section: PhantomData }
+    /// The kind.
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
     }
 }
 
@@ -184,7 +183,7 @@ impl<S: Section + Default> Kind for Inline<S> {
         let before = reading.complaints.len();
         let mut table = Table::new(reading.setting.clone(), entries);
         let section = S::read(&mut table, S::default(), reading);
-        table.need(self.needed, node.span(), reading);
+        table.need(S::NEEDED, node.span(), reading);
         table.finish(reading);
         (reading.complaints.len() == before).then_some(section)
     }
@@ -200,11 +199,12 @@ pub(crate) fn key(field: &'static str) -> &'static str {
     field.trim_start_matches("r#")
 }
 
-/// Declares a section: `name: type = default, kind;` with documentation above each.
+/// Declares a section: `name: type = default, kind;` with documentation above each. A key that it `needs` has no
+/// default for users; the one given here only completes a value that is refused.
 macro_rules! settings {
     (
         $(#[doc = $about:literal])*
-        $section:ident in $name:literal {
+        $section:ident in $name:literal $(needs [$($needed:literal),*])? {
             $( $(#[doc = $doc:literal])* $field:ident: $value:ty = $default:expr, $kind:expr; )*
         }
     ) => {
@@ -221,6 +221,7 @@ macro_rules! settings {
         impl $crate::config::setting::Section for $section {
             const NAME: &'static str = $name;
             const ABOUT: &'static [&'static str] = &[$($about),*];
+            const NEEDED: &'static [&'static str] = &[$($($needed),*)?];
 
             fn settings() -> Vec<$crate::config::setting::Setting> {
                 use $crate::config::kind::Kind;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::address::{Addresses, ListenAddress};
+use baton_engine::listen::ListenAddress;
+
+use super::address::Addresses;
 use super::files::Files;
 use super::kind::{FilePath, Flag, Kind, ListOf, Or, Reading, Text};
 use super::raw::{Node, Value};

@@ -60,8 +60,21 @@ pub(crate) fn word_of<T: Words>(value: T) -> &'static str {
     words.iter().find(|(_, other, _)| *other == value).map_or("", |(word, ..)| word)
 }
 
-/// Declares an enum whose variants are words of the configuration; their comments are their documentation.
+/// All words of a choice.
+pub(crate) fn words_of<T: Words>() -> Vec<&'static str> {
+    T::words().into_iter().map(|(word, ..)| word).collect()
+}
+
+/// Declares an enum whose variants are words of the configuration; their comments are their documentation. With `for`,
+/// gives words to an enum that another crate declared.
 macro_rules! words {
+    (for $name:ty { $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )* }) => {
+        impl $crate::config::words::Words for $name {
+            fn words() -> Vec<(&'static str, Self, &'static str)> {
+                vec![$( ($word, Self::$variant, concat!($($doc),*).trim()) ),*]
+            }
+        }
+    };
     (
         $(#[doc = $about:literal])*
         $name:ident { $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )* }
@@ -70,11 +83,7 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $name { $( $(#[doc = $doc])* $variant, )* }
 
-        impl $crate::config::words::Words for $name {
-            fn words() -> Vec<(&'static str, Self, &'static str)> {
-                vec![$( ($word, Self::$variant, concat!($($doc),*).trim()) ),*]
-            }
-        }
+        words! { for $name { $( $(#[doc = $doc])* $variant = $word, )* } }
     };
 }
 pub(crate) use words;

@@ -1,0 +1,45 @@
+//! `baton check`: whether a configuration file could be run.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{ConfigFile, Failure, load, print};
+use crate::config::{Config, ConfigSource};
+
+/// Check a configuration file: exit code 1 and every mistake in it, or what it serves
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    file: ConfigFile,
+
+    /// Print nothing if all is well
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Check {
+    /// Checks the file, and that what it names can be opened.
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let config = load(&ConfigSource::File(self.file.config.clone()))?;
+        // No listener has an id yet: what counts is that folders and pages can be opened.
+        config.plan(&HashMap::new())?;
+        if self.quiet { Ok(ExitCode::SUCCESS) } else { print(&summary(&self.file, &config)) }
+    }
+}
+
+fn summary(file: &ConfigFile, config: &Config) -> String {
+    let mut out = format!("{} is fine\n", file.config.display());
+    for site in &config.sites {
+        let addresses: Vec<_> = site.settings.listen.iter().map(ToString::to_string).collect();
+        let root = site.files.root.as_ref().map_or("no folder".into(), |root| root.display().to_string());
+        let routes = match site.routes.len() {
+            0 => String::new(),
+            1 => ", 1 route".into(),
+            routes => format!(", {routes} routes"),
+        };
+        out.push_str(&format!("  {}: {root}{routes}, on {}\n", site.name(), addresses.join(", ")));
+    }
+    out
+}

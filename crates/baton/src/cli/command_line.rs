@@ -1,0 +1,102 @@
+//! A configuration made of flags, not of a file.
+//!
+//! The source that complaints point into is the command line itself, written out in full: so a mistake in a flag is
+//! shown like a mistake in a file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use crate::config::{Entries, Node, RawConfig, Source, Value};
+
+/// Collects flags.
+#[derive(Debug)]
+pub(super) struct CommandLine {
+    text: String,
+    tree: Entries,
+    site: Entries,
+}
+
+impl CommandLine {
+    /// Begins with the command's own words.
+    pub(super) fn new(command: &str) -> Self {
+        Self { text: command.to_owned(), tree: Entries::new(), site: Entries::new() }
+    }
+
+    /// Writes a word down, in quotes if a shell needs them, and says where it stands.
+    pub(super) fn word(&mut self, word: &str) -> Range<usize> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+        let quote = if word.is_empty() || !word.chars().all(plain) { "'" } else { "" };
+        self.text.push(' ');
+        self.text.push_str(quote);
+        let start = self.text.len();
+        // The excerpt is one line.
+        self.text.push_str(&word.replace(['\n', '\r'], " "));
+        let end = self.text.len();
+        self.text.push_str(quote);
+        start..end
+    }
+
+    /// Writes a flag and its value down, and makes a value of it that knows its place.
+    pub(super) fn flag(&mut self, flag: &str, value: &str) -> Node {
+        self.word(flag);
+        Spanned::new(self.word(value), Value::String(value.to_owned()))
+    }
+
+    /// The same for a flag that is followed by a number.
+    pub(super) fn number(&mut self, flag: &str, value: u64) -> Node {
+        self.word(flag);
+        Spanned::new(self.word(&value.to_string()), Value::Integer(value.into()))
+    }
+
+    /// The same for a flag that needs no value.
+    pub(super) fn switch(&mut self, flag: &str, value: bool) -> Node {
+        Spanned::new(self.word(flag), Value::Boolean(value))
+    }
+
+    /// Sets a key of the one site that flags describe.
+    pub(super) fn set_site(&mut self, key: &str, value: Node) {
+        insert(&mut self.site, key, value);
+    }
+
+    /// Sets a key of a section.
+    pub(super) fn set(&mut self, section: &str, key: &str, value: Node) {
+        let span = value.span();
+        let empty = || Spanned::new(span.clone(), Value::Table(Entries::new()));
+        let section = self.tree.entry(Spanned::new(span.clone(), section.to_owned())).or_insert_with(empty);
+        if let Value::Table(entries) = section.get_mut() {
+            insert(entries, key, value);
+        }
+    }
+
+    /// The whole, relative to a folder.
+    pub(super) fn finish(mut self, base: PathBuf) -> RawConfig {
+        let whole = 0..self.text.len();
+        let site = Spanned::new(whole.clone(), Value::Table(self.site));
+        insert(&mut self.tree, "site", Spanned::new(whole, Value::Array(vec![site])));
+        RawConfig { source: Source { name: "command line".into(), text: self.text }, base, tree: self.tree }
+    }
+}
+
+/// An array whose place is that of its first element.
+pub(super) fn array(elements: Vec<Node>) -> Node {
+    let span = elements.first().map_or(0..0, Node::span);
+    Spanned::new(span, Value::Array(elements))
+}
+
+/// A table whose place is that of its first value. Keys take the places of their values.
+pub(super) fn table(pairs: impl IntoIterator<Item = (String, Node)>) -> Node {
+    let mut entries = BTreeMap::new();
+    let mut place = None;
+    for (key, value) in pairs {
+        place.get_or_insert(value.span());
+        insert(&mut entries, &key, value);
+    }
+    Spanned::new(place.unwrap_or(0..0), Value::Table(entries))
+}
+
+fn insert(entries: &mut Entries, key: &str, value: Node) {
+    entries.insert(Spanned::new(value.span(), key.to_owned()), value);
+}

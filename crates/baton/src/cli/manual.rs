@@ -1,0 +1,85 @@
+//! `baton man` and `baton completions`: made from the definitions of the command line and of the settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, ValueHint};
+use clap_complete::Shell;
+
+use super::{Cli, Failure, print};
+use crate::config::reference_roff;
+
+/// Print the completions of a shell
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints the script.
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "baton", &mut script);
+        print(&String::from_utf8(script)?)
+    }
+}
+
+/// Print a manual page, or write all of them to a folder
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// Page: `baton`, `baton-serve`, ..., or `baton.toml`
+    #[arg(default_value = "baton")]
+    page: String,
+
+    /// Folder that gets all pages, named for their sections: baton.8, baton.toml.5, ...
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "page")]
+    dir: Option<PathBuf>,
+}
+
+impl Man {
+    /// Prints one page or writes all.
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let pages = pages()?;
+        if let Some(dir) = &self.dir {
+            return write(&pages, dir);
+        }
+        match pages.iter().find(|page| page.name == self.page) {
+            Some(page) => print(&page.text),
+            None => {
+                let names: Vec<_> = pages.iter().map(|page| page.name.as_str()).collect();
+                Err(Failure(format!("error: no page {:?}; there are {}", self.page, names.join(", "))))
+            }
+        }
+    }
+}
+
+struct Page {
+    name: String,
+    section: &'static str,
+    text: String,
+}
+
+fn pages() -> Result<Vec<Page>, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let mut pages = vec![Page { name: "baton.toml".into(), section: "5", text: reference_roff() }];
+    let subcommands = command.get_subcommands().filter(|command| command.get_name() != "help");
+    for command in std::iter::once(&command).chain(subcommands) {
+        let name = command.get_display_name().unwrap_or("baton").to_owned();
+        let mut text = Vec::new();
+        clap_mangen::Man::new(command.clone()).section("8").manual("Baton").render(&mut text)?;
+        pages.push(Page { name, section: "8", text: String::from_utf8(text)? });
+    }
+    Ok(pages)
+}
+
+fn write(pages: &[Page], dir: &Path) -> Result<ExitCode, Failure> {
+    let at = |path: &Path, error| Failure(format!("error: cannot write {}: {error}", path.display()));
+    fs::create_dir_all(dir).map_err(|error| at(dir, error))?;
+    for page in pages {
+        let path = dir.join(format!("{}.{}", page.name, page.section));
+        fs::write(&path, &page.text).map_err(|error| at(&path, error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,285 @@
+//! `baton serve [DIR]`: a folder, now. Every flag becomes the setting of the same meaning.
+
+use baton_content::Symlinks;
+use baton_engine::arch::ArchitectureName;
+use clap::builder::{BoolishValueParser, PossibleValuesParser};
+use clap::{Args, ValueHint};
+use toml::Spanned;
+
+use super::command_line::{CommandLine, array, table};
+use crate::config::{Format, Node, RawConfig, Value, parse_value, words_of};
+
+/// Serve a folder
+///
+/// Without anything else: the current folder, on http://127.0.0.1:8080.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Folder to serve [default: the current one]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, env = "BATON_ROOT")]
+    dir: Option<String>,
+
+    /// The same as DIR
+    #[arg(short, long, visible_alias = "root", value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "dir")]
+    directory: Option<String>,
+
+    /// Address to listen on: PORT (this host only), :PORT (all interfaces), IP:PORT or unix:PATH; may be repeated
+    /// [default: 127.0.0.1:8080]
+    #[arg(short, long, value_name = "ADDRESS", env = "BATON_LISTEN", value_delimiter = ',', help_heading = LISTENING)]
+    listen: Vec<String>,
+
+    /// Port to listen on, together with --bind
+    #[arg(short, long, value_name = "PORT", env = "BATON_PORT", conflicts_with = "listen", help_heading = LISTENING)]
+    port: Option<u16>,
+
+    /// IP address to listen on, together with --port; `*` is all interfaces
+    #[arg(short, long, value_name = "IP", env = "BATON_BIND", conflicts_with = "listen", help_heading = LISTENING)]
+    bind: Option<String>,
+
+    /// File that stands for its folder, the first that exists; may be repeated [default: index.html]
+    #[arg(long, value_name = "NAME", env = "BATON_INDEX", value_delimiter = ',', help_heading = FILES)]
+    index: Vec<String>,
+
+    /// List folders that have no index file
+    #[arg(long, env = "BATON_BROWSE", value_parser = BoolishValueParser::new(), help_heading = FILES)]
+    browse: bool,
+
+    /// Answer with FILE where nothing is found: for single-page applications [default FILE: index.html]
+    #[arg(long, value_name = "FILE", env = "BATON_SPA", num_args = 0..=1, require_equals = true,
+          default_missing_value = "index.html", help_heading = FILES)]
+    spa: Option<String>,
+
+    /// Serve names that begin with a dot
+    #[arg(long, env = "BATON_HIDDEN", value_parser = BoolishValueParser::new(), help_heading = FILES)]
+    hidden: bool,
+
+    /// Where symbolic links may lead [default: beneath]
+    #[arg(long, value_name = "POLICY", env = "BATON_SYMLINKS",
+          value_parser = PossibleValuesParser::new(words_of::<Symlinks>()), help_heading = FILES)]
+    symlinks: Option<String>,
+
+    /// Do not look for .br, .zst and .gz copies beside files
+    #[arg(long, env = "BATON_NO_PRECOMPRESSED", value_parser = BoolishValueParser::new(), help_heading = FILES)]
+    no_precompressed: bool,
+
+    /// Cache-Control of all files, or of those that match GLOB; may be repeated, the first that matches counts
+    #[arg(long, value_name = "[GLOB:]VALUE", env = "BATON_CACHE_CONTROL", help_heading = FILES)]
+    cache_control: Vec<String>,
+
+    /// Response field to add; may be repeated
+    #[arg(short = 'H', long, value_name = "NAME:VALUE", env = "BATON_HEADER", value_parser = parse_header, help_heading = FILES)]
+    header: Vec<(String, String)>,
+
+    /// Body of an error, such as 404=404.html; may be repeated
+    #[arg(long, value_name = "STATUS=FILE", env = "BATON_ERROR_PAGE", value_parser = parse_error_page, help_heading = FILES)]
+    error_page: Vec<(String, String)>,
+
+    /// Who runs which step of a request: see `baton architectures` [default: auto]
+    #[arg(short, long, value_name = "NAME", env = "BATON_ARCHITECTURE",
+          value_parser = PossibleValuesParser::new(words_of::<ArchitectureName>()), help_heading = RUNNING)]
+    architecture: Option<String>,
+
+    /// Worker processes; a single one is bound to no CPU [default: what the architecture asks for]
+    #[arg(short, long, value_name = "NUMBER", env = "BATON_WORKERS", help_heading = RUNNING)]
+    workers: Option<u64>,
+
+    /// User whose rights the workers take, if started as root
+    #[arg(long, value_name = "NAME", env = "BATON_USER", value_hint = ValueHint::Username, help_heading = RUNNING)]
+    user: Option<String>,
+
+    /// Group of the workers [default: the user's]
+    #[arg(long, value_name = "NAME", env = "BATON_GROUP", help_heading = RUNNING)]
+    group: Option<String>,
+
+    /// Socket for `baton ctl`, or "off"
+    #[arg(long, value_name = "PATH", env = "BATON_CONTROL", value_hint = ValueHint::FilePath, help_heading = RUNNING)]
+    control: Option<String>,
+
+    /// Any setting of `baton config --reference`, such as cache.policy=gds or limits.ranges_max=5; may be repeated
+    #[arg(short, long, value_name = "SECTION.KEY=VALUE", value_parser = parse_setting, help_heading = RUNNING)]
+    set: Vec<(String, String, String)>,
+
+    /// Log requests to standard output, or to PATH; `-` is standard output
+    #[arg(long, value_name = "PATH", env = "BATON_ACCESS_LOG", num_args = 0..=1, require_equals = true,
+          default_missing_value = "-", help_heading = WATCHING)]
+    access_log: Option<String>,
+
+    /// How requests are logged [default: combined]
+    #[arg(long, value_name = "FORMAT", env = "BATON_LOG_FORMAT",
+          value_parser = PossibleValuesParser::new(words_of::<Format>()), help_heading = WATCHING)]
+    log_format: Option<String>,
+
+    /// Address for figures: /metrics for Prometheus, /status as JSON
+    #[arg(long, value_name = "ADDRESS", env = "BATON_ADMIN", help_heading = WATCHING)]
+    admin: Option<String>,
+
+    /// Print the configuration file that means the same, and exit
+    #[arg(long, help_heading = WATCHING)]
+    pub(super) print_config: bool,
+}
+
+const LISTENING: &str = "Listening";
+const FILES: &str = "Files";
+const RUNNING: &str = "Running";
+const WATCHING: &str = "Watching";
+
+impl Serve {
+    /// The flags as a configuration; relative paths are relative to the current folder.
+    ///
+    /// # Errors
+    /// The current folder is gone.
+    pub(super) fn raw(&self) -> std::io::Result<RawConfig> {
+        let mut line = CommandLine::new("baton serve");
+        let dir = self.dir.as_ref().or(self.directory.as_ref()).map_or(".", String::as_str);
+        let root = Spanned::new(line.word(dir), Value::String(dir.to_owned()));
+        line.set_site("root", root);
+        self.add_listening(&mut line);
+        self.add_files(&mut line);
+        self.add_running(&mut line);
+        self.add_watching(&mut line);
+        Ok(line.finish(std::env::current_dir()?))
+    }
+
+    fn add_listening(&self, line: &mut CommandLine) {
+        let mut addresses: Vec<_> =
+            self.listen.iter().map(|address| line.flag("--listen", address)).collect();
+        if self.port.is_some() || self.bind.is_some() {
+            let ip = self.bind.as_deref().unwrap_or("127.0.0.1");
+            let port = self.port.unwrap_or(8080);
+            let bracketed =
+                if ip.contains(':') && !ip.starts_with('[') { format!("[{ip}]") } else { ip.to_owned() };
+            addresses.push(line.flag("--listen", &format!("{bracketed}:{port}")));
+        }
+        if !addresses.is_empty() {
+            line.set_site("listen", array(addresses));
+        }
+    }
+
+    fn add_files(&self, line: &mut CommandLine) {
+        if !self.index.is_empty() {
+            let names = self.index.iter().map(|name| line.flag("--index", name)).collect();
+            line.set_site("index", array(names));
+        }
+        for (given, flag, key) in [(self.browse, "--browse", "browse"), (self.hidden, "--hidden", "hidden")] {
+            if given {
+                let value = line.switch(flag, true);
+                line.set_site(key, value);
+            }
+        }
+        if let Some(file) = &self.spa {
+            let value = line.flag("--spa", file);
+            line.set_site("fallback", value);
+        }
+        if let Some(policy) = &self.symlinks {
+            let value = line.flag("--symlinks", policy);
+            line.set_site("symlinks", value);
+        }
+        if self.no_precompressed {
+            let span = line.word("--no-precompressed");
+            line.set_site("precompressed", Spanned::new(span, Value::Array(Vec::new())));
+        }
+        if !self.cache_control.is_empty() {
+            let rules = self.cache_control.iter().map(|rule| cache_rule(line, rule)).collect();
+            line.set_site("cache_control", array(rules));
+        }
+        if !self.header.is_empty() {
+            let fields = headers(line, &self.header);
+            line.set_site("headers", fields);
+        }
+        if !self.error_page.is_empty() {
+            let page = |(status, file): &(String, String)| (status.clone(), line.flag("--error-page", file));
+            let pages = table(self.error_page.iter().map(page).collect::<Vec<_>>());
+            line.set_site("error_pages", pages);
+        }
+    }
+
+    fn add_running(&self, line: &mut CommandLine) {
+        let words = [
+            (&self.architecture, "--architecture", "architecture"),
+            (&self.user, "--user", "user"),
+            (&self.group, "--group", "group"),
+            (&self.control, "--control", "control_socket"),
+        ];
+        for (value, flag, key) in words {
+            if let Some(value) = value {
+                let value = line.flag(flag, value);
+                line.set("server", key, value);
+            }
+        }
+        if let Some(workers) = self.workers {
+            let value = line.number("--workers", workers);
+            if workers == 1 {
+                let span = value.span();
+                line.set("server", "cpu_affinity", Spanned::new(span, Value::Boolean(false)));
+            }
+            line.set("server", "processes", value);
+        }
+        for (section, key, value) in &self.set {
+            line.word("--set");
+            let name = format!("{section}.{key}=");
+            let place = line.word(&format!("{name}{value}")).start + name.len();
+            let value = parse_value(value, place);
+            match section.as_str() {
+                "site" => line.set_site(key, value),
+                section => line.set(section, key, value),
+            }
+        }
+    }
+
+    fn add_watching(&self, line: &mut CommandLine) {
+        if let Some(path) = &self.access_log {
+            let mut value = line.flag("--access-log", path);
+            if path == "-" {
+                *value.get_mut() = Value::String("stdout".into());
+            }
+            line.set("log", "access", value);
+        }
+        if let Some(format) = &self.log_format {
+            let value = line.flag("--log-format", format);
+            line.set("log", "format", value);
+        }
+        if let Some(address) = &self.admin {
+            let value = line.flag("--admin", address);
+            line.set("admin", "listen", value);
+        }
+    }
+}
+
+/// `GLOB:VALUE`, or a value for everything: values of `Cache-Control` have no colon.
+fn cache_rule(line: &mut CommandLine, rule: &str) -> Node {
+    let (glob, value) = rule.split_once(':').unwrap_or(("*", rule));
+    let node = line.flag("--cache-control", rule);
+    let part = |text: &str| Spanned::new(node.span(), Value::String(text.trim().to_owned()));
+    table([("match".to_owned(), part(glob)), ("value".to_owned(), part(value))])
+}
+
+/// A field that is given several times becomes an array.
+fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
+    let mut by_name: Vec<(String, Vec<Node>)> = Vec::new();
+    for (name, value) in fields {
+        line.word("--header");
+        let value = Spanned::new(line.word(&format!("{name}:{value}")), Value::String(value.clone()));
+        match by_name.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            Some((_, values)) => values.push(value),
+            None => by_name.push((name.clone(), vec![value])),
+        }
+    }
+    table(by_name.into_iter().map(|(name, values)| (name, array(values))))
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected NAME:VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn parse_error_page(text: &str) -> Result<(String, String), String> {
+    let (status, file) = text.split_once('=').ok_or("expected STATUS=FILE, such as 404=404.html")?;
+    Ok((status.to_owned(), file.to_owned()))
+}
+
+fn parse_setting(text: &str) -> Result<(String, String, String), String> {
+    let setting = text.split_once('=').and_then(|(name, value)| {
+        let (section, key) = name.split_once('.')?;
+        Some((section.to_owned(), key.to_owned(), value.to_owned()))
+    });
+    setting.ok_or_else(|| "expected SECTION.KEY=VALUE, such as cache.policy=gds".to_owned())
+}

@@ -1,0 +1,134 @@
+//! The answer to `baton ctl status`, for humans. What engines tell differs by architecture and is shown as it comes.
+
+use serde_json::Value;
+
+/// The status as lines.
+pub(super) fn for_humans(status: &Value) -> String {
+    let mut out = format!(
+        "baton {}, {}, process {}, up {} s\n\n",
+        plain(&status["version"]),
+        plain(&status["state"]),
+        plain(&status["pid"]),
+        plain(&status["uptime_seconds"]),
+    );
+    for key in ["configuration", "architecture", "control_socket", "admin"] {
+        out.push_str(&format!("{:16}{}\n", key.replace('_', " "), plain(&status[key])));
+    }
+    for listener in elements(&status["listeners"]) {
+        out.push_str(&format!("{:16}{}\n", "listener", plain(&listener["address"])));
+    }
+    for site in elements(&status["sites"]) {
+        out.push_str(&format!("{:16}{}  {}\n", "site", plain(&site["name"]), plain(&site["root"])));
+    }
+    let reload = &status["last_reload"];
+    if !reload.is_null() {
+        let outcome = reload["error"].as_str().map_or("done".into(), |error| format!("failed: {error}"));
+        out.push_str(&format!("{:16}{}, {outcome}\n", "last reload", plain(&reload["at"])));
+    }
+    let workers = elements(&status["workers"]);
+    out.push('\n');
+    out.push_str(&table(workers, &COLUMNS));
+    for worker in workers.iter().filter(|worker| worker["engine"].is_object()) {
+        out.push_str(&format!("\nworker {}\n", plain(&worker["index"])));
+        outline(&worker["engine"], 1, &mut out);
+    }
+    out
+}
+
+/// Heads of the columns, and the keys of what stands in them.
+const COLUMNS: [(&str, &str); 7] = [
+    ("worker", "index"),
+    ("pid", "pid"),
+    ("cpu", "cpu"),
+    ("restarts", "restarts"),
+    ("open", "connections_open"),
+    ("accepted", "connections_accepted"),
+    ("requests", "requests"),
+];
+
+/// Columns as wide as what is in them, numbers to the right.
+fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
+    let cells: Vec<Vec<String>> =
+        std::iter::once(columns.iter().map(|(head, _)| (*head).to_owned()).collect())
+            .chain(rows.iter().map(|row| columns.iter().map(|(_, key)| plain(&row[*key])).collect()))
+            .collect();
+    let width = |column: usize| cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let line = |row: &Vec<String>| {
+        let cells: Vec<_> =
+            row.iter().enumerate().map(|(column, cell)| format!("{cell:>0$}", width(column))).collect();
+        cells.join("  ") + "\n"
+    };
+    cells.iter().map(line).collect()
+}
+
+/// Keys and values, a line each, nested ones indented.
+fn outline(value: &Value, depth: usize, out: &mut String) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let key = key.replace('_', " ");
+        let indent = "  ".repeat(depth);
+        if value.is_object() {
+            out.push_str(&format!("{indent}{key}\n"));
+            outline(value, depth + 1, out);
+        } else {
+            out.push_str(&format!("{indent}{key}: {}\n", plain(value)));
+        }
+    }
+}
+
+/// A value as a human writes it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(elements) if elements.is_empty() => "-".into(),
+        Value::Array(elements) => elements.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn elements(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn workers_stand_in_columns_and_engines_below() {
+        let status = json!({
+            "version": "1", "state": "running", "pid": 7, "uptime_seconds": 3, "configuration": "/b.toml",
+            "architecture": "auto", "control_socket": null, "admin": [],
+            "listeners": [{ "address": "127.0.0.1:80" }],
+            "sites": [{ "name": "s", "root": "/srv" }],
+            "workers": [
+                { "index": 0, "pid": 8, "cpu": 0, "restarts": 0, "connections_open": 5, "connections_accepted": 12345,
+                  "requests": 1, "engine": { "helpers": 2, "auto": { "chose": "amped" } } },
+                { "index": 1, "pid": null, "cpu": null, "restarts": 2, "connections_open": 0,
+                  "connections_accepted": 9, "requests": 0, "engine": null },
+            ],
+        });
+        let expected = "\
+baton 1, running, process 7, up 3 s
+
+configuration   /b.toml
+architecture    auto
+control socket  -
+admin           -
+listener        127.0.0.1:80
+site            s  /srv
+
+worker  pid  cpu  restarts  open  accepted  requests
+     0    8    0         0     5     12345         1
+     1    -    -         2     0         9         0
+
+worker 0
+  auto
+    chose: amped
+  helpers: 2
+";
+        assert_eq!(for_humans(&status), expected);
+    }
+}

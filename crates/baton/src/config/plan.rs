@@ -1,0 +1,181 @@
+//! From [`Config`] to what the machines work with. Made inside each worker, since folders are opened with its rights.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
+use baton_engine::listen::ListenAddress;
+use baton_engine::plan::{Action, ErrorPage, Plan};
+use baton_engine::{SendfileMode, Tuning, plan};
+use baton_http::{HeadLimits, MediaTypes};
+
+use super::{Config, Files, Route, Sendfile, Site};
+
+impl Config {
+    /// What the configuration means to a worker, whose listeners have these ids.
+    ///
+    /// # Errors
+    /// A folder or a page that cannot be opened, with its path.
+    pub(crate) fn plan(&self, listener_ids: &HashMap<&ListenAddress, usize>) -> io::Result<Plan> {
+        let mut types = MediaTypes::builtin();
+        for (extension, media_type) in &self.media_types {
+            types.set(extension, media_type);
+        }
+        let planner =
+            Planner { listener_ids, media_types: Arc::new(types), server_header: self.server.server_header };
+        let sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<_>>()?;
+        Ok(Plan::new(sites, self.engine_limits(), self.server.server_header))
+    }
+
+    fn engine_limits(&self) -> baton_engine::Limits {
+        let (limits, timeouts) = (&self.limits, &self.timeouts);
+        baton_engine::Limits {
+            connections_max: count(limits.connections_max),
+            head: HeadLimits {
+                target_bytes_max: count(limits.target_bytes_max),
+                head_bytes_max: count(limits.head_bytes_max),
+                fields_max: count(limits.fields_max),
+            },
+            body_bytes_max: limits.body_bytes_max,
+            requests_per_connection_max: limits.requests_per_connection_max,
+            pipelined_max: count(limits.pipelined_max),
+            ranges_max: count(limits.ranges_max),
+            head_timeout_ms: timeouts.head_ms,
+            body_timeout_ms: timeouts.body_ms,
+            idle_timeout_ms: timeouts.idle_ms,
+            send_timeout_ms: timeouts.send_ms,
+            send_rate_min_bytes_per_s: timeouts.send_rate_min_bytes_per_s,
+            linger_timeout_ms: timeouts.linger_ms,
+        }
+    }
+
+    /// How the workers do their work.
+    pub(crate) fn tuning(&self) -> Tuning {
+        let (server, send) = (&self.server, &self.send);
+        Tuning {
+            architecture: server.architecture,
+            processes: server.processes.map(count),
+            threads: server.threads.map(count),
+            helpers_max: count(send.helpers_max),
+            writers: count(send.writers),
+            accepts_per_wake: count(send.accepts_per_wake),
+            sendfile: match send.sendfile {
+                Sendfile::NonBlocking => SendfileMode::NonBlocking,
+                Sendfile::Blocking => SendfileMode::Blocking,
+                Sendfile::BySize => SendfileMode::BySize(send.blocking_bytes_min),
+            },
+            send_quantum_bytes: send.quantum_bytes,
+            affinity: server.cpu_affinity,
+            steering: send.listener_per_cpu,
+            socket_send_buffer_bytes: send.socket_buffer_bytes.map(count),
+            defer_accept_s: u32::try_from(send.defer_accept_s).unwrap_or(u32::MAX),
+            cache: self.cache_settings(),
+        }
+    }
+
+    /// Bounds and switches of the file caches of one worker.
+    pub(crate) fn cache_settings(&self) -> CacheSettings {
+        let cache = &self.cache;
+        CacheSettings {
+            names_max: count(cache.names_max),
+            files_max: count(cache.files_max),
+            memory_bytes_max: cache.memory_bytes_max,
+            memory_file_bytes_max: cache.memory_file_bytes_max,
+            heads: cache.heads,
+            names: cache.names,
+            files: cache.files,
+            revalidate_ms: cache.revalidate_ms,
+            policy: cache.policy,
+        }
+    }
+}
+
+/// What is common to all sites.
+struct Planner<'a> {
+    listener_ids: &'a HashMap<&'a ListenAddress, usize>,
+    media_types: Arc<MediaTypes>,
+    server_header: bool,
+}
+
+impl Planner<'_> {
+    fn site(&self, site: &Site) -> io::Result<plan::Site> {
+        let settings = &site.settings;
+        let mut routes = site.routes.iter().map(|route| self.route(route)).collect::<io::Result<Vec<_>>>()?;
+        let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
+        if let (Some(tree), false) = (self.tree(&site.files, "")?, whole_is_routed) {
+            routes.push(plan::Route { path: "/".into(), action: Action::Files(tree) });
+        }
+        let pages = settings.error_pages.iter().map(|(status, path)| {
+            let body = std::fs::read(path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            let media_type = self.media_types.of(path.as_os_str().as_encoded_bytes()).to_owned();
+            Ok(ErrorPage { status: *status, media_type, body })
+        });
+        Ok(plan::Site {
+            name: site.name(),
+            listeners: settings
+                .listen
+                .iter()
+                .filter_map(|address| self.listener_ids.get(address).copied())
+                .collect(),
+            hosts: settings.hosts.clone(),
+            error_pages: pages.collect::<io::Result<_>>()?,
+            routes,
+            log: settings.access_log,
+        })
+    }
+
+    fn route(&self, route: &Route) -> io::Result<plan::Route> {
+        let settings = &route.settings;
+        let prefix = if settings.strip_prefix { &settings.path } else { "" };
+        let action = match (&settings.redirect, &settings.respond) {
+            (Some(redirect), _) => {
+                Action::Redirect { status: code(redirect.status), location: redirect.to.clone() }
+            }
+            (None, Some(respond)) => Action::Respond {
+                status: code(respond.status),
+                media_type: respond.media_type.clone(),
+                headers: route.files.headers.clone(),
+                body: respond.body.clone().into_bytes(),
+            },
+            (None, None) => match self.tree(&route.files, prefix)? {
+                Some(tree) => Action::Files(tree),
+                None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
+            },
+        };
+        Ok(plan::Route { path: settings.path.clone(), action })
+    }
+
+    fn tree(&self, files: &Files, strip_prefix: &str) -> io::Result<Option<Arc<Tree>>> {
+        let Some(root) = &files.root else { return Ok(None) };
+        let rule = |rule: &super::CacheRule| baton_content::CacheRule {
+            pattern: rule.r#match.clone(),
+            value: rule.value.clone(),
+        };
+        let tree = Tree::open(TreeConfig {
+            root: root.clone(),
+            strip_prefix: strip_prefix.to_owned(),
+            index: files.index.clone(),
+            listing: if files.browse { Listing::On } else { Listing::Off },
+            fallback: files.fallback.clone(),
+            hidden: files.hidden,
+            symlinks: files.symlinks,
+            precompressed: files.precompressed.clone(),
+            cache_control: files.cache_control.iter().map(rule).collect(),
+            headers: files.headers.clone(),
+            media_types: self.media_types.clone(),
+            server_header: self.server_header,
+        })?;
+        Ok(Some(Arc::new(tree)))
+    }
+}
+
+/// A checked number as a size; no bound of the configuration exceeds what a 64-bit system can count.
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn code(status: u64) -> u16 {
+    u16::try_from(status).unwrap_or(500)
+}
