@@ -6,7 +6,7 @@
 //!
 //! How it measures, and why so, is written in `docs/decisions/` under "Measuring".
 
-//pub mod bench;
+pub mod bench;
 pub mod files;
 pub mod load;
 pub mod mix;

@@ -1,2 +1,213 @@
-//! The command.
-fn main() {}
+//! `baton-lab`: makes load, compares servers, writes the files that they serve.
+
+use std::fs;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Parser, Subcommand};
+
+use baton_lab::bench::{self, BenchSettings, Isolation, Workload};
+use baton_lab::load::{Load, LoadSettings, Request, RequestList};
+use baton_lab::{files, mix};
+
+/// Measures web servers from outside.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make load on one server and say what came of it; exit code 1 if any request failed
+    Load(LoadArguments),
+    /// Compare Baton with other servers, interleaved, by CPU time per request; prints tables in Markdown
+    Bench(BenchArguments),
+    /// Write the files that are served in a comparison
+    Files {
+        /// Where
+        folder: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct LoadArguments {
+    /// What to ask for, in turn; all on one server: http://HOST[:PORT]/PATH
+    #[arg(required = true)]
+    urls: Vec<String>,
+    /// A file with more paths, one per line, on the server of the first URL
+    #[arg(long)]
+    paths: Option<PathBuf>,
+    /// Connections that ask at the same time
+    #[arg(long, short, default_value_t = 64)]
+    connections: usize,
+    /// How long
+    #[arg(long, short, default_value_t = 5.0)]
+    seconds: f64,
+    /// A new connection for every request
+    #[arg(long)]
+    close: bool,
+    /// Connections that make one request before and are silent from then on
+    #[arg(long, default_value_t = 0)]
+    idle: usize,
+    /// Read every body and check that it never changes, instead of letting the kernel drop it
+    #[arg(long)]
+    verify: bool,
+    /// Sleep when there is nothing to read, instead of spinning. Cheaper for you; but in a virtual machine the wake-up
+    /// of a sleeping CPU is charged to the server
+    #[arg(long)]
+    sleep: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct BenchArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    baton: PathBuf,
+    /// Architectures to run it under
+    #[arg(long, value_delimiter = ',', default_value = "auto")]
+    architectures: Vec<String>,
+    /// Other servers; the first one that is installed is the reference
+    #[arg(long, value_delimiter = ',', default_value = "nginx,lighttpd,h2o,apache2")]
+    servers: Vec<String>,
+    /// Workloads
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "small,close,page,image,large,mix,idle,log"
+    )]
+    workloads: Vec<Workload>,
+    /// How often each server is measured under each workload; five rounds are the least for figures to publish
+    #[arg(long, short = 'n', default_value_t = 5)]
+    rounds: usize,
+    /// How long each time
+    #[arg(long, short, default_value_t = 1.5)]
+    seconds: f64,
+    /// Where files, configurations and logs are put; kept for the next run
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Append every single measurement to this file, a line of JSON each
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Use the network as it is, even as root, instead of a private network namespace
+    #[arg(long)]
+    shared_network: bool,
+    /// Let the client sleep when it has nothing to do (see `baton-lab load --help`)
+    #[arg(long)]
+    sleep: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Load(arguments) => load(&arguments),
+        Command::Bench(arguments) => bench(arguments),
+        Command::Files { folder } => {
+            files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("baton-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every request succeeded.
+fn load(arguments: &LoadArguments) -> Result<bool> {
+    let mut targets = arguments.urls.iter().map(|url| target(url)).collect::<Result<Vec<_>>>()?;
+    let address = targets[0].0;
+    ensure!(targets.iter().all(|(other, _)| *other == address), "all URLs must be on one server");
+    if let Some(file) = &arguments.paths {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        targets
+            .extend(text.lines().filter(|line| line.starts_with('/')).map(|path| (address, path.to_owned())));
+    }
+    let settings = LoadSettings {
+        address,
+        connections: arguments.connections,
+        connection_per_request: arguments.close,
+        idle_connections: arguments.idle,
+        duration: duration(arguments.seconds)?,
+        sleep: arguments.sleep,
+        verify: arguments.verify,
+    };
+    let requests = targets.into_iter().map(|(_, path)| Request { path, bytes: None });
+    let requests = RequestList::new(address, arguments.close, requests);
+    let report = Load::connect(&settings, requests)?.run()?;
+    if arguments.json {
+        println!("{}", serde_json::to_string(&report.figures())?);
+    } else {
+        print!("{}", report.figures());
+    }
+    Ok(report.failed() == 0)
+}
+
+fn bench(arguments: BenchArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    let isolation = if arguments.shared_network { Isolation::None } else { Isolation::WhenRoot };
+    let settings = BenchSettings {
+        baton: arguments.baton,
+        architectures: arguments.architectures,
+        others: arguments.servers,
+        workloads: arguments.workloads,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
+        output: arguments.output,
+        isolation,
+        sleep: arguments.sleep,
+    };
+    println!("{}", bench::run(&settings)?);
+    Ok(true)
+}
+
+fn duration(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} is not a number of seconds"))
+}
+
+/// Server and path of a URL.
+fn target(url: &str) -> Result<(SocketAddr, String)> {
+    let rest = url.strip_prefix("http://").with_context(|| format!("{url}: only http:// is spoken here"))?;
+    let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+    let with_port = if authority.parse::<SocketAddr>().is_ok()
+        || authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+    {
+        authority.to_owned()
+    } else {
+        format!("{authority}:80")
+    };
+    let mut addresses = with_port.to_socket_addrs().with_context(|| format!("{url}: unknown host"))?;
+    Ok((addresses.next().with_context(|| format!("{url}: the host has no address"))?, path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_an_address_and_a_path() {
+        let parts = |url| target(url).map(|(address, path)| format!("{address} {path}")).unwrap();
+        assert_eq!(parts("http://127.0.0.1:8080/a/b?c"), "127.0.0.1:8080 /a/b?c");
+        assert_eq!(parts("http://127.0.0.1"), "127.0.0.1:80 /");
+        assert_eq!(parts("http://[::1]:81/x"), "[::1]:81 /x");
+        assert_eq!(parts("http://[::1]/x"), "[::1]:80 /x");
+        assert!(target("https://127.0.0.1/").is_err());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,7 +1,9 @@
 //! One connection of the load: sends a request, takes its reply, and again.
 //!
-//!     Sending ──► Head ──► Body ──► Sending             the connection is kept
-//!                           └────► Closing ──► Sending  it ends: the server said so, or was asked to
+//! ```text
+//! Sending ──► Head ──► Body ──► Sending             the connection is kept
+//!                       └────► Closing ──► Sending  it ends: the server said so, or was asked to
+//! ```
 //!
 //! Sockets are registered edge-triggered. A complete reply is followed by the next request at once, without another
 //! look at the socket: whatever arrives later raises a new edge.

@@ -88,11 +88,12 @@ impl Load {
         Ok(Self { shared, clients, _idle: idle, duration: settings.duration, timeout })
     }
 
-    /// Makes the load and says what came of it. What the server did wrong is in the report.
+    /// Makes the load and says what came of it. What the server did wrong is in the report. The connections stay open
+    /// until the load is dropped, so that a caller can read the server's clocks before it has to close its ends.
     ///
     /// # Errors
     /// If epoll fails or no new connection can be opened.
-    pub fn run(mut self) -> Result<LoadReport> {
+    pub fn run(&mut self) -> Result<LoadReport> {
         let cpu_before = thread_cpu();
         let start = Instant::now();
         for client in &mut self.clients {
@@ -119,7 +120,7 @@ impl Load {
         while self.shared.busy > 0 && now < limit {
             now = self.turn()?;
         }
-        let mut report = self.shared.report;
+        let mut report = self.shared.report.clone();
         report.elapsed = now - start;
         report.client_cpu = thread_cpu() - cpu_before;
         Ok(report)

@@ -1,0 +1,144 @@
+//! Servers compared, fairly: the same files, the same load, the same two CPUs, in turn and again and again.
+//!
+//! Each workload is measured in rounds. In every round every server is measured once, in an order that rotates from
+//! round to round, and only ratios of one round are compared: a machine drifts, and so everybody drifts with it.
+//! The server runs on the first CPU and the client on the second. What decides is the server's CPU time per request,
+//! read from the CPU clocks of all its processes; requests per second only mean something when the server's CPU is
+//! saturated. A cell in which somebody else used the CPUs is measured again; a cell in which the server answered
+//! wrongly even once has failed.
+
+mod cell;
+mod machine;
+mod processes;
+mod server;
+mod table;
+mod workload;
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::files;
+use cell::{Cell, CellLoad};
+pub use machine::Isolation;
+use machine::Machine;
+use server::Running;
+pub use workload::Workload;
+
+/// What to compare and how long.
+#[derive(Clone, Debug)]
+pub struct BenchSettings {
+    /// The command of this project.
+    pub baton: PathBuf,
+    /// Under which architectures to measure it.
+    pub architectures: Vec<String>,
+    /// The other servers, by name; those that are not installed are left out.
+    pub others: Vec<String>,
+    /// What to measure.
+    pub workloads: Vec<Workload>,
+    /// How often each server is measured per workload.
+    pub rounds: usize,
+    /// How long each time.
+    pub duration: Duration,
+    /// Where files, configurations and logs are put; kept for the next run.
+    pub folder: PathBuf,
+    /// Every cell is appended to this file as a line of JSON.
+    pub output: Option<PathBuf>,
+    /// Whether the network is one of our own.
+    pub isolation: Isolation,
+    /// The client sleeps when it has nothing to do (and falsifies the figures of large files in virtual machines).
+    pub sleep: bool,
+}
+
+/// Measures, and returns the tables as Markdown.
+///
+/// # Errors
+/// If there are fewer than two CPUs, the folder cannot be written, or no server can be started.
+pub fn run(settings: &BenchSettings) -> Result<String> {
+    // Servers drop their privileges and open the files with a changed working directory: paths must be absolute.
+    std::fs::create_dir_all(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    let folder = settings.folder.canonicalize()?;
+    let machine = Machine::prepare(settings.isolation)?;
+    let root = folder.join("root");
+    files::write_all(&root, crate::mix::DIRECTORIES)?;
+    let mut output = match &settings.output {
+        Some(path) => {
+            Some(File::options().append(true).create(true).open(path).context(path.display().to_string())?)
+        }
+        None => None,
+    };
+
+    let mut cells = Vec::new();
+    for workload in &settings.workloads {
+        let entries = server::entries(settings, *workload);
+        let mut servers = Vec::new();
+        for entry in entries {
+            match Running::start(&entry, &machine, &folder, &root) {
+                Ok(server) => servers.push(server),
+                Err(error) => eprintln!("{workload}: {} is left out: {error:#}", entry.name),
+            }
+        }
+        ensure!(!servers.is_empty(), "no server could be started");
+        measure(*workload, &servers, settings, &machine, |cell| {
+            eprintln!("{cell}");
+            if let Some(file) = &mut output {
+                writeln!(file, "{}", serde_json::to_string(&cell)?)?;
+            }
+            cells.push(cell);
+            Ok(())
+        })?;
+    }
+    Ok(table::markdown(&cells, &machine.description()))
+}
+
+fn measure(
+    workload: Workload,
+    servers: &[Running],
+    settings: &BenchSettings,
+    machine: &Machine,
+    mut done: impl FnMut(Cell) -> Result<()>,
+) -> Result<()> {
+    let load = CellLoad {
+        workload,
+        duration: settings.duration,
+        sleep: settings.sleep,
+        idle_connections: workload.idle_connections(),
+    };
+    for server in servers {
+        // Caches fill and connections are accepted for the first time. Idle connections must wait: memory that they
+        // make a server take is seldom given back, so that only the first of them show what they cost.
+        let _ =
+            Cell::measure(server, machine, &CellLoad { duration: WARM_UP, idle_connections: 0, ..load }, 0);
+    }
+    for round in 0..settings.rounds {
+        for turn in 0..servers.len() {
+            let server = &servers[(round + turn) % servers.len()];
+            let mut cell = Cell::measure(server, machine, &load, round);
+            for _ in 0..REPEATS_MAX {
+                if !cell.is_disturbed() {
+                    break;
+                }
+                std::thread::sleep(PAUSE);
+                let again = Cell::measure(server, machine, &load, round);
+                cell = again.with_memory_of(&cell);
+            }
+            done(cell)?;
+        }
+    }
+    Ok(())
+}
+
+/// The address of a server on this port.
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+/// What disturbed a cell gets this long to pass.
+const PAUSE: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(300);
+/// How often a cell that others disturbed is measured again.
+const REPEATS_MAX: usize = 2;
