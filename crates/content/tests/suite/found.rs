@@ -9,7 +9,7 @@ use baton_content::{Blocking, CacheSettings, Found, Symlinks, Tree, TreeConfig};
 use baton_http::Coding;
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::site::Site;
+use crate::site::{Site, query};
 
 #[test]
 fn files_and_directories() {
@@ -120,11 +120,27 @@ fn special_files_are_not_opened() {
 fn what_may_not_be_read_is_forbidden() {
     let site = Site::new();
     site.write("closed.txt", b"x");
-    fs::set_permissions(site.path("closed.txt"), Permissions::from_mode(0o000)).unwrap();
-    if fs::File::open(site.path("closed.txt")).is_ok() {
-        return; // Root reads everything.
+    site.write("closed/file.txt", b"x");
+    site.write("open.txt", b"open");
+    for name in ["closed.txt", "closed"] {
+        fs::set_permissions(site.path(name), Permissions::from_mode(0o000)).unwrap();
     }
-    assert!(matches!(site.find("/closed.txt"), Found::Forbidden));
+    let (cache, tree, now) = (&site.cache, &site.tree, site.now());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if rustix::process::geteuid().is_root() {
+                // Root reads everything. Linux keeps identities per thread: this one is nobody from here on.
+                let nobody = rustix::process::Uid::from_raw(65_534);
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            let find = |path| cache.find(tree, &query(path), &now, Blocking::Allowed).unwrap();
+            for _ in 0..2 {
+                assert!(matches!(find("/closed.txt"), Found::Forbidden));
+                assert!(matches!(find("/closed/file.txt"), Found::Forbidden));
+                assert!(matches!(find("/open.txt"), Found::File(_)));
+            }
+        });
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The cache on real folders, one file per subject.
 
+mod allocations;
 mod confinement;
 mod found;
 mod listings;
