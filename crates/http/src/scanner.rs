@@ -32,7 +32,17 @@ impl HeadScanner {
     /// such as that of a TLS handshake) end the head where they stand: more input would not mend it, and
     /// [`RequestHead::parse`](crate::RequestHead::parse) says what is wrong without waiting for any.
     pub fn find_end(&mut self, input: &[u8]) -> Option<usize> {
-        while let Some(distance) = memchr(b'\n', input.get(self.scanned..)?) {
+        loop {
+            match input.get(self.line_start) {
+                Some(&byte) if !self.in_fields && byte != b'\r' && !is_token_byte(byte) => {
+                    return Some(self.line_start + 1);
+                }
+                _ => {}
+            }
+            let Some(distance) = memchr(b'\n', input.get(self.scanned..)?) else {
+                self.scanned = input.len();
+                return None;
+            };
             let line_feed = self.scanned + distance;
             let end = line_feed + 1;
             let line = &input[self.line_start..line_feed];
@@ -44,13 +54,6 @@ impl HeadScanner {
                 [.., b'\r'] => self.in_fields = true,
                 _ => return Some(end),
             }
-        }
-        self.scanned = input.len();
-        match input.get(self.line_start) {
-            Some(&byte) if !self.in_fields && byte != b'\r' && !is_token_byte(byte) => {
-                Some(self.line_start + 1)
-            }
-            _ => None,
         }
     }
 
