@@ -1,13 +1,15 @@
 //! What is found at a path: each answer, and which file it is.
 
 use std::fs::{self, Permissions};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use baton_content::{Blocking, CacheSettings, Found, Symlinks, Tree, TreeConfig};
 use baton_http::Coding;
-use rustix::fs::{CWD, FileType, Mode};
+use rustix::fs::{CWD, FileType, Mode, inotify};
+use rustix::io::Errno;
 
 use crate::site::{Site, query};
 
@@ -107,13 +109,18 @@ fn special_files_are_not_opened() {
     rustix::fs::mknodat(CWD, site.path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
     let _listener = UnixListener::bind(site.path("socket")).unwrap();
     symlink("/dev/zero", site.path("device")).unwrap();
+    site.write("file", b"x");
+    // The kernel tells whenever a file in the folder is opened, but for looks at its attributes only.
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, site.path(""), inotify::WatchFlags::OPEN).unwrap();
     for path in ["/fifo", "/socket", "/device"] {
         assert!(matches!(site.find(path), Found::Forbidden), "{path}");
     }
-    // Nobody has opened the other end: a writer that does not want to wait finds no reader.
-    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
-    let writer = rustix::fs::open(site.path("fifo"), flags, Mode::empty());
-    assert_eq!(writer.unwrap_err(), rustix::io::Errno::NXIO);
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut buffer);
+    assert_eq!(events.next().unwrap_err(), Errno::AGAIN, "something was opened");
+    site.file("/file");
+    assert_eq!(events.next().unwrap().file_name(), Some(c"file"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod confinement;
+mod disk;
 mod found;
 mod listings;
 mod parts;

@@ -1,0 +1,69 @@
+//! Pages that are not in memory: the loop is not to wait for them, the helper is.
+
+use std::fs::{self, File};
+
+use baton_content::{Blocking, CacheSettings, Found, NeedsDisk};
+use baton_sys::residency::is_resident;
+use rustix::fs::{Advice, fadvise};
+
+use crate::site::{Site, bytes_of};
+
+/// Writes a file and drives its pages out of the page cache; `false` where the file system has no disk to fetch
+/// them from again (tmpfs), so that there is nothing to test.
+fn write_cold(site: &Site, name: &str, content: &[u8]) -> bool {
+    site.replace(name, content);
+    let file = File::open(site.path(name)).unwrap();
+    // Pages that are not written back yet stay; those that somebody just looks at, too: hence several attempts.
+    for _ in 0..100 {
+        file.sync_all().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        if !is_resident(&file, 0, content.len() as u64).unwrap_or(true) {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn a_small_file_on_disk_is_read_by_who_may_wait() {
+    let site = Site::new();
+    fs::write(site.path("a.bin"), b"").unwrap();
+    if !write_cold(&site, "a.bin", &[b'a'; 50_000]) {
+        return;
+    }
+    // The name is in the kernel's caches, the contents are not.
+    assert!(matches!(site.ask("/a.bin", Blocking::Never), Err(NeedsDisk)));
+    assert_eq!(site.stats().needs_disk, 1);
+    assert_eq!(site.content("/a.bin"), [b'a'; 50_000]);
+    assert!(matches!(site.ask("/a.bin", Blocking::Never), Ok(Found::File(_))));
+    assert_eq!(site.stats().needs_disk, 1);
+}
+
+/// The loop finds that a file has changed, but must leave the reading to a helper. The helper must come to the same
+/// conclusion, not believe what the loop has just looked at.
+#[test]
+fn a_change_that_needs_the_disk_is_not_forgotten_on_the_way_to_the_helper() {
+    let site = Site::new();
+    site.write("a.bin", b"old");
+    assert_eq!(site.content("/a.bin"), b"old");
+    if !write_cold(&site, "a.bin", &[b'n'; 50_000]) {
+        return;
+    }
+    site.wait(1);
+    assert!(matches!(site.ask("/a.bin", Blocking::Never), Err(NeedsDisk)));
+    assert_eq!(site.content("/a.bin"), [b'n'; 50_000]);
+}
+
+/// Large files are only opened, which needs no page of theirs; whether those are resident is a question of sending.
+#[test]
+fn a_large_file_is_found_without_its_pages() {
+    let site = Site::with(CacheSettings { memory_file_bytes_max: 1_000, ..CacheSettings::default() });
+    site.write("a.bin", b"");
+    if !write_cold(&site, "a.bin", &[b'a'; 50_000]) {
+        return;
+    }
+    let Ok(Found::File(stored)) = site.ask("/a.bin", Blocking::Never) else {
+        panic!("only its pages are cold")
+    };
+    assert_eq!(bytes_of(&stored.body(0, stored.len())), [b'a'; 50_000]);
+}
