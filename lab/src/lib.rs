@@ -4,7 +4,7 @@
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
-//! How it measures, and why so, is written in `docs/decisions/` under "Measuring".
+//! How it measures, and why so: `docs/decisions/0001-measuring.md`.
 
 pub mod bench;
 pub mod files;
