@@ -70,7 +70,8 @@ impl Callers {
     /// Lets somebody in. Dropped at once if there are too many.
     pub(super) fn admit(&mut self, door: Door, socket: OwnedFd, now: Instant) {
         if self.all.values().filter(|caller| caller.door == door).count() < Self::PER_DOOR_MAX {
-            let caller = Caller { door, socket, phase: Phase::Asking(Vec::new()), deadline: now + Self::PATIENCE };
+            let caller =
+                Caller { door, socket, phase: Phase::Asking(Vec::new()), deadline: now + Self::PATIENCE };
             self.all.insert(self.next_id, caller);
             self.next_id += 1;
         }
@@ -131,7 +132,9 @@ impl Callers {
     }
 
     fn speak(&mut self, id: CallerId) {
-        let Some(Caller { socket, phase: Phase::Answering(answer, sent), .. }) = self.all.get_mut(&id) else { return };
+        let Some(Caller { socket, phase: Phase::Answering(answer, sent), .. }) = self.all.get_mut(&id) else {
+            return;
+        };
         while *sent < answer.len() {
             match rustix::net::send(&*socket, &answer[*sent..], SendFlags::NOSIGNAL) {
                 Ok(bytes) => *sent += bytes,
@@ -221,7 +224,11 @@ mod tests {
         let clients: Vec<_> = (0..40).map(|_| call(&mut callers, Door::Admin)).collect();
         assert_eq!(callers.interests().count(), Callers::PER_DOOR_MAX);
         let _control = call(&mut callers, Door::Control);
-        assert_eq!(callers.interests().count(), Callers::PER_DOOR_MAX + 1, "doors do not crowd each other out");
+        assert_eq!(
+            callers.interests().count(),
+            Callers::PER_DOOR_MAX + 1,
+            "doors do not crowd each other out"
+        );
         drop(clients);
         for id in 0..Callers::PER_DOOR_MAX as CallerId {
             assert_eq!(callers.handle_ready(id), Heard::Nothing);

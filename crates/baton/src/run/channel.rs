@@ -93,7 +93,11 @@ pub(super) enum Report {
 /// # Errors
 /// `EPIPE` if the other side is gone, `EAGAIN` if it has not read for long and the socket does not block, `EMSGSIZE`
 /// if the message is longer than any should be.
-pub(super) fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(super) fn send(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let message = serde_json::to_vec(message)?;
     if message.len() > MESSAGE_BYTES_MAX {
         return Err(rustix::io::Errno::MSGSIZE.into());

@@ -52,7 +52,14 @@ impl Crew {
     /// Empty places, to be filled at once.
     pub(super) fn new(cpus: Vec<Option<usize>>, counters: Vec<Counters>) -> Self {
         let now = Instant::now();
-        let place = |(cpu, counters)| Place { cpu, counters, restarts: 0, worker: None, backoff: Backoff::new(), due: now };
+        let place = |(cpu, counters)| Place {
+            cpu,
+            counters,
+            restarts: 0,
+            worker: None,
+            backoff: Backoff::new(),
+            due: now,
+        };
         Self { places: cpus.into_iter().zip(counters).map(place).collect() }
     }
 

@@ -38,7 +38,10 @@ mod tests {
         assert_eq!(advice(None, 10_000, 2_000), None);
         assert_eq!(advice(Some(12_064), 10_000, 2_000), None);
         let text = advice(Some(12_063), 10_000, 2_000).unwrap();
-        assert!(text.contains("can need 12064") && text.ends_with("connections_max = 9999 or less"), "{text}");
+        assert!(
+            text.contains("can need 12064") && text.ends_with("connections_max = 9999 or less"),
+            "{text}"
+        );
         assert!(advice(Some(64), 10_000, 2_000).unwrap().ends_with("connections_max = 1 or less"));
     }
 }

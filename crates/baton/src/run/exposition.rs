@@ -33,9 +33,19 @@ pub(super) fn page(workers: &[Counters], figures: &Figures) -> String {
         sample(&mut page, family, metric.label(), sum);
     }
     let own = [
-        ("baton_start_time_seconds", Kind::Gauge, "When the server was started, in seconds since 1970.", figures.start_time_seconds),
+        (
+            "baton_start_time_seconds",
+            Kind::Gauge,
+            "When the server was started, in seconds since 1970.",
+            figures.start_time_seconds,
+        ),
         ("baton_workers_serving", Kind::Gauge, "Worker processes that serve now.", figures.workers_serving),
-        ("baton_worker_restarts_total", Kind::Counter, "Workers started in place of one that died.", figures.worker_restarts),
+        (
+            "baton_worker_restarts_total",
+            Kind::Counter,
+            "Workers started in place of one that died.",
+            figures.worker_restarts,
+        ),
     ];
     for (name, kind, help, value) in own {
         begin(&mut page, name, kind, help);
@@ -74,8 +84,8 @@ mod tests {
     #[test]
     fn counters_are_summed_and_each_family_is_described_once() {
         let workers = Counters::allocate(2).unwrap();
-        workers[0].add(Metric::Requests2xx, 5);
-        workers[1].add(Metric::Requests2xx, 7);
+        workers[0].add(Metric::Responses2xx, 5);
+        workers[1].add(Metric::Responses2xx, 7);
         workers[1].add(Metric::ConnectionsOpen, 1);
         let page = page(&workers, &Figures { worker_restarts: 3, ..Figures::default() });
         let lines: Vec<&str> = page.lines().collect();

@@ -30,7 +30,8 @@ pub(super) fn of_port(port: u16) -> Option<Holder> {
         .collect();
     let holds_one = |directory: &Path| {
         fs::read_dir(directory.join("fd")).ok().into_iter().flatten().flatten().any(|descriptor| {
-            fs::read_link(descriptor.path()).is_ok_and(|target| sockets.iter().any(|socket| target == Path::new(socket)))
+            fs::read_link(descriptor.path())
+                .is_ok_and(|target| sockets.iter().any(|socket| target == Path::new(socket)))
         })
     };
     // The oldest holder is the one to stop: of a server with workers, the master.

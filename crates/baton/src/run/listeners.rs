@@ -75,12 +75,16 @@ impl Listeners {
     ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
         let mut passed = Vec::new();
         for socket in inherited {
-            passed.push((address_of(&socket).map_err(|error| Trouble::of("use a socket of LISTEN_FDS", &error))?, socket));
+            passed.push((
+                address_of(&socket).map_err(|error| Trouble::of("use a socket of LISTEN_FDS", &error))?,
+                socket,
+            ));
         }
         let mut this = Self { manner, all: Vec::new(), next_id: 0 };
         for address in addresses {
             // A unit with ReusePort= may pass several for one address: like those that we bind, one per process.
-            let (fitting, others): (Vec<_>, Vec<_>) = passed.into_iter().partition(|(there, _)| fits(there, address));
+            let (fitting, others): (Vec<_>, Vec<_>) =
+                passed.into_iter().partition(|(there, _)| fits(there, address));
             passed = others;
             let fresh = match fitting.is_empty() {
                 true => this.bind(address)?,
@@ -121,7 +125,9 @@ impl Listeners {
 
     /// Of each of the addresses, in order, the id of its sockets, which are among these or `fresh`.
     pub(super) fn ids(&self, addresses: &[ListenAddress], fresh: &[Listening]) -> Vec<usize> {
-        let id_of = |address| self.all.iter().chain(fresh).find(|one| one.wanted == *address).map(|one| one.id);
+        let id_of = |address: &ListenAddress| {
+            self.all.iter().chain(fresh).find(|one| one.wanted == *address).map(|one| one.id)
+        };
         addresses.iter().filter_map(id_of).collect()
     }
 
@@ -148,11 +154,17 @@ impl Listeners {
 
     fn adopt(&mut self, address: &ListenAddress, sockets: Vec<OwnedFd>) -> Result<Listening, Trouble> {
         for socket in &sockets {
-            let prepared = rustix::io::ioctl_fionbio(socket, true).map_err(io::Error::from).and_then(|()| match address {
-                ListenAddress::Tcp(_) => listen::inherit_tcp_options(socket, self.manner.options.defer_accept_s),
-                ListenAddress::Unix(_) => Ok(()),
-            });
-            prepared.map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
+            let prepared =
+                rustix::io::ioctl_fionbio(socket, true).map_err(io::Error::from).and_then(
+                    |()| match address {
+                        ListenAddress::Tcp(_) => {
+                            listen::inherit_tcp_options(socket, self.manner.options.defer_accept_s)
+                        }
+                        ListenAddress::Unix(_) => Ok(()),
+                    },
+                );
+            prepared
+                .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
         }
         self.listening(address, true, sockets)
     }
@@ -217,7 +229,9 @@ fn check_unused(address: SocketAddr) -> io::Result<()> {
 /// Removes the socket that a server left behind which did not end in order: one that nobody accepts from.
 pub(super) fn remove_stale_socket(path: &Path) -> io::Result<()> {
     match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
+            fs::remove_file(path)
+        }
         Ok(_) => Err(rustix::io::Errno::ADDRINUSE.into()),
         Err(_) => Ok(()), // Nothing there, or something that bind will complain about.
     }
@@ -246,8 +260,8 @@ pub(super) fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
         return Ok(ListenAddress::Tcp(tcp));
     }
     let unix = SocketAddrUnix::try_from(address)?;
-    let path = unix.path().ok_or(rustix::io::Errno::AFNOSUPPORT)?;
-    Ok(ListenAddress::Unix(OsStr::from_bytes(path.as_bytes()).into()))
+    let path = unix.path_bytes().ok_or(rustix::io::Errno::AFNOSUPPORT)?;
+    Ok(ListenAddress::Unix(OsStr::from_bytes(path).into()))
 }
 
 /// Whether a socket that was passed is meant by a configured address. A socket unit's `ListenStream=80` is `[::]:80`,
@@ -255,7 +269,9 @@ pub(super) fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
 fn fits(passed: &ListenAddress, configured: &ListenAddress) -> bool {
     match (passed, configured) {
         (ListenAddress::Tcp(SocketAddr::V6(passed)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
-            passed.ip().is_unspecified() && configured.ip().is_unspecified() && passed.port() == configured.port()
+            passed.ip().is_unspecified()
+                && configured.ip().is_unspecified()
+                && passed.port() == configured.port()
         }
         _ => passed == configured,
     }
@@ -270,7 +286,8 @@ mod tests {
     use super::*;
 
     fn manner(sharing: ListenerSharing) -> Manner {
-        let options = ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+        let options =
+            ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
         Manner { sharing, processes: 3, steered: false, options }
     }
 
@@ -302,7 +319,8 @@ mod tests {
     #[test]
     fn a_port_in_use_is_noticed_in_spite_of_reuse_port() {
         let first = open(ListenerSharing::PerProcess, &[tcp("127.0.0.1:0")]).unwrap();
-        let trouble = open(ListenerSharing::PerProcess, &[first.all[0].actual.clone()]).unwrap_err().to_string();
+        let trouble =
+            open(ListenerSharing::PerProcess, &[first.all[0].actual.clone()]).unwrap_err().to_string();
         let holder = format!("(process {}) listens there", std::process::id());
         assert!(trouble.contains(&holder), "{trouble}");
     }
@@ -312,7 +330,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let kept = tcp("127.0.0.1:0");
         let path = dir.path().join("old.sock");
-        let mut listeners = open(ListenerSharing::Shared, &[kept.clone(), ListenAddress::Unix(path.clone())]).unwrap();
+        let mut listeners =
+            open(ListenerSharing::Shared, &[kept.clone(), ListenAddress::Unix(path.clone())]).unwrap();
         let before = sockets(&listeners.all[0]);
         let added = tcp("[::1]:0");
 
@@ -332,7 +351,8 @@ mod tests {
         let wanted = open(ListenerSharing::Shared, &[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]).unwrap();
         let passed = wanted.all.iter().map(|one| one.socket_of(0).try_clone_to_owned().unwrap()).collect();
         let address = wanted.all[0].actual.clone();
-        let (taken, others) = Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
+        let (taken, others) =
+            Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
         assert!(taken.all[0].inherited);
         assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
         assert_eq!(others, [wanted.all[1].actual.clone()]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_engine::listen::{ListenAddress, Listener};
-use baton_engine::{LogSettings, Tuning};
+use baton_engine::{LogFormat, LogSettings, Tuning};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
 use rustix::event::PollFlags;
@@ -33,7 +33,7 @@ use super::status::Survey;
 use super::trouble::Trouble;
 use super::worker::Post;
 use super::{admin, log};
-use crate::config::{Config, ConfigSource};
+use crate::config::{Config, ConfigSource, Format};
 
 /// The state of a running server.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ pub(super) enum Outcome {
     /// The server has ended.
     Ended(ExitCode),
     /// This is a new worker process. The descriptor is its end of the channel.
-    Worker(io::Result<Post>, OwnedFd),
+    Worker(io::Result<Box<Post>>, OwnedFd),
 }
 
 impl Master {
@@ -133,14 +133,13 @@ impl Master {
     }
 
     /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
-    fn into_post(self, index: usize) -> io::Result<Post> {
+    fn into_post(self, index: usize) -> io::Result<Box<Post>> {
         let place = &self.crew.places[index];
         let listener = |one: &super::listeners::Listening| {
             let socket = one.socket_of(index).try_clone_to_owned()?;
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
-        Ok(Post {
-            index,
+        Ok(Box::new(Post {
             master_pid: std::os::unix::process::parent_id(),
             user: self.user.clone(),
             cpu: place.cpu,
@@ -149,13 +148,13 @@ impl Master {
             counters: place.counters,
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
-                format: self.config.log.format.into(),
+                format: log_format(self.config.log.format),
                 buffer_bytes: self.config.log.buffer_bytes as usize,
                 flush_ms: self.config.log.flush_ms,
             }),
             tuning: self.tuning,
             config: self.config,
-        })
+        }))
     }
 
     fn wait_list(&self) -> WaitList<'_> {
@@ -179,7 +178,11 @@ impl Master {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let due = if matches!(self.phase, Phase::Ending(_)) || self.reload.is_some() { None } else { self.crew.next_due() };
+        let due = if matches!(self.phase, Phase::Ending(_)) || self.reload.is_some() {
+            None
+        } else {
+            self.crew.next_due()
+        };
         let deadlines = [
             due,
             self.callers.deadline(),
@@ -286,7 +289,8 @@ impl Master {
             }
             admin::Page::Health => {
                 let healthy = self.phase == Phase::Serving && self.crew.serving().next().is_some();
-                let status = if healthy { baton_http::Status::OK } else { baton_http::Status::SERVICE_UNAVAILABLE };
+                let status =
+                    if healthy { baton_http::Status::OK } else { baton_http::Status::SERVICE_UNAVAILABLE };
                 admin::plain(status, head_only)
             }
             admin::Page::Error(status) => admin::plain(status, head_only),
@@ -295,7 +299,12 @@ impl Master {
     }
 
     /// Gives the same answer to several who asked, each in the way of the door that they came in by.
-    pub(super) fn answer_all(&mut self, askers: impl IntoIterator<Item = Asker>, answer: &Answer, now: Instant) {
+    pub(super) fn answer_all(
+        &mut self,
+        askers: impl IntoIterator<Item = Asker>,
+        answer: &Answer,
+        now: Instant,
+    ) {
         for asker in askers {
             match (asker, answer) {
                 (Asker::Signal, _) => {}
@@ -378,7 +387,15 @@ impl Master {
         }
     }
 
-    fn handle_death(&mut self, index: usize, worker: &Worker, ended: Ended, lived: Duration, wait: Duration, now: Instant) {
+    fn handle_death(
+        &mut self,
+        index: usize,
+        worker: &Worker,
+        ended: Ended,
+        lived: Duration,
+        wait: Duration,
+        now: Instant,
+    ) {
         let how = match ended {
             Ended::Exited(status) => format!("exited with status {status}"),
             Ended::Killed(signal) => format!("was killed by {}", signals::describe(signal)),
@@ -396,12 +413,20 @@ impl Master {
 
     /// Lets the master and its workers write to these logs.
     pub(super) fn use_logs(&mut self, reopened: Logs) {
-        let order = Order::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
+        let order =
+            Order::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
         let files: Vec<_> = reopened.access().into_iter().chain(reopened.error()).collect();
         self.crew.tell_all(&order, &files);
         self.logs.replace(reopened);
         if let Err(error) = self.logs.take_over_stderr() {
             log::error(format_args!("cannot write to the new error log: {error}"));
         }
+    }
+}
+
+fn log_format(configured: Format) -> LogFormat {
+    match configured {
+        Format::Combined => LogFormat::Combined,
+        Format::Json => LogFormat::Json,
     }
 }

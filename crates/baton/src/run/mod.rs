@@ -21,7 +21,6 @@ mod callers;
 mod channel;
 pub(crate) mod control;
 mod crew;
-mod describe;
 mod descriptors;
 mod exposition;
 mod holder;
@@ -44,7 +43,6 @@ mod worker;
 
 use std::process::ExitCode;
 
-pub(crate) use describe::describe;
 pub(crate) use trouble::Trouble;
 
 use crate::config::{Config, ConfigSource};

@@ -17,7 +17,10 @@ pub(super) fn ready() {
 pub(super) fn reloading() {
     let now = clock_gettime(ClockId::Monotonic);
     // The time is what units of Type=notify-reload match the answer to their question by.
-    tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000));
+    tell(&format!(
+        "RELOADING=1\nMONOTONIC_USEC={}",
+        now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+    ));
 }
 
 /// The server has begun to end.

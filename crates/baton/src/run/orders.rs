@@ -89,14 +89,14 @@ impl Desk {
     }
 
     fn prepare(&mut self, generation: u64, ids: &[usize], descriptors: Vec<OwnedFd>) {
-        let made = text_of(descriptors).map_err(|error| format!("cannot read the configuration: {error}")).and_then(
-            |text| {
+        let made = text_of(descriptors)
+            .map_err(|error| format!("cannot read the configuration: {error}"))
+            .and_then(|text| {
                 let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
                 let listener = |id| self.listeners.get(id).cloned().ok_or("a listener is missing");
                 let listeners = ids.iter().map(listener).collect::<Result<_, _>>()?;
                 Ok(Prepared { generation, plan: make_plan(&config, ids)?, listeners })
-            },
-        );
+            });
         match made {
             Ok(prepared) => {
                 self.prepared = Some(prepared);

@@ -117,7 +117,10 @@ impl Master {
     /// The workers had their time.
     pub(super) fn kill_remaining(&mut self, now: Instant) {
         for (index, worker) in self.crew.occupied() {
-            log::warning(format_args!("worker {index} (process {}) did not end in time and is killed", worker.pid));
+            log::warning(format_args!(
+                "worker {index} (process {}) did not end in time and is killed",
+                worker.pid
+            ));
         }
         self.crew.kill_all();
         self.phase = Phase::Ending(Ending::Stop { until: now + GRACE });

@@ -46,7 +46,8 @@ impl<'a> WaitList<'a> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ready = self.sources.into_iter().zip(&self.descriptors).filter(|(_, fd)| !fd.revents().is_empty());
+        let ready =
+            self.sources.into_iter().zip(&self.descriptors).filter(|(_, fd)| !fd.revents().is_empty());
         Ok(ready.map(|(source, _)| source).collect())
     }
 }

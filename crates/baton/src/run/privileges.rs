@@ -42,16 +42,24 @@ impl WorkerUser {
         let lookup = |user: &str| identity(user, group).map_err(|error| Trouble::new(error.to_string()));
         let chosen = match user {
             Some(user) => Some((user, lookup(user)?)),
-            None => CUSTOMARY.iter().find(|user| identity(user, None).is_ok()).map(|user| Ok((*user, lookup(user)?))).transpose()?,
+            None => CUSTOMARY
+                .iter()
+                .find(|user| identity(user, None).is_ok())
+                .map(|user| Ok((*user, lookup(user)?)))
+                .transpose()?,
         };
         match chosen {
             Some((_, identity)) if identity.uid == 0 => Ok(Self::Same(None)),
             Some((name, identity)) if may_change() => Ok(Self::Other { name: name.to_owned(), identity }),
-            Some((name, _)) if user.is_some() => Err(Trouble::new(format!("the workers cannot run as {name:?}"))
-                .cause("this root may not change users: CAP_SETUID and CAP_SETGID were taken from it")
-                .remedy("leave `user` out, or give the container these capabilities")),
+            Some((name, _)) if user.is_some() => {
+                Err(Trouble::new(format!("the workers cannot run as {name:?}"))
+                    .cause("this root may not change users: CAP_SETUID and CAP_SETGID were taken from it")
+                    .remedy("leave `user` out, or give the container these capabilities"))
+            }
             // A root that may not even change users has little left to lose.
-            Some(_) => Ok(Self::Same(Some("the workers run as root, which was denied the right to change users".into()))),
+            Some(_) => Ok(Self::Same(Some(
+                "the workers run as root, which was denied the right to change users".into(),
+            ))),
             None => Err(Trouble::new("the workers would run as root")
                 .cause(format!("the system has none of the users {CUSTOMARY:?}"))
                 .remedy("name a user: `user = \"…\"` in [server], or `--user`; \"root\" if it must be")),

@@ -128,8 +128,10 @@ impl Master {
         let config = self.source.load().map_err(|error| error.to_string())?;
         let (config, needs_restart) = restart::keep_fixed(&self.config, config);
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
-        let text = text_in_memory(&config.to_toml()).map_err(|error| format!("cannot pass the configuration on: {error}"))?;
-        let fresh = self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
+        let text = text_in_memory(&config.to_toml())
+            .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
+        let fresh =
+            self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
 
         // A worker that does not serve yet knows the old configuration only, which may be what keeps it from serving:
         // it makes room for one that begins with the new one.

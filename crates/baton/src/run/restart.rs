@@ -48,7 +48,8 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        Config::from_toml(&format!("{text}\n[[site]]\nroot = '/'\n")).unwrap_or_else(|error| panic!("{error}"))
+        Config::from_toml(&format!("{text}\n[[site]]\nroot = '/'\n"))
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

@@ -32,12 +32,14 @@ use crate::config::{Config, ConfigSource};
 /// The first thing that stands in the way.
 pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
-    if let Some(advice) = descriptors::raise_limit(config.limits.connections_max as usize, config.cache.files_max as usize)
+    if let Some(advice) =
+        descriptors::raise_limit(config.limits.connections_max as usize, config.cache.files_max as usize)
     {
         log::warning(advice);
     }
     let tuning = config.tuning();
-    let cpus = baton_sys::process::allowed_cpus().map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
+    let cpus = baton_sys::process::allowed_cpus()
+        .map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
     let topology = topology(&tuning, &cpus);
     let options = ListenOptions {
         backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
@@ -51,11 +53,13 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
         steered: tuning.steering && process_n_is_on_cpu_n(&topology),
         options,
     };
-    let inherited =
-        baton_sys::activation::inherited().map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
+    let inherited = baton_sys::activation::inherited()
+        .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
     let (mut listeners, unused) = Listeners::open(manner, &listen_addresses(&config), inherited)?;
     for address in unused {
-        log::warning(format_args!("a socket for {address} was passed, but no site listens there: it is not used"));
+        log::warning(format_args!(
+            "a socket for {address} was passed, but no site listens there: it is not used"
+        ));
     }
     let equipment = Equipment::gather(&config, &topology).inspect_err(|_| listeners.close())?;
     Ok(Master {
@@ -83,7 +87,10 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
         survey: None,
         tickets: 0,
         figures: Figures {
-            start_time_seconds: started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs(),
+            start_time_seconds: started_at
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
             ..Figures::default()
         },
         failure: None,
@@ -112,8 +119,8 @@ impl Equipment {
             log::warning(advice);
         }
         let logs = Logs::open(&config.log)?;
-        let counters =
-            Counters::allocate(topology.processes).map_err(|error| Trouble::of("allocate the counters", &error))?;
+        let counters = Counters::allocate(topology.processes)
+            .map_err(|error| Trouble::of("allocate the counters", &error))?;
         let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;
         let admin = config.admin.listen.iter().flatten().map(open_admin).collect::<Result<_, _>>()?;
         let control = Doorway::open(&config.server.control_socket)?;
@@ -141,7 +148,8 @@ fn process_n_is_on_cpu_n(topology: &Topology) -> bool {
 }
 
 fn open_admin(address: &ListenAddress) -> Result<(ListenAddress, OwnedFd), Trouble> {
-    let options = ListenOptions { backlog: 32, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+    let options =
+        ListenOptions { backlog: 32, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
     let bound = match address {
         ListenAddress::Unix(path) => super::listeners::remove_stale_socket(path),
         ListenAddress::Tcp(_) => Ok(()),

@@ -43,7 +43,9 @@ impl Master {
         self.tickets += 1;
         let ticket = self.tickets;
         let serving: Vec<usize> = self.crew.serving().collect();
-        let told = serving.into_iter().filter(|&index| self.crew.tell(index, &Order::Status { ticket }, &[]).is_ok());
+        let told = serving
+            .into_iter()
+            .filter(|&index| self.crew.tell(index, &Order::Status { ticket }, &[]).is_ok());
         self.survey = Some(Survey {
             ticket,
             awaited: told.collect(),

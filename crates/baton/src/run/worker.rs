@@ -21,8 +21,6 @@ use crate::config::Config;
 /// All that a worker begins with.
 #[derive(Debug)]
 pub(super) struct Post {
-    /// Its place.
-    pub(super) index: usize,
     /// The process that started it.
     pub(super) master_pid: u32,
     /// As whom it runs.
@@ -44,9 +42,9 @@ pub(super) struct Post {
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
-pub(super) fn serve(post: io::Result<Post>, channel: OwnedFd) -> ExitCode {
+pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
     let channel = Arc::new(channel);
-    let served = post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(post, &channel));
+    let served = post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(*post, &channel));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -68,7 +66,6 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     channel::send(channel, &Report::Ready, &[]).map_err(|error| format!("the master is gone: {error}"))?;
     baton_engine::run(baton_engine::Worker {
-        index: post.index,
         tuning: post.tuning,
         plan,
         listeners: post.listeners,
@@ -82,7 +79,8 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
 /// Gives up what a worker must not have.
 fn become_worker(post: &Post) -> Result<(), String> {
     // The master's signals stay blocked, but for the one that says that the master is dead.
-    baton_sys::signals::unblock(&[Signal::TERM.as_raw()]).map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
+    baton_sys::signals::unblock(&[Signal::TERM.as_raw()])
+        .map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
     post.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
     // After that, since the kernel forgets this wish when a process changes its user.
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
@@ -100,6 +98,7 @@ fn become_worker(post: &Post) -> Result<(), String> {
 /// # Errors
 /// What cannot be opened or read, and why that is likely so.
 pub(super) fn make_plan(config: &Config, listener_ids: &[usize]) -> Result<Arc<Plan>, String> {
-    let ids: std::collections::HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
+    let ids: std::collections::HashMap<_, _> =
+        config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
     config.plan(&ids).map(Arc::new).map_err(|error| error.to_string())
 }

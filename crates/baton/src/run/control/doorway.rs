@@ -6,11 +6,13 @@
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::config::ControlSocket;
 use crate::run::listeners::remove_stale_socket;
@@ -20,11 +22,14 @@ use crate::run::trouble::Trouble;
 #[derive(Debug)]
 pub(in crate::run) struct Doorway {
     /// Accepts without blocking.
-    pub(in crate::run) listener: UnixListener,
+    pub(in crate::run) listener: OwnedFd,
     /// Where clients find it.
     pub(in crate::run) path: PathBuf,
     device_and_inode: (u64, u64),
 }
+
+/// Callers that may wait to be let in.
+const BACKLOG: i32 = 16;
 
 /// Where a server of this user usually is, or the system's server.
 pub(crate) fn usual_path() -> PathBuf {
@@ -46,7 +51,8 @@ fn usual_directory() -> Option<PathBuf> {
 
 /// The control sockets of other servers in the directory of `path`, which a client may have meant.
 pub(super) fn others_beside(path: &Path) -> Vec<PathBuf> {
-    let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+    let entries =
+        path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
     let looks_like_one = |other: &PathBuf| {
         let name = other.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         other != path && name.starts_with("control") && name.ends_with(".sock")
@@ -69,9 +75,9 @@ impl Doorway {
             ControlSocket::Path(path) => Self::listen(path).map(Ok).map_err(|error| {
                 let trouble = Trouble::of(format_args!("open the control socket {}", path.display()), &error);
                 match error.kind() {
-                    io::ErrorKind::AddrInUse => trouble
-                        .cause("a running server listens there")
-                        .remedy("stop it (`baton ctl stop --control PATH`), or choose another `control_socket`"),
+                    io::ErrorKind::AddrInUse => trouble.cause("a running server listens there").remedy(
+                        "stop it (`baton ctl stop --control PATH`), or choose another `control_socket`",
+                    ),
                     _ => trouble.about_file(path, &error),
                 }
             }),
@@ -95,12 +101,13 @@ impl Doorway {
 
     fn listen(path: &Path) -> io::Result<Self> {
         remove_stale_socket(path)?;
-        // From its first moment on the socket is its owner's alone: a later chmod would leave a gap.
-        let previous = rustix::process::umask(Mode::from_raw_mode(0o177));
-        let bound = UnixListener::bind(path);
-        rustix::process::umask(previous);
-        let listener = bound?;
-        listener.set_nonblocking(true)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The name takes its mode from the socket, so that it is its owner's alone from its first moment on; a chmod
+        // of the name would leave a gap.
+        rustix::fs::fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
+        rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
+        rustix::net::listen(&listener, BACKLOG)?;
         let device_and_inode = device_and_inode(&fs::symlink_metadata(path)?);
         Ok(Self { listener, path: path.into(), device_and_inode })
     }
@@ -139,7 +146,7 @@ mod tests {
         let first = Doorway::listen_in(dir.path()).unwrap();
         let second = Doorway::listen_in(dir.path()).unwrap();
         assert_eq!(first.path, dir.path().join("control.sock"));
-        assert_eq!(others_beside(&first.path), [second.path.clone()]);
+        assert_eq!(others_beside(&first.path), std::slice::from_ref(&second.path));
 
         let taken = ControlSocket::Path(first.path.clone());
         let trouble = Doorway::open(&taken).unwrap_err().to_string();

@@ -15,9 +15,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use client::{ControlError, request};
-pub(crate) use doorway::usual_path;
+pub(crate) use client::request;
 pub(super) use doorway::Doorway;
+pub(crate) use doorway::usual_path;
 
 /// What a running server can be asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
