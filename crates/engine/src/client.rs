@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::clients::Resident;
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::lent::Lent;
@@ -24,7 +25,7 @@ pub(crate) enum Wake {
 }
 
 /// A session in the form in which an architecture runs it.
-pub(crate) trait Client: Sized {
+pub(crate) trait Client: Resident + Sized {
     /// The client of a session that has just been made.
     fn begin(session: Session) -> Self;
     /// Goes as far as it can without waiting. After [`Wake::End`], and whenever the session is over, the answer is
@@ -34,10 +35,6 @@ pub(crate) trait Client: Sized {
     fn finish(self) {}
     /// Its socket, to wait on.
     fn socket(&self) -> BorrowedFd<'_>;
-    /// See [`Session::deadline_ms`].
-    fn deadline_ms(&self) -> u64;
-    /// See [`Session::is_idle`].
-    fn is_idle(&self) -> bool;
 }
 
 /// The event-driven way: the session itself.
@@ -56,7 +53,9 @@ impl Client for Box<Session> {
     fn socket(&self) -> BorrowedFd<'_> {
         Session::socket(self)
     }
+}
 
+impl Resident for Box<Session> {
     fn deadline_ms(&self) -> u64 {
         Session::deadline_ms(self)
     }

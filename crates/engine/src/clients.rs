@@ -1,6 +1,12 @@
 //! The clients of one loop, found by token.
 
-use crate::client::Client;
+/// What is asked of a client without waking it.
+pub(crate) trait Resident {
+    /// When it is to be told that it has taken too long, in milliseconds of the clock; `u64::MAX`: never.
+    fn deadline_ms(&self) -> u64;
+    /// Whether it can be closed without loss.
+    fn is_idle(&self) -> bool;
+}
 
 /// Names a client for as long as it lives: a token of one that is gone finds nothing, even when its place is
 /// taken by another.
@@ -51,7 +57,7 @@ impl<C> Default for Clients<C> {
     }
 }
 
-impl<C: Client> Clients<C> {
+impl<C: Resident> Clients<C> {
     /// Number of clients.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()

@@ -1,29 +1,35 @@
 //! One HTTP/1 connection as a machine: bytes in, requests out. Touches no socket and no clock.
 //!
-//! Input: [`next`](Http1::next) is given what has arrived and not been consumed yet. Commands:
-//! [`pass_body`](Http1::pass_body) after a request whose body is of no interest. The caller drops what was consumed
-//! before it calls again.
+//! Input: [`next`](Http1::next) is given what has arrived and is not done with. Commands:
+//! [`pass_body`](Http1::pass_body) after a request whose body is of no interest. The caller drops what was passed
+//! over before it calls again, and the head with it once it has answered; until then it may ask for the same request
+//! again.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, HeadScanner, Refusal, RequestHead};
 
 use crate::Limits;
 
-/// What the input holds next.
+/// What was taken from the front of the input.
 #[derive(Debug)]
-pub(crate) enum Incoming<'a> {
-    /// A request; `consumed` bytes of input are its head.
-    Request {
-        /// The head.
-        head: RequestHead<'a>,
-        /// Its length.
-        consumed: usize,
-    },
-    /// Nothing complete; `consumed` bytes of input are done with (of a body that is passed over).
-    NeedMore {
-        /// Bytes done with.
-        consumed: usize,
-    },
-    /// Not HTTP as we speak it. The connection cannot go on: where the next request begins is unknown.
+pub(crate) struct Taken<'a> {
+    /// Bytes in front that were passed over: done with.
+    pub(crate) passed: usize,
+    /// The request behind them; `None`: it is not complete yet.
+    pub(crate) request: Option<RequestHead<'a>>,
+    /// Length of its head.
+    pub(crate) head_len: usize,
+}
+
+impl Taken<'_> {
+    fn nothing(passed: usize) -> Self {
+        Self { passed, request: None, head_len: 0 }
+    }
+}
+
+/// Why nothing more can be taken: where the next request begins is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Not HTTP as we speak it.
     Refused(Refusal),
     /// The body that is passed over is larger than the limit.
     BodyTooLarge,
@@ -56,7 +62,7 @@ impl Http1 {
     }
 
     /// Looks at the input from where the last consumed byte ended.
-    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Incoming<'a> {
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Stop> {
         let mut at = 0;
         if let Phase::Passing { body, passed } = &mut self.phase {
             loop {
@@ -65,17 +71,17 @@ impl Http1 {
                         at += consumed;
                         *passed += data.len() as u64;
                         if *passed > limits.body_bytes_max {
-                            return Incoming::BodyTooLarge;
+                            return Err(Stop::BodyTooLarge);
                         }
                     }
                     Ok(BodyStep::NeedMore { consumed }) => {
-                        return Incoming::NeedMore { consumed: at + consumed };
+                        return Ok(Taken::nothing(at + consumed));
                     }
                     Ok(BodyStep::End { consumed }) => {
                         at += consumed;
                         break;
                     }
-                    Err(refusal) => return Incoming::Refused(refusal),
+                    Err(refusal) => return Err(Stop::Refused(refusal)),
                 }
             }
             self.phase = Phase::Head;
@@ -83,16 +89,12 @@ impl Http1 {
         }
         let input = &input[at..];
         let Some(end) = self.scanner.find_end(input) else {
-            return match limits.head.check_incomplete(input) {
-                Ok(()) => Incoming::NeedMore { consumed: at },
-                Err(refusal) => Incoming::Refused(refusal),
-            };
+            limits.head.check_incomplete(input).map_err(Stop::Refused)?;
+            return Ok(Taken::nothing(at));
         };
         self.scanner.reset();
-        match RequestHead::parse(&input[..end], &limits.head) {
-            Ok(head) => Incoming::Request { head, consumed: at + end },
-            Err(refusal) => Incoming::Refused(refusal),
-        }
+        let head = RequestHead::parse(&input[..end], &limits.head).map_err(Stop::Refused)?;
+        Ok(Taken { passed: at, request: Some(head), head_len: end })
     }
 
     /// The body that follows the request just taken is to be read past.

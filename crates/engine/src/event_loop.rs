@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::job::{Job, JobDone};
 use crate::lent::Lent;
 use crate::listen::Listener;
-use crate::log::Outcome;
+use crate::log::{AccessLog, Outcome};
 use crate::metrics::Metric;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Phase, Subscription};
@@ -283,7 +283,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         let due = [
             clients.then_some(self.next_second_ms),
             self.ctx.tally.is_dirty().then_some(self.next_publish_ms),
-            self.ctx.log.as_ref().and_then(|log| log.deadline_ms()),
+            self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
             self.acceptor.resume_ms(),
             self.drain_until_ms,
         ];

@@ -9,7 +9,10 @@
 mod file;
 mod page;
 
-use baton_content::{Found, NeedsDisk, Query};
+use std::sync::Arc;
+
+use baton_buf::Buffer;
+use baton_content::{Found, NeedsDisk, Query, Tree};
 use baton_http::{AcceptedCodings, BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
 use rustix::io::Errno;
 
@@ -83,65 +86,85 @@ pub(crate) fn answer(
         asked.keep_alive = false;
         return Answer::Ready(asked.page(ctx, Page::error(Status::CONTENT_TOO_LARGE), outlet));
     }
-    let route = site.route(head.path);
-    let method_allowed = matches!(head.method, Method::Get | Method::Head);
+    let action = site.route(head.path).map(|route| &route.action);
+    let is_read = matches!(head.method, Method::Get | Method::Head);
+    // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
+    let found = match (action, found) {
+        (Some(Action::Files(tree)), None) if is_read => match find(ctx, tree, head) {
+            Ok(found) => Some(found),
+            Err(job) => return Answer::Needs(job),
+        },
+        (_, found) => found,
+    };
+    let mut interim_bytes = 0;
     if head.expects_continue {
-        if method_allowed && route.is_some() {
+        if is_read && action.is_some() {
             // The body will be read past in any case: let it come (RFC 9110, section 10.1.1).
-            outlet.push(baton_buf::Buffer::new(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()));
+            interim_bytes = CONTINUE.len() as u64;
+            outlet.push(Buffer::new(CONTINUE.to_vec()));
         } else {
             // Whether the body follows is the client's choice; where the next request begins is unknown.
             asked.keep_alive = false;
         }
     }
-    let ready = match route.map(|route| &route.action) {
-        _ if head.method == Method::Options => asked.page(ctx, Page::options(), outlet),
-        _ if matches!(head.method, Method::Other | Method::Connect) => {
-            asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), outlet)
-        }
-        _ if !method_allowed => asked.page(ctx, Page::method_not_allowed(), outlet),
-        None => asked.page(ctx, Page::error(Status::NOT_FOUND), outlet),
-        Some(Action::Redirect { status, location }) => {
+    let mut ready = match (action, head.method) {
+        (_, Method::Options) => asked.page(ctx, Page::options(), outlet),
+        (_, Method::Other | Method::Connect) => asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), outlet),
+        _ if !is_read => asked.page(ctx, Page::method_not_allowed(), outlet),
+        (None, _) => asked.page(ctx, Page::error(Status::NOT_FOUND), outlet),
+        (Some(Action::Redirect { status, location }), _) => {
             let location = page::expand(location, head);
             asked.page(ctx, Page::redirect(Status::new(*status), &location), outlet)
         }
-        Some(Action::Respond { status, media_type, headers, body }) => {
+        (Some(Action::Respond { status, media_type, headers, body }), _) => {
             asked.page(ctx, Page::fixed(Status::new(*status), media_type, headers, body), outlet)
         }
-        Some(Action::Files(tree)) => {
-            let found = match found {
-                Some(found) => found,
-                None => {
-                    let query = Query {
-                        path: head.path,
-                        accepted: AcceptedCodings::parse(head.accept_encoding),
-                        accept_json: tree.lists() && page::prefers_json(head),
-                    };
-                    match ctx.cache.find(tree, &query, ctx.clock.stamp(), ctx.blocking) {
-                        Ok(found) => found,
-                        Err(NeedsDisk) => return Answer::Needs(Job::find(ctx, tree, &query)),
-                    }
-                }
-            };
-            match found {
-                Found::File(stored) => asked.file(ctx, head, &stored, plan.limits.ranges_max, outlet),
-                Found::Listing(listed) => asked.page(ctx, Page::listing(&listed), outlet),
-                Found::AddSlash => {
-                    let location = page::with_slash(head);
-                    asked.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
-                }
-                Found::Missing => asked.page(ctx, Page::error(Status::NOT_FOUND), outlet),
-                Found::Forbidden => asked.page(ctx, Page::error(Status::FORBIDDEN), outlet),
-                Found::Refused(refusal) => asked.page(ctx, Page::refused_path(refusal), outlet),
-                Found::Failed(errno) => {
-                    let mut ready = asked.page(ctx, Page::error(status_of(errno)), outlet);
-                    ready.outcome = Outcome::Failed;
-                    ready
-                }
-            }
+        (Some(Action::Files(_)), _) => {
+            asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, outlet)
         }
     };
+    ready.head_bytes += interim_bytes;
     Answer::Ready(ready)
+}
+
+/// What there is at the request's path; or what has to be done to find out.
+fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>) -> Result<Found, Job> {
+    let query = Query {
+        path: head.path,
+        accepted: AcceptedCodings::parse(head.accept_encoding),
+        accept_json: tree.lists() && page::prefers_json(head),
+    };
+    let found = ctx.cache.find(tree, &query, ctx.clock.stamp(), ctx.blocking);
+    found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
+}
+
+impl Asked<'_> {
+    /// Answers with what was found.
+    fn found(
+        &self,
+        ctx: &mut Context,
+        head: &RequestHead<'_>,
+        found: Found,
+        ranges_max: usize,
+        outlet: &mut Outlet,
+    ) -> Ready {
+        match found {
+            Found::File(stored) => self.file(ctx, head, &stored, ranges_max, outlet),
+            Found::Listing(listed) => self.page(ctx, Page::listing(&listed), outlet),
+            Found::AddSlash => {
+                let location = page::with_slash(head);
+                self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
+            }
+            Found::Missing => self.page(ctx, Page::error(Status::NOT_FOUND), outlet),
+            Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), outlet),
+            Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), outlet),
+            Found::Failed(errno) => {
+                let mut ready = self.page(ctx, Page::error(status_of(errno)), outlet);
+                ready.outcome = Outcome::Failed;
+                ready
+            }
+        }
+    }
 }
 
 /// Refuses something that is not a request we understand; the connection ends with it.
@@ -166,7 +189,7 @@ pub(crate) fn refuse(
     reply.end();
     outlet.push(ctx.heads.freeze(head));
     let head_bytes = outlet.end() - head_start;
-    outlet.push(baton_buf::Buffer::new(body));
+    outlet.push(Buffer::new(body));
     Ready {
         status: status.code(),
         head_bytes,
@@ -183,3 +206,6 @@ fn status_of(errno: Errno) -> Status {
         _ => Status::INTERNAL_SERVER_ERROR,
     }
 }
+
+/// What a client that expects it is sent before the answer.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -54,7 +54,7 @@ impl Job {
             path: query.path.into(),
             accepted: query.accepted,
             accept_json: query.accept_json,
-            stamp: ctx.clock.stamp().clone(),
+            stamp: *ctx.clock.stamp(),
         }
     }
 

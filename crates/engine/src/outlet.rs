@@ -65,6 +65,11 @@ impl Outlet {
         self.sent + self.queue.len()
     }
 
+    /// Bytes still to be sent.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queue.len()
+    }
+
     /// Whether there is nothing to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()

@@ -9,17 +9,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_content::Found;
-use baton_http::{BodyFraming, Status};
+use baton_http::{BodyFraming, RequestHead, Status};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
-use crate::connection::{Http1, Incoming};
+use crate::connection::{Http1, Stop};
 use crate::context::{Context, SCRATCH_BYTES};
 use crate::exchange::{self, Answer, Ready};
 use crate::job::{Job, JobDone};
 use crate::log::{Ending, Outcome, RequestText};
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
+use crate::plan::Plan;
 
 /// What a session needs before its next step.
 #[derive(Debug)]
@@ -94,6 +95,19 @@ enum State {
     Lingering,
     /// Over.
     Closed,
+}
+
+/// What follows an attempt to answer a request.
+#[derive(Debug)]
+enum Next {
+    /// The request behind it.
+    Request,
+    /// The end of the connection.
+    End,
+    /// The same request again, when what is in the outlet has been sent.
+    SameAgain,
+    /// The same request again, when the job is done.
+    Job(Job),
 }
 
 /// What the deadline is about.
@@ -348,76 +362,77 @@ impl Session {
 
     /// Answers as many requests as `input` holds, within bounds; what is left over stays in the inbox.
     fn take_requests(&mut self, input: &[u8], ctx: &mut Context) -> Option<Need> {
-        let mut at = 0;
-        let mut answered = 0;
-        self.inbox_untried = false;
         let plan = Arc::clone(&ctx.plan);
-        let need = loop {
-            match self.connection.next(&input[at..], &plan.limits) {
-                Incoming::NeedMore { consumed } => {
-                    at += consumed;
-                    self.wait_for_more(at < input.len(), ctx);
-                    break None;
+        let mut rest = input;
+        let mut need = None;
+        self.inbox_untried = false;
+        for answered in 1.. {
+            let taken = match self.connection.next(rest, &plan.limits) {
+                Ok(taken) => taken,
+                Err(stop) => {
+                    self.refuse_input(rest, stop, ctx);
+                    rest = &[];
+                    break;
                 }
-                Incoming::Refused(refusal) => {
-                    let why = refusal.to_string();
-                    self.refuse(&input[at..], refusal.status(), &why, Outcome::Refused, ctx);
-                    at = input.len();
-                    break None;
+            };
+            rest = &rest[taken.passed..];
+            let Some(head) = taken.request else {
+                self.wait_for_more(!rest.is_empty(), ctx);
+                break;
+            };
+            match self.answer(&head, &plan, ctx) {
+                Next::Request => rest = &rest[taken.head_len..],
+                Next::End => {
+                    let unread =
+                        rest.len() > taken.head_len || head.framing != BodyFraming::None || self.readable;
+                    self.state = State::Ending { linger: unread };
+                    rest = &[];
                 }
-                Incoming::BodyTooLarge => {
-                    self.refuse(&[], Status::CONTENT_TOO_LARGE, "", Outcome::Refused, ctx);
-                    at = input.len();
-                    break None;
-                }
-                Incoming::Request { head, consumed } => {
-                    let found = match std::mem::replace(&mut self.state, State::Open) {
-                        State::Found(found) => Some(*found),
-                        _ => None,
-                    };
-                    let allowed =
-                        !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max;
-                    let start = self.outlet.end();
-                    match exchange::answer(ctx, &plan, &head, self.listener, allowed, found, &mut self.outlet)
-                    {
-                        Answer::Needs(job) => {
-                            self.state = State::Finding;
-                            self.wait_for(Waiting::Job, ctx);
-                            ctx.tally.add(Metric::Jobs, 1);
-                            break Some(Need::Job(job));
-                        }
-                        Answer::Ready(ready) => {
-                            at += consumed;
-                            answered += 1;
-                            self.requests += 1;
-                            let site = plan.sites().get(ready.site);
-                            let logged = site.is_none_or(|site| site.log);
-                            let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&head));
-                            self.begin_response(&ready, start, text, ctx);
-                            if !ready.keep_alive {
-                                let unread =
-                                    head.framing != BodyFraming::None || at < input.len() || self.readable;
-                                self.state = State::Ending { linger: unread };
-                                at = input.len();
-                                break None;
-                            }
-                            self.connection.pass_body(head.framing);
-                            if answered == plan.limits.pipelined_max
-                                || self.outlet.end() - self.outlet.sent() >= BATCH_BYTES
-                            {
-                                self.inbox_untried = at < input.len();
-                                break None;
-                            }
-                        }
-                    }
-                }
+                Next::SameAgain => self.inbox_untried = true,
+                Next::Job(job) => need = Some(Need::Job(job)),
             }
-            if at == input.len() {
-                break None;
+            let enough = answered == plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
+            if rest.is_empty() || need.is_some() || self.inbox_untried {
+                break;
+            }
+            if enough {
+                self.inbox_untried = true;
+                break;
+            }
+        }
+        self.keep(rest);
+        need
+    }
+
+    /// Answers one request into the outlet.
+    fn answer(&mut self, head: &RequestHead<'_>, plan: &Plan, ctx: &mut Context) -> Next {
+        let found = match std::mem::replace(&mut self.state, State::Open) {
+            State::Found(found) => Some(*found),
+            _ => None,
+        };
+        let may_go_on = !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max;
+        let start = self.outlet.end();
+        let ready = match exchange::answer(ctx, plan, head, self.listener, may_go_on, found, &mut self.outlet)
+        {
+            Answer::Ready(ready) => ready,
+            // The answers before it need not wait for the disk: they are sent first.
+            Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
+            Answer::Needs(job) => {
+                self.state = State::Finding;
+                self.wait_for(Waiting::Job, ctx);
+                ctx.tally.add(Metric::Jobs, 1);
+                return Next::Job(job);
             }
         };
-        self.keep(&input[at..]);
-        need
+        self.requests += 1;
+        let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
+        let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(head));
+        self.begin_response(&ready, start, text, ctx);
+        if !ready.keep_alive {
+            return Next::End;
+        }
+        self.connection.pass_body(head.framing);
+        Next::Request
     }
 
     /// Keeps what is left of the input; a connection with nothing left keeps no memory for it.
@@ -439,6 +454,15 @@ impl Session {
         } else if partial && self.waiting != Waiting::Head {
             self.wait_for(Waiting::Head, ctx); // From the first byte: more bytes buy no more time.
         }
+    }
+
+    /// Refuses what cannot be understood.
+    fn refuse_input(&mut self, input: &[u8], stop: Stop, ctx: &mut Context) {
+        let (status, why) = match stop {
+            Stop::Refused(refusal) => (refusal.status(), refusal.to_string()),
+            Stop::BodyTooLarge => (Status::CONTENT_TOO_LARGE, String::new()),
+        };
+        self.refuse(input, status, &why, Outcome::Refused, ctx);
     }
 
     /// Refuses what the client sends; `input` is all there is of it.

@@ -24,6 +24,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::client::{Client, Wake};
+use crate::clients::Resident;
 use crate::context::Context;
 use crate::helpers::Helpers;
 use crate::lent::Lent;
@@ -114,7 +115,9 @@ impl Client for UserThread {
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
 
+impl Resident for UserThread {
     fn deadline_ms(&self) -> u64 {
         self.known.deadline_ms
     }

@@ -1,0 +1,347 @@
+//! `pipeline`: stages joined by bounded queues.
+//!
+//! The work on a request is cut into five stages, each with threads of its own. A client is with one stage at a
+//! time and travels from one to the next through a queue, or through the kernel, which holds the interest sets of
+//! the two poll stages. Readers and writers never work at the same time ([`cohort`]), so that each kind finds its
+//! code and data in the CPU's caches.
+//!
+//! ```text
+//!   1 accept ──queue──► 3 read ─────(interest set)────► 4 write poll ──queue──► 5 write (k threads)
+//!                         ▲ ▲                                 ▲                    │      │
+//!                       queue└─────────── more requests ──────┼────────────────────┼──────┘
+//!                         │                                   └─── socket full ────┘
+//!                    2 read poll ◄──────────────(interest set)──────── kept alive ─┘
+//! ```
+//!
+//! Source: Harji 2010, section 3.3.3 (WatPipe), section 6.3 (cohorts); papers' ALG-36.
+
+mod cohort;
+mod parked;
+mod queue;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use baton_content::{Blocking, Cache};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec};
+use serde_json::json;
+
+use crate::acceptor::{Acceptor, Arrival};
+use crate::context::Context;
+use crate::log::{AccessLog, Outcome};
+use crate::metrics::Metric;
+use crate::session::{Need, Session, Stage};
+use crate::steering::{Orders, Phase, Subscription};
+use crate::worker::Process;
+use cohort::{Cohort, Kind};
+use parked::{Direction, Parked, Traveller};
+use queue::Queue;
+
+pub(super) fn serve(process: &Process) -> io::Result<()> {
+    let line = Line::new(process)?;
+    let readers = process.tuning.threads.unwrap_or(1).max(1);
+    std::thread::scope(|scope| {
+        let line = &line;
+        let mut stages = Vec::new();
+        for (direction, queue) in [(Direction::Input, &line.to_read), (Direction::Output, &line.to_write)] {
+            stages.push(scope.spawn(move || line.poll(direction, queue)));
+        }
+        for _ in 0..readers {
+            stages.push(scope.spawn(move || line.work(Kind::Readers, &line.to_read)));
+        }
+        for _ in 0..process.tuning.writers.max(1) {
+            stages.push(scope.spawn(move || line.work(Kind::Writers, &line.to_write)));
+        }
+        let accepted = line.accept();
+        line.close();
+        stages.into_iter().fold(accepted, |result, stage| {
+            result.and(stage.join().unwrap_or_else(|_| Err(io::Error::other("a stage panicked"))))
+        })
+    })?;
+    line.end_all()
+}
+
+/// What the stages share.
+struct Line<'p> {
+    process: &'p Process,
+    cache: Arc<Cache>,
+    to_read: Queue<Traveller>,
+    to_write: Queue<Traveller>,
+    parked: Parked,
+    cohort: Cohort,
+    /// Clients in the building.
+    clients: AtomicUsize,
+    closing: AtomicBool,
+    /// Wakes the poll stages when the line closes.
+    closed: OwnedFd,
+}
+
+/// What a stage's thread works with.
+struct Hands {
+    ctx: Context,
+    subscription: Subscription,
+}
+
+impl Hands {
+    /// Looks at the clock, and obeys new orders, if there are any.
+    fn refresh(&mut self) -> Option<Orders> {
+        self.ctx.clock.tick();
+        let orders = self.subscription.poll()?;
+        self.ctx.plan = Arc::clone(&orders.plan);
+        self.ctx.draining = orders.phase != Phase::Serving;
+        Some(orders)
+    }
+
+    /// Lets others see what was counted and logged.
+    fn publish(&mut self) {
+        let ctx = &mut self.ctx;
+        if let Some(log) = &mut ctx.log {
+            log.handle_time(ctx.clock.now_ms(), &mut ctx.tally);
+        }
+        ctx.tally.publish();
+    }
+}
+
+impl<'p> Line<'p> {
+    fn new(process: &'p Process) -> io::Result<Self> {
+        let closed = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let parked = Parked::new()?;
+        for direction in [Direction::Input, Direction::Output] {
+            epoll::add(parked.set(direction), &closed, EventData::new_u64(CLOSED), EventFlags::IN)?;
+        }
+        Ok(Self {
+            process,
+            cache: process.cache(),
+            to_read: Queue::new(QUEUE_CAPACITY),
+            to_write: Queue::new(QUEUE_CAPACITY),
+            parked,
+            cohort: Cohort::default(),
+            clients: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            closed,
+        })
+    }
+
+    fn hands(&self) -> io::Result<Hands> {
+        let ctx = self.process.context(Arc::clone(&self.cache), Blocking::Allowed);
+        Ok(Hands { ctx, subscription: self.process.steering.subscribe()? })
+    }
+
+    /// Stage 1, and the line's foreman: lets clients in, and sees to those that wait for too long.
+    fn accept(&self) -> io::Result<()> {
+        let mut hands = self.hands()?;
+        let mut acceptor = Acceptor::new(&self.process.tuning);
+        let door = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&door, hands.subscription.descriptor(), EventData::new_u64(CLOSED), EventFlags::IN)?;
+        let mut drain_until_ms = None;
+        let mut next_second_ms = 0;
+        let mut events = Vec::with_capacity(16);
+        loop {
+            if let Some(orders) = hands.refresh() {
+                let listeners = if orders.phase == Phase::Serving { &orders.listeners[..] } else { &[] };
+                acceptor.listen(listeners, &door)?;
+                match orders.phase {
+                    Phase::Serving => {}
+                    Phase::Stopping => return Ok(()),
+                    Phase::Draining { limit_ms } => {
+                        drain_until_ms.get_or_insert(hands.ctx.clock.now_ms().saturating_add(limit_ms));
+                        for traveller in self.parked.take_idle() {
+                            self.send_home(traveller, Outcome::Complete, &mut hands.ctx);
+                        }
+                    }
+                }
+            }
+            let now_ms = hands.ctx.clock.now_ms();
+            let clients = self.clients.load(Ordering::Relaxed);
+            if drain_until_ms.is_some_and(|until| clients == 0 || now_ms >= until) {
+                return Ok(());
+            }
+            if now_ms >= next_second_ms {
+                next_second_ms = now_ms + 1000;
+                for mut traveller in self.parked.take_overdue(now_ms) {
+                    let need = traveller.session.handle_timeout(&mut hands.ctx);
+                    self.settle(traveller, need, &mut hands.ctx);
+                }
+                self.report(&hands.subscription);
+            }
+            hands.publish();
+            let wait =
+                if drain_until_ms.is_some() || acceptor.resume_ms().is_some() { SHORT } else { A_SECOND };
+            events.clear();
+            match epoll::wait(&door, rustix::buffer::spare_capacity(&mut events), Some(&wait)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            hands.ctx.clock.tick();
+            for event in &events {
+                if Acceptor::owns(event.data.u64()) {
+                    self.let_in(&mut acceptor, event.data.u64(), &door, &mut hands.ctx);
+                }
+            }
+            let has_room = self.clients.load(Ordering::Relaxed) < hands.ctx.plan.limits.connections_max;
+            acceptor.handle_time(hands.ctx.clock.now_ms(), has_room, &door);
+        }
+    }
+
+    fn let_in(&self, acceptor: &mut Acceptor, data: u64, door: &OwnedFd, ctx: &mut Context) {
+        let room = ctx.plan.limits.connections_max.saturating_sub(self.clients.load(Ordering::Relaxed));
+        let mut arrivals = acceptor.begin(data, room);
+        while let Some(arrival) = acceptor.next(&mut arrivals) {
+            match arrival {
+                Arrival::Client { socket, peer, listener } => {
+                    self.clients.fetch_add(1, Ordering::Relaxed);
+                    let session = Session::new(socket, peer, listener, ctx);
+                    self.to_read.push_all([Traveller::new(session)]);
+                }
+                Arrival::Paused => {
+                    ctx.tally.add(Metric::AcceptsPaused, 1);
+                    acceptor.pause(ctx.clock.now_ms(), door);
+                }
+            }
+        }
+    }
+
+    /// Stages 2 and 4: bring clients whose sockets are ready to the stage behind.
+    fn poll(&self, direction: Direction, queue: &Queue<Traveller>) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
+        let mut ready = Vec::new();
+        while !self.closing.load(Ordering::Acquire) {
+            events.clear();
+            match epoll::wait(self.parked.set(direction), rustix::buffer::spare_capacity(&mut events), None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.parked.take(&events, &mut ready);
+            if direction == Direction::Input {
+                for traveller in &mut ready {
+                    traveller.session.handle_readable();
+                }
+            }
+            queue.push_all(ready.drain(..));
+        }
+        Ok(())
+    }
+
+    /// Stages 3 and 5: do one half of the work for clients, a batch at a time.
+    fn work(&self, kind: Kind, queue: &Queue<Traveller>) -> io::Result<()> {
+        let stage = match kind {
+            Kind::Readers => Stage::Read,
+            Kind::Writers => Stage::Write,
+        };
+        let mut hands = self.hands()?;
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        loop {
+            let patience = hands.ctx.log.as_ref().and_then(AccessLog::deadline_ms);
+            let patience =
+                patience.map(|at| Duration::from_millis(at.saturating_sub(hands.ctx.clock.now_ms()) + 1));
+            if !queue.take(BATCH_MAX, patience, &mut batch) {
+                break;
+            }
+            let turn = self.cohort.enter(kind);
+            hands.refresh();
+            for mut traveller in batch.drain(..) {
+                let need = traveller.session.step(&mut hands.ctx, stage);
+                self.settle(traveller, need, &mut hands.ctx);
+            }
+            drop(turn);
+            hands.publish();
+        }
+        if let Some(log) = &mut hands.ctx.log {
+            log.flush(&mut hands.ctx.tally);
+        }
+        Ok(())
+    }
+
+    /// Brings a client to where it gets what it needs.
+    fn settle(&self, mut traveller: Traveller, need: Need, ctx: &mut Context) {
+        match need {
+            Need::Readable if ctx.draining && traveller.session.is_idle() => {
+                self.send_home(traveller, Outcome::Complete, ctx);
+            }
+            Need::Readable => self.park(traveller, Direction::Input, ctx),
+            Need::Writable => self.park(traveller, Direction::Output, ctx),
+            Need::Turn | Need::JobUnderWay => match traveller.session.stage() {
+                Stage::Write => self.to_write.put_back(traveller),
+                Stage::Read | Stage::Any => self.to_read.put_back(traveller),
+            },
+            // Readers and writers may wait for the disk: that is what there are several for.
+            Need::Job(job) => {
+                traveller.session.handle_job(job.run(), ctx);
+                self.settle(traveller, Need::Turn, ctx);
+            }
+            Need::Finished => {
+                self.clients.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn park(&self, traveller: Traveller, direction: Direction, ctx: &mut Context) {
+        if let Err(traveller) = self.parked.park(traveller, direction) {
+            self.send_home(traveller, Outcome::Failed, ctx);
+        }
+    }
+
+    fn send_home(&self, mut traveller: Traveller, outcome: Outcome, ctx: &mut Context) {
+        let finished = traveller.session.end(outcome, ctx);
+        self.settle(traveller, finished, ctx);
+    }
+
+    /// Lets the stages come to an end.
+    fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        // It can only fail because 2^64 - 1 wake-ups are pending.
+        let _ = rustix::io::write(&self.closed, &1_u64.to_ne_bytes());
+        self.to_read.close();
+        self.to_write.close();
+    }
+
+    /// Sends away who is still here.
+    fn end_all(&self) -> io::Result<()> {
+        let mut hands = self.hands()?;
+        let mut left = self.parked.take_all();
+        for queue in [&self.to_read, &self.to_write] {
+            while queue.take(BATCH_MAX, None, &mut left) {}
+        }
+        for traveller in left {
+            self.send_home(traveller, Outcome::Stopped, &mut hands.ctx);
+        }
+        if let Some(log) = &mut hands.ctx.log {
+            log.flush(&mut hands.ctx.tally);
+        }
+        Ok(())
+    }
+
+    fn report(&self, subscription: &Subscription) {
+        subscription.report(
+            "pipeline",
+            json!({
+                "connections": self.clients.load(Ordering::Relaxed),
+                "waiting_to_be_read": self.to_read.len(),
+                "waiting_to_be_written": self.to_write.len(),
+                "cache": crate::report::cache(&self.cache),
+            }),
+        );
+    }
+}
+
+/// Clients that wait for a stage, at the most; who brings more waits with them.
+const QUEUE_CAPACITY: usize = 1024;
+
+/// Clients that a stage takes at a time: the longer the batch, the better the caches are used, and the longer the
+/// other kind has to wait.
+const BATCH_MAX: usize = 64;
+
+/// Events taken from the kernel at a time.
+const EVENTS_PER_WAKE: usize = 256;
+
+/// Data of events that are not a client's.
+const CLOSED: u64 = 0;
+
+const A_SECOND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// How soon a drain's end or room for a client is looked for.
+const SHORT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
