@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # The scripts may be called from anywhere; they work at the top of the repository.
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 say()  { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
