@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_content::{Blocking, CacheSettings, Found, Symlinks};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::site::{Site, bytes_of};
+use crate::site::{Site, Stop, bytes_of};
 
 const SECRET: &[u8] = b"outside";
 const PUBLIC: &[u8] = b"inside!";
@@ -60,14 +59,15 @@ fn nothing_outside_is_found_while_names_change_places() {
         symlink("../../outside", site.path("swap/link")).unwrap();
         fs::rename(site.path("dir/sub"), site.path("swap/dir")).unwrap();
         let (link, directory) = (site.path("swap/link"), site.path("swap/dir"));
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let (mut inside, mut not_found) = (0_u32, 0_u32);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.is_due() {
                     renameat_with(CWD, &link, CWD, &directory, RenameFlags::EXCHANGE).unwrap();
                 }
             });
+            let _stop_at_last = stop.when_done();
             // Until both were met often, at least; a scheduler that never lets us meet one of them ends it too.
             for _ in 0..200_000 {
                 for blocking in [Blocking::Allowed, Blocking::Never] {
@@ -85,7 +85,6 @@ fn nothing_outside_is_found_while_names_change_places() {
                     break;
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
         assert!(inside > 0 && not_found > 0, "{inside} times inside, {not_found} times not found");
     }

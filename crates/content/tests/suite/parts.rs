@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use baton_content::{CacheSettings, CacheStats, Persistence, Policy};
+use baton_content::{Blocking, CacheSettings, CacheStats, Found, Persistence, Policy, Tree, TreeConfig};
+use baton_http::Coding;
 
-use crate::site::Site;
+use crate::site::{Site, query, reply};
 
 const REQUESTS: u64 = 5;
 
@@ -58,7 +59,7 @@ fn without_files_each_request_reads_the_file() {
     site.replace("a.txt", b"new!");
     assert_eq!(site.content("/a.txt"), b"new!");
     std::fs::remove_file(site.path("a.txt")).unwrap();
-    assert!(matches!(site.find("/a.txt"), baton_content::Found::Missing));
+    assert!(matches!(site.find("/a.txt"), Found::Missing));
 }
 
 #[test]
@@ -85,6 +86,58 @@ fn one_file_is_kept_once() {
     // Another media type is another reply.
     assert!(!Arc::ptr_eq(&home, &site.file("/home.txt")));
     assert_eq!((site.stats().names.entries, site.stats().files.misses), (5, 2));
+}
+
+/// Where clients differ only in what does not matter, they share names too.
+#[test]
+fn codings_make_different_names_only_where_they_matter() {
+    for (precompressed, names) in [(vec![], 1), (vec![Coding::Gzip], 2)] {
+        let site = Site::configured(CacheSettings::default(), |config| config.precompressed = precompressed);
+        site.write("a.txt", b"a");
+        site.find_coded("/a.txt", "gzip");
+        site.find_coded("/a.txt", "br");
+        assert_eq!((site.stats().names.entries, site.stats().files.misses), (names, 1));
+    }
+}
+
+/// Trees on one folder share its files in the cache, unless their replies differ.
+#[test]
+fn trees_share_files_but_not_what_they_say() {
+    let site = Site::new();
+    site.write("a.txt", b"a");
+    let again = |server_header| {
+        let config = TreeConfig { root: site.path(""), server_header, ..TreeConfig::default() };
+        let tree = Arc::new(Tree::open(config).unwrap());
+        match site.cache.find(&tree, &query("/a.txt"), &site.now(), Blocking::Allowed) {
+            Ok(Found::File(stored)) => stored,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(Arc::ptr_eq(&site.file("/a.txt"), &again(true)));
+    let (head, _) = reply(&again(false).whole(Persistence::KeepAlive, &site.now()));
+    assert!(!head.contains("Server:"), "{head}");
+}
+
+/// A hit on a name is a use of its file: what is asked for all the time stays, whatever else comes by.
+#[test]
+fn files_in_use_are_not_evicted() {
+    for memory_file_bytes_max in [0, 2_000] {
+        let site = Site::with(CacheSettings {
+            files_max: 3,
+            memory_bytes_max: 3 * 2_100,
+            memory_file_bytes_max,
+            ..CacheSettings::default()
+        });
+        for number in 0..20 {
+            site.write(&format!("{number}"), &[0; 1_000]);
+        }
+        for number in 1..20 {
+            site.file("/0");
+            site.file(&format!("/{number}"));
+        }
+        let stats = site.stats();
+        assert_eq!((stats.files.misses, stats.files.evictions), (20, 17), "{stats:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use baton_buf::Piece;
@@ -109,6 +110,27 @@ impl Site {
 
     pub(crate) fn stats(&self) -> CacheStats {
         self.cache.stats()
+    }
+}
+
+/// Tells threads to stop, at the latest when a failed assertion unwinds past it: a scope would wait for them for ever.
+#[derive(Default)]
+pub(crate) struct Stop(AtomicBool);
+
+impl Stop {
+    pub(crate) fn is_due(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Stops when the guard is dropped.
+    pub(crate) fn when_done(&self) -> impl Drop {
+        struct Guard<'a>(&'a AtomicBool);
+        impl Drop for Guard<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        Guard(&self.0)
     }
 }
 
