@@ -14,13 +14,15 @@ mod server;
 mod table;
 mod workload;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::getuid;
 
 use crate::files;
 use cell::{Cell, CellLoad};
@@ -59,9 +61,7 @@ pub struct BenchSettings {
 /// # Errors
 /// If there are fewer than two CPUs, the folder cannot be written, or no server can be started.
 pub fn run(settings: &BenchSettings) -> Result<String> {
-    // Servers drop their privileges and open the files with a changed working directory: paths must be absolute.
-    std::fs::create_dir_all(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let folder = settings.folder.canonicalize()?;
+    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
     let machine = Machine::prepare(settings.isolation)?;
     let root = folder.join("root");
     files::write_all(&root, crate::mix::DIRECTORIES)?;
@@ -132,6 +132,18 @@ fn measure(
     Ok(())
 }
 
+/// Makes the folder, and refuses one that somebody else has put there: a place below `/tmp` is known beforehand, and
+/// configurations that are found there are run as root. The path is absolute, as servers change their folder.
+fn own_folder(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    ensure!(
+        found.is_dir() && found.uid() == getuid().as_raw(),
+        "this is not a folder of ours: name another one with --folder"
+    );
+    Ok(folder.canonicalize()?)
+}
+
 /// The address of a server on this port.
 fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
@@ -142,3 +154,17 @@ const PAUSE: Duration = Duration::from_millis(500);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// How often a cell that others disturbed is measured again.
 const REPEATS_MAX: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_a_link_is_not_ours() {
+        let place = tempfile::tempdir().unwrap();
+        let (real, link) = (place.path().join("real"), place.path().join("link"));
+        assert!(own_folder(&real).unwrap().is_absolute());
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(own_folder(&link).is_err());
+    }
+}
