@@ -22,6 +22,7 @@ use crate::config::Config;
 pub(super) struct Desk {
     channel: Arc<OwnedFd>,
     steering: Arc<Steering>,
+    plan: Arc<Plan>,
     /// Those that the worker serves, and those that came for the next plan, by id.
     listeners: HashMap<usize, Arc<Listener>>,
     prepared: Option<Prepared>,
@@ -36,9 +37,14 @@ struct Prepared {
 }
 
 impl Desk {
-    /// A desk for a worker that begins with these listeners.
-    pub(super) fn new(channel: Arc<OwnedFd>, steering: Arc<Steering>, listeners: &[Arc<Listener>]) -> Self {
-        Self { channel, steering, listeners: by_id(listeners), prepared: None }
+    /// A desk for a worker that begins with this plan on these listeners.
+    pub(super) fn new(
+        channel: Arc<OwnedFd>,
+        steering: Arc<Steering>,
+        plan: Arc<Plan>,
+        listeners: &[Arc<Listener>],
+    ) -> Self {
+        Self { channel, steering, plan, listeners: by_id(listeners), prepared: None }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -73,8 +79,14 @@ impl Desk {
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&Report::Status { ticket, status });
             }
-            Order::Drain { limit_ms } => self.steering.drain(limit_ms),
-            Order::Stop => self.steering.stop(),
+            Order::Drain { limit_ms } => {
+                self.close_listeners();
+                self.steering.drain(limit_ms);
+            }
+            Order::Stop => {
+                self.close_listeners();
+                self.steering.stop();
+            }
         }
     }
 
@@ -109,8 +121,17 @@ impl Desk {
     fn commit(&mut self, generation: u64) {
         if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
             self.listeners = by_id(&prepared.listeners);
+            self.plan = Arc::clone(&prepared.plan);
             self.steering.reload(prepared.plan, prepared.listeners);
         }
+    }
+
+    /// Lets go of the sockets, so that clients are refused as soon as all processes have: otherwise they would wait in
+    /// a queue for as long as the last of those that are being served takes.
+    fn close_listeners(&mut self) {
+        self.listeners.clear();
+        self.prepared = None;
+        self.steering.reload(Arc::clone(&self.plan), Vec::new());
     }
 
     fn reopen_logs(&self, access: bool, error: bool, descriptors: Vec<OwnedFd>) {

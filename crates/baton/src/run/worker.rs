@@ -44,7 +44,8 @@ pub(super) struct Post {
 /// Serves until the process is to end. `channel` is the worker's end.
 pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
     let channel = Arc::new(channel);
-    let served = post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(*post, &channel));
+    let served =
+        post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(*post, &channel));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -59,7 +60,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
     let plan = make_plan(&post.config, &post.listener_ids)?;
     let steering = Arc::new(Steering::new());
-    let desk = Desk::new(Arc::clone(channel), Arc::clone(&steering), &post.listeners);
+    let desk = Desk::new(Arc::clone(channel), Arc::clone(&steering), Arc::clone(&plan), &post.listeners);
     std::thread::Builder::new()
         .name("orders".into())
         .spawn(move || desk.work())
