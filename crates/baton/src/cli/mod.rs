@@ -6,6 +6,7 @@ mod check;
 mod command_line;
 mod configuration;
 mod ctl;
+mod explain;
 mod manual;
 mod serve;
 mod status;
@@ -35,6 +36,7 @@ enum Command {
     Run(ConfigFile),
     Check(check::Check),
     Config(configuration::Configuration),
+    Explain(explain::Explain),
     Ctl(ctl::Ctl),
     /// List the architectures: who runs which step of a request
     Architectures,
@@ -68,6 +70,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(file) => start(ConfigSource::File(file.config)),
         Command::Check(check) => check.run(),
         Command::Config(configuration) => configuration.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(),
@@ -115,4 +118,10 @@ fn architectures() -> String {
     let words = ArchitectureName::words();
     let width = words.iter().map(|(word, ..)| word.len()).max().unwrap_or(0);
     words.iter().map(|(word, _, meaning)| format!("{word:width$}  {meaning}\n")).collect()
+}
+
+/// A field of a request or of a response, as a flag gives it.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected NAME:VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

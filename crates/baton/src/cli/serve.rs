@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use toml::Spanned;
 
 use super::command_line::{CommandLine, array, table};
+use super::parse_header;
 use crate::config::{Format, Node, RawConfig, Value, parse_value, words_of};
 
 /// Serve a folder
@@ -266,11 +267,6 @@ fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
     table(by_name.into_iter().map(|(name, values)| (name, array(values))))
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("expected NAME:VALUE")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
 fn parse_error_page(text: &str) -> Result<(String, String), String> {
     let (status, file) = text.split_once('=').ok_or("expected STATUS=FILE, such as 404=404.html")?;
     Ok((status.to_owned(), file.to_owned()))
@@ -282,4 +278,128 @@ fn parse_setting(text: &str) -> Result<(String, String, String), String> {
         Some((section.to_owned(), key.to_owned(), value.to_owned()))
     });
     setting.ok_or_else(|| "expected SECTION.KEY=VALUE, such as cache.policy=gds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    fn check(flags: &[&str]) -> Config {
+        let flags = Flags::parse_from([&["serve"], flags].concat());
+        let raw = flags.serve.raw().expect("a current folder");
+        Config::check(&raw).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A configuration file with such settings.
+    fn file(text: &str) -> Config {
+        Config::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn without_flags_it_is_the_current_folder() {
+        let here = std::env::current_dir().unwrap();
+        let expected = file(&format!("[[site]]\nroot = {:?}\n", here.join(".")));
+        assert_eq!(check(&[]), expected);
+        assert_eq!(check(&["."]), expected);
+    }
+
+    /// Goal: each flag does what its setting does. Method: all flags at once against the file that says the same.
+    #[test]
+    fn every_flag_is_the_setting_of_the_same_meaning() {
+        let flags = [
+            "--directory=/usr",
+            "--listen=:8081,unix:/run/s.sock",
+            "-l8082",
+            "--index=a.html",
+            "--index=b.html",
+            "--browse",
+            "--spa=f.html",
+            "--hidden",
+            "--symlinks=refused",
+            "--no-precompressed",
+            "--cache-control=*.css: max-age=5",
+            "--cache-control=no-cache",
+            "--header=X-One: 1",
+            "-HLink:<a>",
+            "-HLink:<b>",
+            "--error-page=404=/etc/passwd",
+            "--architecture=pipeline",
+            "--workers=3",
+            "--user=root",
+            "--group=root",
+            "--control=off",
+            "--set=cache.policy=gds",
+            "--set=limits.body_bytes_max=2 KiB",
+            "--set=site.access_log=false",
+            "--access-log=/var/log/a",
+            "--log-format=json",
+            "--admin=9000",
+        ];
+        let expected = r#"
+            [server]
+            architecture = "pipeline"
+            processes = 3
+            user = "root"
+            group = "root"
+            control_socket = "off"
+            [limits]
+            body_bytes_max = 2048
+            [cache]
+            policy = "gds"
+            [log]
+            access = "/var/log/a"
+            format = "json"
+            [admin]
+            listen = "127.0.0.1:9000"
+            [[site]]
+            root = "/usr"
+            listen = [":8081", "unix:/run/s.sock", "127.0.0.1:8082"]
+            index = ["a.html", "b.html"]
+            browse = true
+            fallback = "f.html"
+            hidden = true
+            symlinks = "refused"
+            precompressed = []
+            cache_control = [{ match = "*.css", value = "max-age=5" }, { match = "*", value = "no-cache" }]
+            headers = { X-One = "1", Link = ["<a>", "<b>"] }
+            error_pages = { 404 = "/etc/passwd" }
+            access_log = false
+        "#;
+        assert_eq!(check(&flags), file(expected));
+    }
+
+    #[test]
+    fn flags_that_need_no_value_have_a_usual_one() {
+        let config = check(&["/usr", "--spa", "--access-log"]);
+        assert_eq!(config, file("log.access = 'stdout'\n[[site]]\nroot = '/usr'\nfallback = 'index.html'\n"));
+        assert_eq!(check(&["--access-log=-", "--spa=index.html", "/usr"]), config);
+    }
+
+    #[test]
+    fn one_worker_is_bound_to_no_cpu() {
+        let server = check(&["--workers", "1"]).server;
+        assert_eq!((server.processes, server.cpu_affinity), (Some(1), false));
+        assert!(check(&["--workers", "2"]).server.cpu_affinity);
+    }
+
+    #[test]
+    fn port_and_bind_make_an_address() {
+        for (flags, address) in [
+            (&["-p", "80"][..], "127.0.0.1:80"),
+            (&["-b", "10.0.0.1"], "10.0.0.1:8080"),
+            (&["-b", "::1", "-p", "81"], "[::1]:81"),
+            (&["--bind=[::1]"], "[::1]:8080"),
+        ] {
+            assert_eq!(check(flags).sites[0].settings.listen[0].to_string(), address);
+        }
+    }
 }

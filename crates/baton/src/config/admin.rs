@@ -7,7 +7,7 @@ use super::kind::Or;
 use super::setting::settings;
 
 settings! {
-    /// Figures for monitoring, over HTTP: Prometheus text at `/metrics`, JSON at `/status`, `/healthz`.
+    /// Figures for monitoring, over HTTP: Prometheus text at `/metrics`, JSON at `/status`, `/healthz`. Needs a restart.
     Admin in "admin" {
         /// Addresses of the listener. It has no access control: choose one that only monitoring reaches.
         listen: Option<Vec<ListenAddress>> = None, Or("off", Addresses);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use baton_http::{field_name_is_safe, field_value_is_safe};
+
 use super::kind::{Kind, ListOf, Reading, Text};
 use super::raw::{Node, Value};
 
@@ -45,7 +47,7 @@ impl Kind for Fields {
             let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
             let problem = match reserved {
                 Some((_, instead)) => Some(("sets a field that the server sets itself", *instead)),
-                None if !is_token(name) => {
+                None if !field_name_is_safe(name.as_bytes()) => {
                     Some(("has a bad field name", "expected letters, digits and hyphens"))
                 }
                 None => None,
@@ -55,8 +57,8 @@ impl Kind for Fields {
                 fields = None;
             }
             let values = match value.get_ref() {
-                Value::Array(_) => ListOf(Text).read(value, reading),
-                _ => Text.read(value, reading).map(|value| vec![value]),
+                Value::Array(_) => ListOf(FieldValue).read(value, reading),
+                _ => FieldValue.read(value, reading).map(|value| vec![value]),
             };
             fields = fields.zip(values).map(|(mut fields, values)| {
                 fields.extend(values.into_iter().map(|value| (name.to_string(), value)));
@@ -79,8 +81,26 @@ impl Kind for Fields {
     }
 }
 
-/// RFC 9110 5.6.2.
-fn is_token(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+/// The value of a field.
+pub(crate) struct FieldValue;
+
+impl Kind for FieldValue {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "the value of a response field".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let value = Text.read(node, reading)?;
+        if !field_value_is_safe(value.as_bytes()) {
+            reading.refuse(node.span(), "has a value that no field can have", "expected no blanks around it");
+            return None;
+        }
+        Some(value)
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
 }

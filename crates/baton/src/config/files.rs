@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use baton_content::Symlinks;
 use baton_http::Coding;
 
-use super::fields::Fields;
+use super::fields::{FieldValue, Fields};
 use super::kind::{Flag, Kind, ListOf, Or, Reading, Text};
 use super::raw::Node;
 use super::setting::{Inline, settings};
@@ -67,7 +67,7 @@ settings! {
         /// path, otherwise about any tail of it that begins behind a `/`.
         r#match: String = "*".into(), Text;
         /// Value of the field.
-        value: String = "no-cache".into(), Text;
+        value: String = "no-cache".into(), FieldValue;
     }
 }
 

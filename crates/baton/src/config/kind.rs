@@ -304,3 +304,97 @@ fn grouped(number: u64) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::raw::parse_value;
+
+    /// Reads one value; the error is the first complaint.
+    fn read<K: Kind>(kind: &K, text: &str) -> Result<K::Value, String> {
+        let mut reading = Reading { base: Path::new("/base"), setting: "it".into(), complaints: Vec::new() };
+        let value = kind.read(&parse_value(text, 0), &mut reading);
+        value.ok_or_else(|| format!("{:?}", reading.complaints))
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let size = Bytes(0, u64::MAX);
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("0x10", 16),
+            ("'7'", 0),
+            ("'7B'", 7),
+            ("'2 kB'", 2_000),
+            ("'2 KiB'", 2_048),
+            ("'2KIB'", 2_048),
+            ("'1_000 MB'", 1_000_000_000),
+            ("'3 MiB'", 3 << 20),
+            ("'1 GB'", 1_000_000_000),
+            ("'1 GiB'", 1 << 30),
+            ("'1 TiB'", 1 << 40),
+        ] {
+            match read(&size, text) {
+                Ok(value) => assert_eq!(value, bytes, "{text}"),
+                Err(complaint) => {
+                    assert!(text == "'7'" && complaint.contains("is not a size"), "{text}: {complaint}")
+                }
+            }
+        }
+        for text in ["'KiB'", "'1 K'", "'1.5 MiB'", "'-1 B'", "'1 KiB 2'", "''", "'99999999999999999999 B'"] {
+            assert!(read(&size, text).unwrap_err().contains("is not a size"), "{text}");
+        }
+        assert!(read(&size, "'99999999 TiB'").is_err(), "more bytes than a number can count");
+        assert!(read(&size, "-1").unwrap_err().contains("is out of range"));
+        assert!(read(&size, "true").unwrap_err().contains("cannot be a boolean"));
+        assert!(read(&size, "1.5").unwrap_err().contains("cannot be a floating-point number"));
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_are_read_as_they_are_written(bytes in prop_oneof![0..1_u64 << 50, (0..1_u64 << 20).prop_map(|n| n << 20)]) {
+            let size = Bytes(0, 1 << 50);
+            prop_assert_eq!(read(&size, &size.write(&bytes).to_string()), Ok(bytes));
+        }
+
+        #[test]
+        fn the_bounds_of_a_range_belong_to_it(low in 0..1_000_u64, length in 0..1_000_u64) {
+            let kind = Integer(low, low + length);
+            let accepted = |value: u64| read(&kind, &value.to_string()).is_ok();
+            prop_assert!(accepted(low) && accepted(low + length) && !accepted(low + length + 1));
+            prop_assert!(low == 0 || !accepted(low - 1));
+        }
+    }
+
+    #[test]
+    fn a_word_may_stand_for_nothing_given() {
+        let kind = Or("auto", Integer(1, 9));
+        assert_eq!(read(&kind, "'auto'"), Ok(None));
+        assert_eq!(read(&kind, "3"), Ok(Some(3)));
+        assert!(read(&kind, "'3'").unwrap_err().contains("cannot be a string"));
+    }
+
+    #[test]
+    fn all_bad_elements_of_an_array_are_reported() {
+        let complaints = read(&ListOf(Integer(1, 9)), "[0, 5, 10]").unwrap_err();
+        assert_eq!(complaints.matches("out of range").count(), 2, "{complaints}");
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1_000"), (1_234_567, "1_234_567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn relative_paths_are_relative_to_the_base() {
+        assert_eq!(read(&FilePath, "'log/x'"), Ok(PathBuf::from("/base/log/x")));
+        assert_eq!(read(&FilePath, "'/x'"), Ok(PathBuf::from("/x")));
+        assert!(read(&FilePath, "'a\\nb'").is_ok(), "a literal string has no escapes");
+        assert!(read(&FilePath, "\"a\\nb\"").unwrap_err().contains("control characters"));
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::{Kind, Reading, Text};
+use super::fields::FieldValue;
+use super::kind::{Kind, Reading};
+use super::raw::Node;
 use super::setting::Table;
 
 /// Media types by extension, without its dot and in lower case.
@@ -10,8 +12,8 @@ pub(crate) type MediaTypes = BTreeMap<String, String>;
 
 /// What the section is about.
 pub(crate) const ABOUT: &[&str] = &[
-    " Media types by extension, beside the built-in ones and before them: `wasm = \"application/wasm\"`. A charset is",
-    " added to text only where the type names none.",
+    " Media types by extension, beside the built-in ones and before them: `wasm = \"application/wasm\"`. They are sent as",
+    " they are written: a text's should name its charset.",
 ];
 
 /// Reads the section.
@@ -39,8 +41,8 @@ impl Kind for MediaType {
         "a media type such as \"text/html\"".into()
     }
 
-    fn read(&self, node: &super::raw::Node, reading: &mut Reading<'_>) -> Option<String> {
-        let text = Text.read(node, reading)?;
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let text = FieldValue.read(node, reading)?;
         let essence = text.split(';').next().unwrap_or("").trim();
         let parts: Vec<_> = essence.split('/').collect();
         if parts.len() != 2 || parts.iter().any(|part| part.is_empty() || part.contains(char::is_whitespace))

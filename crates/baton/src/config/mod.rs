@@ -49,11 +49,11 @@ pub(crate) use media_types::MediaTypes;
 pub(crate) use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub(crate) use render::default_toml;
 pub(crate) use report::{ConfigError, Source};
-pub(crate) use route::{Redirect, Respond, Route, RouteSettings};
+pub(crate) use route::{Route, RouteSettings};
 pub(crate) use send::{Send, Sendfile};
 pub(crate) use server::{ControlSocket, Server};
 pub(crate) use setting::Section;
-pub(crate) use site::{Site, SiteSettings};
+pub(crate) use site::Site;
 pub(crate) use timeouts::Timeouts;
 pub(crate) use words::{Words, words_of};
 

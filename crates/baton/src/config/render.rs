@@ -109,8 +109,68 @@ mod tests {
         Config::check(&raw).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// Every setting, none with its default.
+    const EVERYTHING: &str = include_str!("everything.toml");
+
     #[test]
     fn the_default_file_says_what_leaving_everything_out_means() {
         assert_eq!(check(&default_toml()), check("[[site]]\nroot = '.'\n"));
+    }
+
+    #[test]
+    fn what_is_written_reads_back_to_the_same() {
+        for text in ["[[site]]\nroot = '.'\n", EVERYTHING] {
+            let config = check(text);
+            let written = config.to_toml();
+            let again = Config::from_toml(&written).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(config, again, "{written}");
+            assert_eq!(written, again.to_toml());
+        }
+    }
+
+    /// Goal: no setting is forgotten by a reader or a writer, nor mixed up with another. Method: a configuration in which
+    /// every setting differs from its default must be written with every value as it was given.
+    #[test]
+    fn every_setting_is_read_and_written() {
+        let written: toml::Table = check(EVERYTHING).to_toml().parse().expect("TOML");
+        let given: toml::Table = EVERYTHING.parse().expect("TOML");
+        for name in given.keys() {
+            assert!(sections().iter().any(|section| section.name == name), "[{name}] is not documented");
+        }
+        for section in sections().iter().filter(|section| section.form == Form::Table) {
+            for setting in &section.settings {
+                let value = |table: &toml::Table| table[section.name].get(setting.name).cloned();
+                assert_eq!(value(&written), value(&given), "{}.{}", section.name, setting.name);
+                assert_ne!(
+                    value(&given).as_ref(),
+                    Some(&setting.default),
+                    "{}.{}",
+                    section.name,
+                    setting.name
+                );
+            }
+        }
+        let site = |table: &toml::Table| table["site"][0].as_table().cloned().expect("a site");
+        let route = |table: &toml::Table, index: usize| {
+            site(table)["route"][index].as_table().cloned().expect("a route")
+        };
+        for (written, given) in [(site(&written), site(&given)), (route(&written, 0), route(&given, 0))] {
+            for (key, value) in given.iter().filter(|(key, _)| *key != "route") {
+                assert_eq!(written.get(key), Some(value), "{key}");
+            }
+        }
+        for section in sections().iter().filter(|section| section.form == Form::Tables) {
+            for setting in &section.settings {
+                let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
+                let elsewhere = ["redirect", "respond"].contains(&setting.name);
+                assert!(
+                    elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
+                    "{}",
+                    setting.name
+                );
+            }
+        }
+        assert_eq!(route(&written, 1), route(&given, 1));
+        assert_eq!(route(&written, 2), route(&given, 2));
     }
 }

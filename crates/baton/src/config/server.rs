@@ -58,9 +58,8 @@ impl Kind for ControlSocketKind {
 }
 
 settings! {
-    /// How the server runs: its architecture, its processes, and how it is steered. A change of `architecture`,
-    /// `processes`, `threads`, `cpu_affinity`, `user`, `group`, `pid_file` or `control_socket` needs a restart; the
-    /// rest of the file takes effect on reload.
+    /// How the server runs: its architecture, its processes, and how it is steered. Needs a restart, but for
+    /// `drain_timeout_ms` and `server_header`.
     Server in "server" {
         /// Which thread or process runs which step of a request, and what may block.
         architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
@@ -70,13 +69,15 @@ settings! {
         threads: Option<u64> = None, Or("auto", Integer(1, 1024));
         /// Binds each worker process to a CPU where the architecture has one per CPU.
         cpu_affinity: bool = true, Flag;
-        /// User whose rights the workers take when the server was started as root. `auto`: see `docs/operation.md`.
+        /// User whose rights the workers take when the server was started as root. `auto`: `www-data`, or `nobody` where
+        /// there is no such user. Workers stay root only with `root`.
         user: Option<String> = None, Or("auto", UserName);
         /// Group of the workers. `auto`: the user's own.
         group: Option<String> = None, Or("auto", GroupName);
         /// File that holds the number of the master process while it runs.
         pid_file: Option<PathBuf> = None, Or("off", FilePath);
-        /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: see `docs/operation.md`.
+        /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: `/run/baton/control.sock` for
+        /// root, `$XDG_RUNTIME_DIR/baton/control.sock` for others.
         control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
         /// Milliseconds that a drain waits for exchanges under way before it closes their connections.
         drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);

@@ -1,0 +1,217 @@
+//! `baton explain URL`: the way of a request, from the address it arrives at to the last line of the response head.
+
+mod rehearsal;
+mod representation;
+mod target;
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use baton_engine::{Action, ListenAddress};
+use clap::{Args, ValueHint};
+use toml::Spanned;
+
+use self::target::Target;
+use super::command_line::CommandLine;
+use super::{ConfigFile, Failure, load, parse_header, print};
+use crate::config::{Config, ConfigSource, Destination, Files, Route, Site, Value};
+
+/// Show which site, route, file, caches and steps a request takes, and the head of its response
+///
+/// Nothing needs to run: the request is answered by the server's own machinery, over a private socket.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// http://HOST[:PORT]/PATH, or /PATH
+    #[arg(value_name = "URL", value_parser = Target::parse)]
+    target: Target,
+
+    #[command(flatten)]
+    file: ConfigFile,
+
+    /// Explain what `baton serve DIR` would do, instead of a configuration file
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: Option<String>,
+
+    /// Field of the request, such as `Accept-Encoding: br`; may be repeated
+    #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
+    header: Vec<(String, String)>,
+}
+
+impl Explain {
+    /// Explains.
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let config = load(&self.source()?)?;
+        let addresses = config.addresses();
+        let Some(listener) = self.target.listener(&addresses) else {
+            let known: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            let port = self.target.port.unwrap_or_default();
+            return Err(Failure(format!(
+                "error: nothing listens on port {port}\n  listening: {}",
+                known.join(", ")
+            )));
+        };
+        print(&self.explain(&config, listener, addresses[listener])?)
+    }
+
+    fn source(&self) -> std::io::Result<ConfigSource> {
+        let Some(dir) = &self.dir else { return Ok(ConfigSource::File(self.file.config.clone())) };
+        let mut line = CommandLine::new("baton explain");
+        let root = Spanned::new(line.word(dir), Value::String(dir.clone()));
+        line.set_site("root", root);
+        Ok(ConfigSource::CommandLine(Box::new(line.finish(std::env::current_dir()?))))
+    }
+
+    fn explain(&self, config: &Config, listener: usize, address: &ListenAddress) -> Result<String, Failure> {
+        let ids: HashMap<_, _> = config.addresses().into_iter().zip(0..).collect();
+        let plan = Arc::new(config.plan(&ids)?);
+        let host = self.target.host.as_deref();
+        let path = self.target.path.split('?').next().unwrap_or_default();
+        let head = rehearsal::response_head(Arc::clone(&plan), config.tuning(), listener, &self.request())?;
+        let head = String::from_utf8_lossy(&head).into_owned();
+
+        let mut lines = Lines::default();
+        lines.add("request", format!("GET {} at {address}", self.target.path));
+        // A plan keeps the sites in the order of its configuration.
+        let Some((planned, site)) =
+            plan.site(listener, host).map(|index| (&plan.sites()[index], &config.sites[index]))
+        else {
+            lines.add("site", "none answers here".into());
+            return Ok(lines.finish(&head));
+        };
+        lines.add("site", format!("{} ({})", site.name(), why_site(site, host, address)));
+        let Some(route) = planned.route(path.as_bytes()) else {
+            lines.add("route", "none: the site has no folder, and no route has this path".into());
+            return Ok(lines.finish(&head));
+        };
+        let configured = site.routes.iter().find(|other| other.settings.path == route.path);
+        lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
+        if let Action::Files(_) = route.action {
+            let files = configured.map_or(&site.files, |route| &route.files);
+            let tag = field(&head, "etag").unwrap_or_default();
+            let settings = configured.map(|route| &route.settings);
+            match representation::find(files, settings, &self.target.path, tag.as_bytes()) {
+                Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
+                None => lines.add("file", no_file(files, &head)),
+            }
+        }
+        lines.add(
+            "runs on",
+            format!("{}: {}", config.server.architecture, config.server.architecture.summary()),
+        );
+        lines.add("log", logged(config, site));
+        Ok(lines.finish(&head))
+    }
+
+    fn request(&self) -> Vec<u8> {
+        let mut request = format!("GET {} HTTP/1.1\r\n", self.target.path);
+        if !self.header.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            request.push_str(&format!("Host: {}\r\n", self.target.authority()));
+        }
+        for (name, value) in &self.header {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        (request + "\r\n").into_bytes()
+    }
+}
+
+fn why_site(site: &Site, host: Option<&str>, address: &ListenAddress) -> String {
+    let host = host.unwrap_or("localhost").to_ascii_lowercase();
+    let matching = |pattern: &&String| match pattern.strip_prefix('*') {
+        Some(suffix) => host.ends_with(suffix),
+        None => **pattern == host,
+    };
+    match site.settings.hosts.iter().find(matching) {
+        Some(pattern) => format!("host {pattern}"),
+        None => format!("the default of {address}"),
+    }
+}
+
+fn what(action: &Action, route: Option<&Route>) -> String {
+    match action {
+        Action::Files(tree) => {
+            let stripped = route.is_some_and(|route| route.settings.strip_prefix);
+            let root = tree.config().root.display();
+            if stripped {
+                format!("files of {root}, without this prefix")
+            } else {
+                format!("files of {root}")
+            }
+        }
+        Action::Redirect { location, .. } => format!("redirect to {location}"),
+        Action::Respond { .. } => "a fixed answer".into(),
+    }
+}
+
+fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
+    let (cache, send) = (&config.cache, &config.send);
+    lines.add("file", format!("{name} ({size} bytes)"));
+    let name = match cache.names {
+        true => format!("remembered; the file system is asked again after {} ms", cache.revalidate_ms),
+        false => "resolved for each request".into(),
+    };
+    lines.add("name", name);
+    let in_memory = cache.files && size <= cache.memory_file_bytes_max.min(cache.memory_bytes_max);
+    let contents = match (cache.files, in_memory) {
+        (true, true) => format!("in memory (up to {} bytes are)", cache.memory_file_bytes_max),
+        (true, false) => "in the kernel's page cache; the file is kept open".into(),
+        (false, _) => "the file is opened for each request".into(),
+    };
+    lines.add("contents", contents);
+    lines.add(
+        "head",
+        if cache.heads && cache.files { "kept with the file" } else { "made for each request" }.into(),
+    );
+    let sent = match in_memory {
+        true => "head and body with one send".into(),
+        false => format!(
+            "the head, then the file by sendfile, up to {} bytes before others have their turn",
+            send.quantum_bytes
+        ),
+    };
+    lines.add("sent", sent);
+}
+
+fn no_file(files: &Files, head: &str) -> String {
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    match status {
+        "200" if files.browse => "none: a listing is made for each request".into(),
+        "301" => "none: a folder, whose path ends in `/`".into(),
+        "304" => "not named by the response".into(),
+        _ => "none that may be served".into(),
+    }
+}
+
+fn logged(config: &Config, site: &Site) -> String {
+    match &config.log.access {
+        _ if !site.settings.access_log => "off for this site".into(),
+        Destination::Off => "off".into(),
+        Destination::Stdout => "standard output".into(),
+        Destination::Stderr => "standard error".into(),
+        Destination::File(path) => path.display().to_string(),
+    }
+}
+
+/// The value of a field of a response head.
+fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+    fields.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+/// What is explained, a line each, and the response below.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, what: &str, text: String) {
+        self.0.push_str(&format!("{what:10}{text}\n"));
+    }
+
+    fn finish(mut self, head: &str) -> String {
+        self.0.push('\n');
+        for line in head.split("\r\n") {
+            self.0.push_str(&format!("{line}\n"));
+        }
+        self.0
+    }
+}

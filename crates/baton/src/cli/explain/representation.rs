@@ -1,0 +1,48 @@
+//! Which file a response is about. The response names it by its entity tag, which is made of the file's identity: so a
+//! name is only reported if it is certain.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use baton_http::{Coding, ETag, decode_path};
+
+use crate::config::{Files, RouteSettings};
+
+/// The file with this tag among those that a path may stand for, and its size in bytes.
+pub(super) fn find(
+    files: &Files,
+    route: Option<&RouteSettings>,
+    path: &str,
+    tag: &[u8],
+) -> Option<(PathBuf, u64)> {
+    let root = files.root.as_ref()?;
+    let mut relative = Vec::new();
+    decode_path(path.split('?').next().unwrap_or(path).as_bytes(), &mut relative).ok()?;
+    let prefix = route.filter(|route| route.strip_prefix).map_or("", |route| route.path.trim_matches('/'));
+    let relative = relative.strip_prefix(prefix.as_bytes()).unwrap_or(&relative);
+    let relative = relative.strip_prefix(b"/").unwrap_or(relative);
+    let named = root.join(OsStr::from_bytes(relative));
+    let indexes = files.index.iter().map(|index| named.join(index));
+    let fallback = files.fallback.iter().map(|fallback| root.join(fallback));
+    let mut names = std::iter::once(named.clone()).chain(indexes).chain(fallback).flat_map(with_siblings);
+    names.find_map(|name| has_tag(&name, tag).map(|size| (name, size)))
+}
+
+const CODINGS: [Coding; 4] = [Coding::Identity, Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+fn with_siblings(name: PathBuf) -> impl Iterator<Item = PathBuf> {
+    CODINGS.into_iter().map(move |coding| {
+        let mut sibling = name.clone().into_os_string();
+        sibling.push(coding.extension());
+        sibling.into()
+    })
+}
+
+fn has_tag(name: &Path, tag: &[u8]) -> Option<u64> {
+    let file = name.metadata().ok()?;
+    let modified = (file.mtime(), u32::try_from(file.mtime_nsec()).ok()?);
+    let identity = ETag::of_file(file.dev(), file.ino(), file.size(), modified);
+    CODINGS.iter().any(|coding| identity.in_coding(*coding).as_ref() == tag).then_some(file.size())
+}
