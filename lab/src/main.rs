@@ -45,9 +45,12 @@ struct LoadArguments {
     /// Connections that ask at the same time
     #[arg(long, short, default_value_t = 64)]
     connections: usize,
-    /// How long
+    /// How long at most
     #[arg(long, short, default_value_t = 5.0)]
     seconds: f64,
+    /// How many requests at most
+    #[arg(long, short = 'n')]
+    requests: Option<u64>,
     /// A new connection for every request
     #[arg(long)]
     close: bool,
@@ -139,6 +142,7 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
         connection_per_request: arguments.close,
         idle_connections: arguments.idle,
         duration: duration(arguments.seconds)?,
+        requests_max: arguments.requests,
         sleep: arguments.sleep,
         verify: arguments.verify,
     };

@@ -40,6 +40,8 @@ fn talk(mut stream: TcpStream, answer: &dyn Fn(&str, usize) -> Vec<u8>) {
     }
 }
 
+const REQUESTS: u64 = 60;
+
 fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
@@ -50,7 +52,9 @@ fn settings(address: SocketAddr) -> LoadSettings {
         connections: 3,
         connection_per_request: false,
         idle_connections: 0,
-        duration: Duration::from_millis(200),
+        // The number of requests ends it, however slow the machine is.
+        duration: Duration::from_secs(30),
+        requests_max: Some(REQUESTS),
         sleep: true,
         verify: true,
     }
@@ -67,12 +71,11 @@ fn kept_connections_are_kept_and_every_byte_is_counted() {
     let (address, accepted) = serve(|path, _| ok(&path.repeat(100)));
     let report = run(&settings(address), &[("/a", Some(200)), ("/long", Some(500))]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
-    assert!(report.requests >= 3, "{} requests", report.requests);
-    assert_eq!(report.latency_ns.len(), report.requests);
+    assert_eq!(report.requests, REQUESTS);
+    assert_eq!(report.latency_ns.len(), REQUESTS);
     assert_eq!(accepted.load(Ordering::SeqCst), 3);
     // The two paths are asked for in turn.
-    let pairs = report.requests / 2;
-    assert!((pairs * 700..=pairs * 700 + 500).contains(&report.bytes), "{} bytes", report.bytes);
+    assert_eq!(report.bytes, REQUESTS / 2 * 700);
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn bodies_may_be_dropped_unread() {
     let (address, _) = serve(|_, _| ok(&"x".repeat(3_000_000)));
     let report = run(&LoadSettings { verify: false, ..settings(address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
-    assert_eq!(report.bytes, report.requests * 3_000_000);
+    assert_eq!((report.requests, report.bytes), (REQUESTS, REQUESTS * 3_000_000));
 }
 
 #[test]
@@ -88,9 +91,10 @@ fn a_connection_per_request_is_just_that() {
     let (address, accepted) = serve(|_, _| ok("hello"));
     let report = run(&LoadSettings { connection_per_request: true, ..settings(address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
-    let accepted = accepted.load(Ordering::SeqCst) as u64;
-    // The last ones are opened, but do not ask any more.
-    assert!((report.requests..=report.requests + 3).contains(&accepted), "{} of {accepted}", report.requests);
+    assert_eq!(report.requests, REQUESTS);
+    // At the end every client has opened its next connection, or still waits for the end of its last.
+    assert!((REQUESTS..=REQUESTS + 3).contains(&report.connections), "{} connections", report.connections);
+    assert!(accepted.load(Ordering::SeqCst) as u64 >= REQUESTS);
 }
 
 #[test]
@@ -106,8 +110,9 @@ fn a_kept_connection_that_the_server_closes_is_opened_again_without_a_failure() 
     let (address, _) = serve(|_, number| if number < 2 { ok("hello") } else { Vec::new() });
     let report = run(&settings(address), &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
-    assert!(report.reconnects > 0);
-    assert!(report.requests > 6, "{} requests", report.requests);
+    // Two requests per connection.
+    assert_eq!((report.requests, report.connections), (REQUESTS, 3 + report.reconnects));
+    assert!(report.reconnects >= REQUESTS / 2 - 3, "{} reconnects", report.reconnects);
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn figures(server: &Running, machine: &Machine, load: &CellLoad) -> Result<Figur
         connection_per_request: workload.connection_per_request(),
         idle_connections,
         duration,
+        requests_max: None,
         sleep,
         verify: false,
     };

@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) report: LoadReport,
     /// No new request is begun.
     pub(super) stopping: bool,
+    /// How many requests may still be begun.
+    pub(super) requests_left: u64,
     /// Clients with a request under way.
     pub(super) busy: usize,
 }
@@ -154,10 +156,11 @@ impl Client {
     }
 
     fn begin(&mut self, shared: &mut Shared, now: Instant) {
-        if shared.stopping {
+        if shared.stopping || shared.requests_left == 0 {
             self.state = State::Resting;
             return;
         }
+        shared.requests_left -= 1;
         shared.busy += 1;
         self.request = shared.requests.take_next();
         self.asked = now;

@@ -40,8 +40,10 @@ pub struct LoadSettings {
     pub connection_per_request: bool,
     /// Connections that make one request before the measurement and are silent from then on.
     pub idle_connections: usize,
-    /// How long to go on.
+    /// How long to go on at most.
     pub duration: Duration,
+    /// How many requests to make at most.
+    pub requests_max: Option<u64>,
     /// Sleep when there is nothing to read, instead of spinning.
     pub sleep: bool,
     /// Read every body and check that the same path always gives the same bytes, instead of dropping them unread.
@@ -76,6 +78,7 @@ impl Load {
             scratch: vec![0; SCRATCH_BYTES],
             report: LoadReport::new(),
             stopping: false,
+            requests_left: settings.requests_max.unwrap_or(u64::MAX),
             busy: 0,
         };
         let clients = (0..settings.connections)
@@ -110,7 +113,7 @@ impl Load {
                 self.shared.report.fail(Failure::Stalled, "no request finished for 3 s".into());
                 break;
             }
-            if self.shared.stopping {
+            if self.shared.stopping || (self.shared.requests_left == 0 && self.shared.busy == 0) {
                 break;
             }
         }
