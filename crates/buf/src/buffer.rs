@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Bytes that do not change while more than one owner can see them; cloning shares them.
 ///
-/// IO-Lite's exception holds here too (Pai, section 2.2): a buffer that nothing else refers to may be
+/// IO-Lite's exception holds here too (Pai, section 2.2.1): a buffer that nothing else refers to may be
 /// changed in place, see [`Buffer::get_mut`].
 #[derive(Clone, Default)]
 pub struct Buffer(Arc<Vec<u8>>);

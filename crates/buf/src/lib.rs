@@ -1,6 +1,6 @@
 //! What flows through Baton: immutable, reference-counted buffers and the aggregates made of them.
 //!
-//! The idea is IO-Lite's (Pai, 1999, section 2.2). Bytes live in a [`Buffer`] that never changes while
+//! The idea is IO-Lite's (Pai, 1999, section 2.2.1). Bytes live in a [`Buffer`] that never changes while
 //! anybody else can see it; a [`Slice`] is a range of one; an [`Aggregate`] is an ordered list of slices
 //! *or of ranges of open files*. Aggregates are passed by value, the bytes under them by reference:
 //! heads are prepended, bodies appended, ranges split off, and nothing is copied to do so.

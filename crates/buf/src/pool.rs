@@ -8,7 +8,7 @@ use crate::Buffer;
 /// Recycles the memory of small buffers that are written, frozen, sent and forgotten: response heads above all.
 ///
 /// The pool keeps a reference to each buffer that it froze; when its own is the last one, the memory is
-/// given out again (IO-Lite's free pool per stream, Pai section 2.2). A pool belongs to one loop; the
+/// given out again (IO-Lite's free pool per stream, Pai section 2.2.2). A pool belongs to one loop; the
 /// buffers that come from it may go anywhere.
 #[derive(Debug)]
 pub struct Pool {

@@ -2,7 +2,7 @@
 //!
 //! A loop looks at the clock when it wakes up and uses that time for all it does until it sleeps again. The
 //! kernel's coarse clocks (a few milliseconds) are read without a system call, and the `Date` is formatted once a
-//! second (Wowra's "fast clock reads"; papers' table of the steps of a transaction, row 5).
+//! second (Wowra's table of the steps of a transaction: "fast clock reads").
 
 use baton_http::Stamp;
 use rustix::time::{ClockId, clock_gettime};

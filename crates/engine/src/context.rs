@@ -36,6 +36,8 @@ pub(crate) struct Context {
     /// What has been counted.
     pub(crate) tally: Tally,
     pub(crate) log: Option<AccessLog>,
+    /// Where paths are decoded into.
+    pub(crate) path: Vec<u8>,
     /// Where sockets are read into. A connection that waits keeps nothing of it but an incomplete head.
     pub(crate) scratch: Vec<u8>,
 }
@@ -60,6 +62,7 @@ impl Context {
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             tally,
             log,
+            path: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
         }
     }

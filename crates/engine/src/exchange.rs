@@ -86,7 +86,12 @@ pub(crate) fn answer(
         asked.keep_alive = false;
         return Answer::Ready(asked.page(ctx, Page::error(Status::CONTENT_TOO_LARGE), outlet));
     }
-    let action = site.route(head.path).map(|route| &route.action);
+    let action = match site.route(head.path, &mut ctx.path) {
+        Ok(route) => route.map(|route| &route.action),
+        // "*", which only OPTIONS has, is no path and needs none.
+        Err(_) if head.method == Method::Options => None,
+        Err(refusal) => return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet)),
+    };
     let is_read = matches!(head.method, Method::Get | Method::Head);
     // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
     let found = match (action, found) {

@@ -1,6 +1,6 @@
 //! Helpers: threads that do blocking jobs one at a time, so that an event loop need not wait.
 //!
-//! After Flash (Pai, 1999, section 4.4.1): a helper is started when all others are busy, and kept. It works on the
+//! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper is started when all others are busy, and kept. It works on the
 //! caches that it shares with the loop and returns no bytes, only word that the job is done, as an event.
 
 use std::collections::VecDeque;

@@ -80,11 +80,6 @@ impl Outlet {
         self.queue.push(piece);
     }
 
-    /// Adds an aggregate at the end.
-    pub(crate) fn append(&mut self, aggregate: Aggregate) {
-        self.queue.append(aggregate);
-    }
-
     /// Drops what has not been sent.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();

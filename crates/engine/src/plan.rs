@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use baton_content::Tree;
+use baton_http::{PathRefusal, decode_path};
 
 use crate::Limits;
 
@@ -143,12 +144,24 @@ impl Plan {
 }
 
 impl Site {
-    /// The route with the longest path that `path` lies below. `path` is the request's, as it was sent.
-    pub fn route(&self, path: &[u8]) -> Option<&Route> {
-        self.routes.iter().find(|route| {
-            let prefix = route.path.trim_end_matches('/').as_bytes();
-            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-        })
+    /// The route with the longest path that the request's path lies below. `path` is as it was sent; it is decoded
+    /// before it is compared, so that no spelling of a path gets around its route. `decoded` is memory to do so.
+    ///
+    /// # Errors
+    /// If the path cannot be a name.
+    pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
+        if let [only] = &self.routes[..]
+            && only.path == "/"
+        {
+            return Ok(Some(only));
+        }
+        decoded.clear();
+        decode_path(path, decoded)?;
+        Ok(self.routes.iter().find(|route| {
+            let prefix = route.path.trim_matches('/').as_bytes();
+            let rest = decoded.strip_prefix(prefix);
+            rest.is_some_and(|rest| prefix.is_empty() || rest.is_empty() || rest[0] == b'/')
+        }))
     }
 
     /// The page for a status, if the site has one of its own.
@@ -215,11 +228,18 @@ mod tests {
             site.routes.push(Route { path: path.into(), action });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
-        let path_of = |path: &str| plan.sites()[0].route(path.as_bytes()).unwrap().path.clone();
+        let path_of = |path: &str| {
+            let route = plan.sites()[0].route(path.as_bytes(), &mut Vec::new()).unwrap();
+            route.unwrap().path.clone()
+        };
         assert_eq!(path_of("/docs"), "/docs");
         assert_eq!(path_of("/docs/x"), "/docs");
         assert_eq!(path_of("/docset"), "/");
         assert_eq!(path_of("/docs/api"), "/docs/api/");
         assert_eq!(path_of("/docs/api/x"), "/docs/api/");
+        assert_eq!(path_of("/%64ocs/x"), "/docs", "however it is spelled");
+        assert_eq!(path_of("/x/..//docs/./api/y"), "/docs/api/");
+        assert_eq!(path_of("/docs/../x"), "/");
+        assert!(plan.sites()[0].route(b"/../x", &mut Vec::new()).is_err());
     }
 }

@@ -107,7 +107,7 @@ impl Default for Tuning {
 }
 
 /// Whether a `sendfile` call returns when the socket's buffer is full, or when the client has taken all
-/// (Harji, 2010, sections 3.4 and 6.2: "non-blocking" and "blocking" variants of every server).
+/// (Harji, 2010, sections 3.4 and 6.1: "non-blocking" and "blocking" variants of every server).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendfileMode {
     /// Returns at once; the rest goes when the socket is writable again.

@@ -16,7 +16,7 @@
 //! all content fits the machine's memory that is a good bargain. When the disk is needed second after second, it
 //! does not fit, and the memory is worth more as page cache: files then go with `sendfile`.
 //!
-//! Source: Pai 1999, chapter 4 (AMPED); Harji 2010, sections 5.2 (partitioning) and 6.2, who asks for servers that
+//! Source: Pai 1999, chapter 4 (AMPED); Harji 2010, sections 4.4 (partitioning) and 6.1, who asks for servers that
 //! tune themselves and warns that idle time alone is a bad signal: the signals here are waiting jobs and blocking.
 
 use std::io;

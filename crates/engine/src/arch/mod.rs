@@ -147,7 +147,7 @@ pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
         A::Sped | A::Amped | A::SharedSymped | A::Pipeline | A::Threads | A::ThreadsCache => {
             (1, ListenerSharing::Shared)
         }
-        // Enough that some can run while others wait for the disk (Harji, section 5.3).
+        // Enough that some can run while others wait for the disk (Harji, section 3.10).
         A::Symped => (4 * per_cpu, ListenerSharing::Shared),
         A::NCopy | A::Auto => (per_cpu, ListenerSharing::PerProcess),
     };

@@ -9,7 +9,7 @@
 //!   CPU 1:  listening socket ─► process: sped loop, own caches
 //! ```
 //!
-//! Source: Harji 2010, sections 2.2.1 and 5.2 (N-copy; partitioning of processes, interrupts and subnets).
+//! Source: Harji 2010, sections 2.2.1 (N-copy) and 4.4 (partitioning of processes, interrupts and subnets).
 
 use std::io;
 

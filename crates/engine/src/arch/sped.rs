@@ -12,7 +12,7 @@
 //!   └────────────────────────────────────────────┘
 //! ```
 //!
-//! Source: Pai 1999, section 4.2 (the SPED model); Harji 2010, section 2.2.1.
+//! Source: Pai 1999, section 4.2.3 (the SPED model); Harji 2010, sections 2.2.1 and 3.8.2.
 
 use std::io;
 use std::os::fd::BorrowedFd;

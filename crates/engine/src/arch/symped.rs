@@ -9,7 +9,7 @@
 //!   socket           └─► process: sped loop, own caches
 //! ```
 //!
-//! Source: Harji 2010, section 3.3.2 (SYMPED, after Zeldovich et al.).
+//! Source: Harji 2010, section 3.8.3.
 
 use std::io;
 

@@ -11,7 +11,7 @@
 //!   kernel threads          scheduler over epoll         jobs ──► workers
 //! ```
 //!
-//! Source: Harji 2010, sections 2.2.3 and 3.3.1 (Capriccio and Knot: cooperative threads, I/O tried first and waited
+//! Source: Harji 2010, sections 2.2.2 and 3.8.1 (Capriccio and Knot: cooperative threads, I/O tried first and waited
 //! for only if it would block, disk calls given to worker tasks).
 
 use std::cell::RefCell;

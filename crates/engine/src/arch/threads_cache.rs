@@ -4,7 +4,7 @@
 //! sent from there: two copies of each cached file, one in the page cache and one here, and a copy for each send.
 //! It is what a server without `sendfile` has to do, and shows what `sendfile` is worth.
 //!
-//! Source: Harji 2010, section 3.4.1 (`knot-c`).
+//! Source: Harji 2010, sections 3.8.1 and 3.10 (`knot-c`).
 
 use std::io;
 

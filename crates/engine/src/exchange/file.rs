@@ -1,9 +1,10 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
-use baton_buf::{Aggregate, Buffer};
 use baton_content::{Persistence, Stored};
 use baton_http::multipart::Multipart;
-use baton_http::{Method, Precondition, RangeList, Ranges, RequestHead, Status, Version, select_ranges};
+use baton_http::{
+    ByteRange, Method, Precondition, RangeList, Ranges, RequestHead, Status, Version, select_ranges,
+};
 
 use super::page::Page;
 use super::{Asked, Ready};
@@ -36,7 +37,10 @@ impl Asked<'_> {
         {
             match select_ranges(range, stored.len(), ranges_max) {
                 Ranges::Whole => {}
-                Ranges::Parts(parts) => return self.parts(ctx, stored, &parts, outlet),
+                Ranges::Parts(parts) => match *parts {
+                    [only] => return self.part(ctx, stored, only, outlet),
+                    ref several => return self.parts(ctx, stored, several, outlet),
+                },
                 Ranges::Unsatisfiable => {
                     return self.page(ctx, Page::range_not_satisfiable(stored.len()), outlet);
                 }
@@ -76,40 +80,69 @@ impl Asked<'_> {
         self.ready(Status::NOT_MODIFIED, head_bytes)
     }
 
-    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &RangeList, outlet: &mut Outlet) -> Ready {
+    /// One range, as nearly all requests for ranges want it: nothing of the answer has to be put together.
+    fn part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, outlet: &mut Outlet) -> Ready {
         let mut head = ctx.heads.take();
         let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
-        let mut body = Aggregate::new();
-        if let [only] = **parts {
-            reply.number("Content-Length", only.len()).content_range(only, stored.len()).raw(stored.fields());
-            body.push(stored.body(only.first, only.len()));
-        } else {
-            let boundary = boundary(stored, ctx.clock.now_ms());
-            let form =
-                Multipart { boundary: &boundary, media_type: stored.media_type(), length: stored.len() };
-            for part in &**parts {
-                let mut part_head = Vec::new();
-                form.push_part_head(&mut part_head, *part);
-                body.push(Buffer::new(part_head));
-                body.push(stored.body(part.first, part.len()));
-            }
-            let mut tail = Vec::new();
-            form.push_tail(&mut tail);
-            body.push(Buffer::new(tail));
-            let mut content_type = Vec::new();
-            form.push_content_type(&mut content_type);
-            reply.number("Content-Length", body.len()).field("Content-Type", content_type);
-            // The type of the file itself stands with each part.
-            for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
-                if !line.starts_with(b"Content-Type:") {
-                    reply.raw(line);
-                }
+        reply.number("Content-Length", part.len()).content_range(part, stored.len()).raw(stored.fields());
+        reply.end();
+        let head_bytes = head.len() as u64;
+        outlet.push(ctx.heads.freeze(head));
+        outlet.push(stored.body(part.first, part.len()));
+        self.ready(Status::PARTIAL_CONTENT, head_bytes)
+    }
+
+    /// Several ranges, in a form with a part for each.
+    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &RangeList, outlet: &mut Outlet) -> Ready {
+        match **parts {
+            [only] => self.one_part(ctx, stored, only, outlet),
+            _ => self.several_parts(ctx, stored, parts, outlet),
+        }
+    }
+
+    fn one_part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, outlet: &mut Outlet) -> Ready {
+        let mut head = ctx.heads.take();
+        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
+        reply.number("Content-Length", part.len()).content_range(part, stored.len()).raw(stored.fields());
+        reply.end();
+        let head_bytes = head.len() as u64;
+        outlet.push(ctx.heads.freeze(head));
+        outlet.push(stored.body(part.first, part.len()));
+        self.ready(Status::PARTIAL_CONTENT, head_bytes)
+    }
+
+    fn several_parts(
+        &self,
+        ctx: &mut Context,
+        stored: &Stored,
+        parts: &[ByteRange],
+        outlet: &mut Outlet,
+    ) -> Ready {
+        let boundary = boundary(stored, ctx.clock.now_ms());
+        let form = Multipart { boundary: &boundary, media_type: stored.media_type(), length: stored.len() };
+        let mut head = ctx.heads.take();
+        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
+        let mut content_type = Vec::new();
+        form.push_content_type(&mut content_type);
+        reply.number("Content-Length", form.content_length(parts)).field("Content-Type", content_type);
+        // The type of the file itself stands with each part.
+        for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
+            if !line.starts_with(b"Content-Type:") {
+                reply.raw(line);
             }
         }
         reply.end();
         let head_bytes = head.len() as u64;
         outlet.push(ctx.heads.freeze(head));
-        outlet.append(body);
+        for part in parts {
+            let mut part_head = ctx.heads.take();
+            form.push_part_head(&mut part_head, *part);
+            outlet.push(ctx.heads.freeze(part_head));
+            outlet.push(stored.body(part.first, part.len()));
+        }
+        let mut tail = ctx.heads.take();
+        form.push_tail(&mut tail);
+        outlet.push(ctx.heads.freeze(tail));
         self.ready(Status::PARTIAL_CONTENT, head_bytes)
     }
 }

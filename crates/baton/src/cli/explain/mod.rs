@@ -80,9 +80,16 @@ impl Explain {
             return Ok(lines.finish(&head));
         };
         lines.add("site", format!("{} ({})", site.name(), why_site(site, host, address)));
-        let Some(route) = planned.route(path.as_bytes()) else {
-            lines.add("route", "none: the site has no folder, and no route has this path".into());
-            return Ok(lines.finish(&head));
+        let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
+            Ok(Some(route)) => route,
+            Ok(None) => {
+                lines.add("route", "none: the site has no folder, and no route has this path".into());
+                return Ok(lines.finish(&head));
+            }
+            Err(refusal) => {
+                lines.add("route", format!("none: {refusal}"));
+                return Ok(lines.finish(&head));
+            }
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));

@@ -1,6 +1,6 @@
 //! Readers and writers never work at the same time: each kind has the caches of the CPU for itself for a while.
 //!
-//! Source: Harji 2010, section 6.3 (cohort scheduling, after Larus and Parkes).
+//! Source: Harji 2010, sections 2.2.3 (cohort scheduling) and 5.1.1.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

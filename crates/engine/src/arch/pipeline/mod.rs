@@ -13,7 +13,7 @@
 //!                    2 read poll ◄──────────────(interest set)──────── kept alive ─┘
 //! ```
 //!
-//! Source: Harji 2010, section 3.3.3 (WatPipe), section 6.3 (cohorts); papers' ALG-36.
+//! Source: Harji 2010, sections 2.2.3, 3.8.5 (WatPipe) and 5.1.1 (its scheduling).
 
 mod cohort;
 mod parked;
