@@ -185,7 +185,8 @@ impl Client {
                 Step::Wait
             }
             // A connection that is still being opened says EAGAIN too, and is writable when it is open.
-            Err(Errno::AGAIN | Errno::INTR) => Step::Wait,
+            Err(Errno::AGAIN) => Step::Wait,
+            Err(Errno::INTR) => Step::Again,
             Err(errno) => self.broken(shared, errno),
         }
     }
@@ -198,7 +199,8 @@ impl Client {
                 return self.failed(shared, Failure::EarlyEnd, "the connection ended inside the head");
             }
             Ok((_, count)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return Step::Wait,
+            Err(Errno::AGAIN) => return Step::Wait,
+            Err(Errno::INTR) => return Step::Again,
             Err(errno) => return self.broken(shared, errno),
         };
         self.head_len += count;
@@ -240,7 +242,8 @@ impl Client {
                 return self.failed(shared, Failure::EarlyEnd, &format!("{left} bytes of the body missing"));
             }
             Ok((_, count)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return Step::Wait,
+            Err(Errno::AGAIN) => return Step::Wait,
+            Err(Errno::INTR) => return Step::Again,
             Err(errno) => return self.broken(shared, errno),
         };
         if shared.verify {
@@ -267,7 +270,8 @@ impl Client {
             // A reset after the complete reply does no harm either.
             Ok((_, 0)) | Err(Errno::CONNRESET) => Step::Ended,
             Ok(_) => self.failed(shared, Failure::Surplus, "bytes after the reply that was to be the last"),
-            Err(Errno::AGAIN | Errno::INTR) => Step::Wait,
+            Err(Errno::AGAIN) => Step::Wait,
+            Err(Errno::INTR) => Step::Again,
             Err(errno) => self.broken(shared, errno),
         }
     }
