@@ -2,9 +2,7 @@
 
 use baton_content::{Persistence, Stored};
 use baton_http::multipart::Multipart;
-use baton_http::{
-    ByteRange, Method, Precondition, RangeList, Ranges, RequestHead, Status, Version, select_ranges,
-};
+use baton_http::{ByteRange, Method, Precondition, Ranges, RequestHead, Status, Version, select_ranges};
 
 use super::page::Page;
 use super::{Asked, Ready};
@@ -93,31 +91,7 @@ impl Asked<'_> {
     }
 
     /// Several ranges, in a form with a part for each.
-    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &RangeList, outlet: &mut Outlet) -> Ready {
-        match **parts {
-            [only] => self.one_part(ctx, stored, only, outlet),
-            _ => self.several_parts(ctx, stored, parts, outlet),
-        }
-    }
-
-    fn one_part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, outlet: &mut Outlet) -> Ready {
-        let mut head = ctx.heads.take();
-        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
-        reply.number("Content-Length", part.len()).content_range(part, stored.len()).raw(stored.fields());
-        reply.end();
-        let head_bytes = head.len() as u64;
-        outlet.push(ctx.heads.freeze(head));
-        outlet.push(stored.body(part.first, part.len()));
-        self.ready(Status::PARTIAL_CONTENT, head_bytes)
-    }
-
-    fn several_parts(
-        &self,
-        ctx: &mut Context,
-        stored: &Stored,
-        parts: &[ByteRange],
-        outlet: &mut Outlet,
-    ) -> Ready {
+    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &[ByteRange], outlet: &mut Outlet) -> Ready {
         let boundary = boundary(stored, ctx.clock.now_ms());
         let form = Multipart { boundary: &boundary, media_type: stored.media_type(), length: stored.len() };
         let mut head = ctx.heads.take();
