@@ -1,0 +1,82 @@
+//! A temporary folder with a document root in it.
+
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+/// The folder is gone when this is dropped. Whoever runs the workers may read it: a server that root starts gives
+/// them another user.
+pub(crate) struct Folder {
+    base: TempDir,
+}
+
+impl Folder {
+    /// With an empty document root.
+    pub(crate) fn new() -> Self {
+        let base = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(base.path(), Permissions::from_mode(0o755)).expect("permissions");
+        let folder = Self { base };
+        fs::create_dir(folder.root()).expect("a document root");
+        folder
+    }
+
+    /// The folder itself: for configuration, logs, and files that must not be served.
+    pub(crate) fn base(&self) -> &Path {
+        self.base.path()
+    }
+
+    /// The document root, within it.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.base.path().join("root")
+    }
+
+    /// A file or folder below the document root.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    /// Writes a file below the document root, and the folders that lead to it.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(&path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        self
+    }
+
+    /// Puts new content in the place of a file, at once, as deployment tools do.
+    pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
+        let fresh = self.base.path().join("fresh");
+        fs::write(&fresh, content).expect("a file");
+        fs::rename(&fresh, self.path(name)).expect("renamed");
+    }
+
+    /// Makes a symbolic link below the document root. `target` is taken as it is.
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Self {
+        symlink(target, self.path(name)).expect("a link");
+        self
+    }
+
+    /// Says when a file below the document root was last modified.
+    pub(crate) fn date(&self, name: &str, unix_seconds: u64) -> &Self {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(unix_seconds);
+        let file = File::options().write(true).open(self.path(name)).expect("a file");
+        file.set_times(FileTimes::new().set_modified(time)).expect("a time");
+        self
+    }
+}
+
+/// Bytes that look like no others: a shift or a swap of any part shows.
+pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    })
+    .take(len)
+    .collect()
+}
