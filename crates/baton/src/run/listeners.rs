@@ -73,26 +73,21 @@ impl Listeners {
         addresses: &[ListenAddress],
         inherited: Vec<OwnedFd>,
     ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
-        let mut passed = Vec::new();
-        for socket in inherited {
-            passed.push((
-                address_of(&socket).map_err(|error| Trouble::of("use a socket of LISTEN_FDS", &error))?,
-                socket,
-            ));
-        }
+        let passed = inherited.into_iter().map(Passed::new).collect::<Result<Vec<_>, _>>()?;
         let mut this = Self { manner, all: Vec::new(), next_id: 0 };
         for address in addresses {
-            // A unit with ReusePort= may pass several for one address: like those that we bind, one per process.
-            let (fitting, others): (Vec<_>, Vec<_>) =
-                passed.into_iter().partition(|(there, _)| fits(there, address));
-            passed = others;
-            let fresh = match fitting.is_empty() {
-                true => this.bind(address)?,
-                false => this.adopt(address, fitting.into_iter().map(|(_, socket)| socket).collect())?,
+            let exact: Vec<_> = passed.iter().filter(|socket| socket.address == *address).collect();
+            let fitting = match exact.is_empty() {
+                true => passed.iter().filter(|socket| socket.takes_in(address)).collect(),
+                false => exact,
             };
+            let fresh = if fitting.is_empty() { this.bind(address)? } else { this.adopt(address, &fitting)? };
             this.all.push(fresh);
         }
-        Ok((this, passed.into_iter().map(|(address, _)| address).collect()))
+        let unused = |socket: &Passed| {
+            !addresses.iter().any(|address| socket.address == *address || socket.takes_in(address))
+        };
+        Ok((this, passed.into_iter().filter(unused).map(|socket| socket.address).collect()))
     }
 
     /// Listens on those of the addresses on which this one does not yet, without changing anything.
@@ -152,20 +147,20 @@ impl Listeners {
         self.listening(address, false, sockets)
     }
 
-    fn adopt(&mut self, address: &ListenAddress, sockets: Vec<OwnedFd>) -> Result<Listening, Trouble> {
-        for socket in &sockets {
-            let prepared =
-                rustix::io::ioctl_fionbio(socket, true).map_err(io::Error::from).and_then(
-                    |()| match address {
-                        ListenAddress::Tcp(_) => {
-                            listen::inherit_tcp_options(socket, self.manner.options.defer_accept_s)
-                        }
-                        ListenAddress::Unix(_) => Ok(()),
-                    },
-                );
-            prepared
-                .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
-        }
+    /// A unit with `ReusePort=` may pass several for one address: like those that we bind, one per process.
+    fn adopt(&mut self, address: &ListenAddress, passed: &[&Passed]) -> Result<Listening, Trouble> {
+        let adopt = |passed: &&Passed| {
+            // A socket that takes in two addresses is both's.
+            let socket = passed.socket.try_clone()?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            if let ListenAddress::Tcp(_) = address {
+                listen::inherit_tcp_options(&socket, self.manner.options.defer_accept_s)?;
+            }
+            Ok(socket)
+        };
+        let sockets: io::Result<_> = passed.iter().map(adopt).collect();
+        let sockets = sockets
+            .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
         self.listening(address, true, sockets)
     }
 
@@ -264,16 +259,32 @@ pub(super) fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
     Ok(ListenAddress::Unix(OsStr::from_bytes(path).into()))
 }
 
-/// Whether a socket that was passed is meant by a configured address. A socket unit's `ListenStream=80` is `[::]:80`,
-/// which takes IPv4 too.
-fn fits(passed: &ListenAddress, configured: &ListenAddress) -> bool {
-    match (passed, configured) {
-        (ListenAddress::Tcp(SocketAddr::V6(passed)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
-            passed.ip().is_unspecified()
-                && configured.ip().is_unspecified()
-                && passed.port() == configured.port()
+/// A socket that the service manager opened.
+#[derive(Debug)]
+struct Passed {
+    address: ListenAddress,
+    socket: OwnedFd,
+    /// Whether it listens for IPv4, too, though its address is one of IPv6.
+    dual: bool,
+}
+
+impl Passed {
+    fn new(socket: OwnedFd) -> Result<Self, Trouble> {
+        let address =
+            address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;
+        let dual = sockopt::ipv6_v6only(&socket).is_ok_and(|v6only| !v6only);
+        Ok(Self { address, socket, dual })
+    }
+
+    /// Whether it listens for an IPv4 address that is not its own: `ListenStream=80` in a unit is `[::]:80` for both.
+    fn takes_in(&self, configured: &ListenAddress) -> bool {
+        match (&self.address, configured) {
+            (ListenAddress::Tcp(SocketAddr::V6(own)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
+                let everywhere = own.ip().is_unspecified() && configured.ip().is_unspecified();
+                self.dual && everywhere && own.port() == configured.port()
+            }
+            _ => false,
         }
-        _ => passed == configured,
     }
 }
 
@@ -356,7 +367,26 @@ mod tests {
         assert!(taken.all[0].inherited);
         assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
         assert_eq!(others, [wanted.all[1].actual.clone()]);
-        assert!(fits(&tcp("[::]:80"), &tcp("0.0.0.0:80")));
-        assert!(!fits(&tcp("[::]:80"), &tcp("127.0.0.1:80")));
+    }
+
+    #[test]
+    fn a_socket_for_both_families_is_taken_for_both_addresses() {
+        for dual in [true, false] {
+            let socket = rustix::net::socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();
+            sockopt::set_ipv6_v6only(&socket, !dual).unwrap();
+            rustix::net::bind(&socket, &"[::]:0".parse::<SocketAddr>().unwrap()).unwrap();
+            rustix::net::listen(&socket, 1).unwrap();
+            let passed = Passed::new(socket).unwrap();
+            let ListenAddress::Tcp(v6) = passed.address.clone() else { panic!("not TCP") };
+            let v4 = tcp(&format!("0.0.0.0:{}", v6.port()));
+            assert_eq!(passed.takes_in(&v4), dual);
+            assert!(!passed.takes_in(&tcp(&format!("127.0.0.1:{}", v6.port()))));
+
+            let wanted = [v4, ListenAddress::Tcp(v6)];
+            let (listeners, unused) =
+                Listeners::open(manner(ListenerSharing::Shared), &wanted, vec![passed.socket]).unwrap();
+            assert_eq!(listeners.all.iter().map(|one| one.inherited).collect::<Vec<_>>(), [dual, true]);
+            assert_eq!(unused, []);
+        }
     }
 }

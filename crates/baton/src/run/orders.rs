@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
 use super::listeners::address_of;
 use super::log;
+use super::privileges::WorkerUser;
 use super::worker::make_plan;
 use crate::config::Config;
 
@@ -21,6 +22,7 @@ use crate::config::Config;
 #[derive(Debug)]
 pub(super) struct Desk {
     channel: Arc<OwnedFd>,
+    user: WorkerUser,
     steering: Arc<Steering>,
     plan: Arc<Plan>,
     /// Those that the worker serves, and those that came for the next plan, by id.
@@ -40,11 +42,12 @@ impl Desk {
     /// A desk for a worker that begins with this plan on these listeners.
     pub(super) fn new(
         channel: Arc<OwnedFd>,
+        user: WorkerUser,
         steering: Arc<Steering>,
         plan: Arc<Plan>,
         listeners: &[Arc<Listener>],
     ) -> Self {
-        Self { channel, steering, plan, listeners: by_id(listeners), prepared: None }
+        Self { channel, user, steering, plan, listeners: by_id(listeners), prepared: None }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -107,7 +110,7 @@ impl Desk {
                 let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
                 let listener = |id| self.listeners.get(id).cloned().ok_or("a listener is missing");
                 let listeners = ids.iter().map(listener).collect::<Result<_, _>>()?;
-                Ok(Prepared { generation, plan: make_plan(&config, ids)?, listeners })
+                Ok(Prepared { generation, plan: make_plan(&config, ids, &self.user)?, listeners })
             });
         match made {
             Ok(prepared) => {

@@ -66,6 +66,17 @@ impl WorkerUser {
         }
     }
 
+    /// What to say to somebody whose files the workers may not read.
+    pub(super) fn remedy_if_denied(&self) -> Option<String> {
+        match self {
+            Self::Same(_) => None,
+            Self::Other { name, .. } => Some(format!(
+                "the workers run as {name}, since the server was started as root: let that user read the files, or \
+                 choose another user (`user = \"...\"` in [server], or `--user`)"
+            )),
+        }
+    }
+
     /// Becomes that user: called in a worker, for good.
     ///
     /// # Errors

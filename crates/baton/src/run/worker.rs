@@ -2,6 +2,7 @@
 //!
 //! One thread, the first, belongs to the engine; another takes the master's [orders](super::orders).
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use rustix::process::Signal;
 use super::channel::{self, Report};
 use super::orders::Desk;
 use super::privileges::WorkerUser;
+use super::trouble::Trouble;
 use crate::config::Config;
 
 /// All that a worker begins with.
@@ -58,9 +60,10 @@ pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
 
 fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
-    let plan = make_plan(&post.config, &post.listener_ids)?;
+    let plan = make_plan(&post.config, &post.listener_ids, &post.user)?;
     let steering = Arc::new(Steering::new());
-    let desk = Desk::new(Arc::clone(channel), Arc::clone(&steering), Arc::clone(&plan), &post.listeners);
+    let desk =
+        Desk::new(Arc::clone(channel), post.user, Arc::clone(&steering), Arc::clone(&plan), &post.listeners);
     std::thread::Builder::new()
         .name("orders".into())
         .spawn(move || desk.work())
@@ -98,8 +101,17 @@ fn become_worker(post: &Post) -> Result<(), String> {
 ///
 /// # Errors
 /// What cannot be opened or read, and why that is likely so.
-pub(super) fn make_plan(config: &Config, listener_ids: &[usize]) -> Result<Arc<Plan>, String> {
-    let ids: std::collections::HashMap<_, _> =
-        config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids).map(Arc::new).map_err(|error| error.to_string())
+pub(super) fn make_plan(
+    config: &Config,
+    listener_ids: &[usize],
+    user: &WorkerUser,
+) -> Result<Arc<Plan>, String> {
+    let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
+    config.plan(&ids).map(Arc::new).map_err(|error| {
+        let denied = error.kind() == io::ErrorKind::PermissionDenied;
+        match user.remedy_if_denied().filter(|_| denied) {
+            Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),
+            None => error.to_string(),
+        }
+    })
 }

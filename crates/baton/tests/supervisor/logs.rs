@@ -43,8 +43,7 @@ fn logs_are_reopened_after_a_rename() {
 /// Takes away the place for the logs: the old files stay in use, and whoever asked is told.
 #[test]
 fn logs_that_cannot_be_reopened_stay() {
-    let server =
-        Server::start("[log]\naccess = \"logs/access.log\"\nflush_ms = 10".replace("logs/", "").as_str());
+    let server = Server::start("[log]\naccess = \"access.log\"\nflush_ms = 10");
     server.folder.write("logs/keep", b"");
     let rest = "[log]\naccess = \"logs/access.log\"\nflush_ms = 10";
     server.folder.configure(ANY_PORT, "site", rest);

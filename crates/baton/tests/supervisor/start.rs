@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use crate::client::{Client, get};
-use crate::server::{ANY_PORT, Folder, Server};
+use crate::server::{ANY_PORT, Folder, Server, baton};
 
 /// What a server says that does not come to serve with this configuration.
 fn refusal(folder: &Folder) -> String {
@@ -103,6 +103,9 @@ fn a_root_that_workers_cannot_open_is_reported() {
     fs::set_permissions(folder.path("site"), Permissions::from_mode(0o000)).unwrap();
     let told = refusal(&folder);
     assert!(told.contains("site") && told.contains("ermission denied"), "{told}");
+    if rustix::process::geteuid().is_root() {
+        assert!(told.contains("remedy: the workers run as "), "{told}");
+    }
     assert!(!folder.path("control.sock").exists() && !folder.path("pid").exists());
 }
 
@@ -127,4 +130,15 @@ fn the_pid_file_names_the_master() {
     server.signal(Signal::TERM);
     server.ended();
     assert!(!server.folder.path("pid").exists());
+}
+
+/// The configuration that packages install says what it should, with the folders of this test.
+#[test]
+fn the_packaged_configuration_is_valid() {
+    let folder = Folder::new();
+    let packaged = include_str!("../../../../dist/baton.toml");
+    let root = folder.path("site").display().to_string();
+    folder.write("baton.toml", packaged.replace("/var/www/html", &root).as_bytes());
+    let output = baton().args(["check", "-c"]).arg(folder.path("baton.toml")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
