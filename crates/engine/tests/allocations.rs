@@ -1,0 +1,218 @@
+//! Goal: in the steady state a request for a cached file costs no heap allocation, whoever runs its steps.
+//! Method: a whole server runs on a thread whose allocations are counted, once for a few requests and once for a
+//! thousand more. The second does not allocate a single time more than the first.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_content::{CacheSettings, Tree, TreeConfig};
+use baton_engine::{
+    Action, ArchitectureName, Counters, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
+    LogSettings, Plan, Route, Site, Steering, Tuning, Worker,
+};
+use rustix::net::getsockname;
+use tempfile::TempDir;
+
+/// What a client asks for again and again on one connection.
+struct Asked {
+    what: &'static str,
+    request: &'static str,
+    /// Requests that go out with one write.
+    at_once: usize,
+    status: &'static str,
+    body_len: usize,
+}
+
+const SMALL: Asked = Asked {
+    what: "a small file, from memory",
+    request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nReferer: c\r\n\r\n",
+    at_once: 1,
+    status: "200",
+    body_len: 1000,
+};
+
+const EVERYTHING: [Asked; 6] = [
+    SMALL,
+    Asked { what: "a batch of small files", at_once: 16, ..SMALL },
+    Asked {
+        what: "a file by sendfile",
+        request: "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n",
+        status: "200",
+        body_len: LARGE_BYTES,
+        at_once: 1,
+    },
+    Asked {
+        what: "a range",
+        request: "GET /large.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=10-19\r\n\r\n",
+        status: "206",
+        body_len: 10,
+        at_once: 1,
+    },
+    Asked {
+        what: "a file that the client has",
+        request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n",
+        status: "304",
+        body_len: 0,
+        at_once: 1,
+    },
+    Asked {
+        what: "a head",
+        request: "HEAD /large.bin HTTP/1.1\r\nHost: a\r\n\r\n",
+        status: "200",
+        body_len: 0,
+        at_once: 1,
+    },
+];
+
+/// Architectures that run the steps on the thread that calls `run`. In `pipeline` and among the further loops of
+/// `shared-symped` other threads do; the machines are the same.
+const ON_ONE_THREAD: [ArchitectureName; 6] = [
+    ArchitectureName::Auto,
+    ArchitectureName::Sped,
+    ArchitectureName::Amped,
+    ArchitectureName::SharedSymped,
+    ArchitectureName::Threads,
+    ArchitectureName::ThreadsCache,
+];
+
+#[test]
+fn a_cached_file_costs_no_allocation_in_any_form() {
+    let folder = folder();
+    for asked in &EVERYTHING {
+        assert_steady(ArchitectureName::Auto, asked, folder.path());
+    }
+}
+
+#[test]
+fn a_cached_file_costs_no_allocation_under_any_architecture() {
+    let folder = folder();
+    for architecture in ON_ONE_THREAD {
+        assert_steady(architecture, &SMALL, folder.path());
+    }
+}
+
+/// The method sees what it is meant to see: here each connection is new, and a connection does cost allocations.
+#[test]
+fn a_connection_is_counted() {
+    let folder = folder();
+    let once = Asked { request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", ..SMALL };
+    let few = allocations(ArchitectureName::Sped, &once, folder.path(), FEW);
+    let many = allocations(ArchitectureName::Sped, &once, folder.path(), FEW + 50);
+    assert!(many >= few + 50, "{few} allocations, then {many}");
+}
+
+fn assert_steady(architecture: ArchitectureName, asked: &Asked, root: &Path) {
+    // Once a second a loop reports what it is doing, and that allocates; so does the beginning, more or less, as the
+    // threads happen to meet. A run takes a fraction of a second, so that most pairs of runs see the same number of
+    // reports; one pair in which the thousand cost nothing shows that requests cost nothing.
+    let mut seen = Vec::new();
+    for _ in 0..RUNS_MAX {
+        let few = allocations(architecture, asked, root, FEW);
+        let many = allocations(architecture, asked, root, FEW + 1000 / asked.at_once);
+        if many <= few {
+            return;
+        }
+        seen.push((few, many));
+    }
+    panic!("{architecture}, {}: allocations with few and with many requests: {seen:?}", asked.what);
+}
+
+/// Allocations in the whole life of a server that answers `rounds` times.
+fn allocations(architecture: ArchitectureName, asked: &Asked, root: &Path, rounds: usize) -> u64 {
+    let steering = Arc::new(Steering::new());
+    let (worker, address) = worker(architecture, root, &steering);
+    let server = std::thread::spawn(move || {
+        let mut result = Ok(());
+        let counted = allocation_counter::measure(|| result = baton_engine::run(worker));
+        result.map(|()| counted.count_total)
+    });
+    let mut client = Client::connect(address);
+    for _ in 0..rounds {
+        client.exchange(asked);
+        if asked.request.contains("close") {
+            client = Client::connect(address);
+        }
+    }
+    steering.stop();
+    server.join().unwrap().unwrap()
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("small.txt"), [b's'; 1000]).unwrap();
+    std::fs::write(folder.path().join("large.bin"), vec![b'l'; LARGE_BYTES]).unwrap();
+    folder
+}
+
+fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>) -> (Worker, SocketAddr) {
+    let tree = Tree::open(TreeConfig { root: root.to_owned(), ..TreeConfig::default() }).unwrap();
+    let site = Site {
+        name: "site".into(),
+        listeners: Vec::new(),
+        hosts: Vec::new(),
+        routes: vec![Route { path: "/".into(), action: Action::Files(Arc::new(tree)) }],
+        error_pages: Vec::new(),
+        log: true,
+    };
+    // That an entry is looked at again once a second is no matter of requests.
+    let cache = CacheSettings { revalidate_ms: 3_600_000, ..CacheSettings::default() };
+    let tuning = Tuning { architecture, threads: Some(1), cache, ..Tuning::default() };
+    let options =
+        ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+    let address = ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
+    let socket = baton_engine::bind(&address, &options).unwrap();
+    let bound = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    let worker = Worker {
+        tuning,
+        plan: Arc::new(Plan::new(vec![site], Limits::default(), true)),
+        listeners: vec![Arc::new(Listener { id: 0, address, socket })],
+        counters: Counters::allocate(1).unwrap().remove(0),
+        log: Some(LogSettings {
+            file: std::fs::File::options().append(true).open("/dev/null").unwrap().into(),
+            format: LogFormat::Json,
+            // Never full: handing buffers over is a matter of time, not of requests.
+            buffer_bytes: 4 << 20,
+            flush_ms: 3_600_000,
+        }),
+        steering: Arc::clone(steering),
+    };
+    (worker, bound)
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    fn exchange(&mut self, asked: &Asked) {
+        self.0.get_mut().write_all(asked.request.repeat(asked.at_once).as_bytes()).unwrap();
+        for _ in 0..asked.at_once {
+            let mut line = String::new();
+            self.0.read_line(&mut line).unwrap();
+            assert_eq!(line.split(' ').nth(1), Some(asked.status), "{}", asked.what);
+            while line != "\r\n" {
+                line.clear();
+                self.0.read_line(&mut line).unwrap();
+            }
+            let body = &mut self.0.by_ref().take(asked.body_len as u64);
+            let read = std::io::copy(body, &mut std::io::sink()).unwrap();
+            assert_eq!(read, asked.body_len as u64, "{}", asked.what);
+        }
+    }
+}
+
+/// Rounds after which everything that grows once has grown.
+const FEW: usize = 20;
+
+/// Above what is kept in memory by default.
+const LARGE_BYTES: usize = 200_000;
+
+/// Pairs of runs of which one has to show it.
+const RUNS_MAX: usize = 10;
