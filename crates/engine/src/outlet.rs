@@ -93,7 +93,7 @@ impl Outlet {
     /// Sends as much as the socket takes. `last`: the connection ends behind it, so that the kernel may keep the
     /// last packet until the FIN joins it.
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>, policy: &SendPolicy, last: bool) -> Flush {
-        let quantum_end = self.sent + policy.quantum_bytes;
+        let quantum_end = self.sent.saturating_add(policy.quantum_bytes);
         loop {
             let sent = match self.queue.front() {
                 None => return Flush::Done,
@@ -186,3 +186,129 @@ fn is_of_the_file(error: Errno) -> bool {
 
 /// Pieces of memory that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
 const GATHERED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use baton_buf::Buffer;
+
+    use super::*;
+
+    fn policy() -> SendPolicy {
+        SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: u64::MAX, test_residency: false }
+    }
+
+    /// Two ends of a connection; ours does not block.
+    fn pair() -> (UnixStream, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (ours, theirs)
+    }
+
+    fn file_of(bytes: &[u8]) -> Arc<OwnedFd> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        Arc::new(file.into())
+    }
+
+    /// Memory and file pieces in turn, more of them than one call takes, arrive in order and complete, through a
+    /// socket that is full again and again.
+    #[test]
+    fn everything_arrives_in_order() {
+        let (ours, mut theirs) = pair();
+        let mut outlet = Outlet::default();
+        let mut expected = Vec::new();
+        for round in 0_u8..4 {
+            for piece in 0_u8..100 {
+                let bytes = vec![round ^ piece; 1000];
+                expected.extend_from_slice(&bytes);
+                outlet.push(Buffer::new(bytes));
+            }
+            let bytes = vec![round; 300_000];
+            expected.extend_from_slice(&bytes);
+            outlet.push(FileSlice::new(file_of(&bytes), 0, bytes.len() as u64));
+        }
+        let total = expected.len();
+        let reader = std::thread::spawn(move || {
+            let mut received = vec![0; total];
+            theirs.read_exact(&mut received).unwrap();
+            received
+        });
+        let mut full = 0;
+        loop {
+            match outlet.flush(ours.as_fd(), &policy(), false) {
+                Flush::Done => break,
+                Flush::Full => {
+                    full += 1;
+                    let mut poll = [rustix::event::PollFd::new(&ours, rustix::event::PollFlags::OUT)];
+                    rustix::event::poll(&mut poll, None).unwrap();
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(full > 0, "the socket was never full: the test tests nothing");
+        assert_eq!(outlet.sent() as usize, total);
+        assert!(reader.join().unwrap() == expected);
+    }
+
+    /// A file that is shorter than promised is never made up for.
+    #[test]
+    fn a_file_that_shrank_ends_the_response() {
+        let (ours, _theirs) = pair();
+        let mut outlet = Outlet::default();
+        outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), false), Flush::FileShrank));
+        assert_eq!(outlet.sent(), 5);
+    }
+
+    #[test]
+    fn nobody_gets_more_than_a_quantum_at_a_time() {
+        let (ours, _theirs) = pair();
+        let mut outlet = Outlet::default();
+        outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
+        let policy = SendPolicy { quantum_bytes: 2000, ..policy() };
+        for sent in [2000, 4000] {
+            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Quantum));
+            assert_eq!(outlet.sent(), sent);
+        }
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Done));
+    }
+
+    /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
+    #[test]
+    fn what_is_not_resident_is_asked_for() {
+        // A file that nobody has read since its pages were dropped.
+        let mut named = tempfile::NamedTempFile::new_in(".").unwrap();
+        named.write_all(&[9; 64 * 1024]).unwrap();
+        named.as_file().sync_all().unwrap();
+        rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let file: Arc<OwnedFd> = Arc::new(File::open(named.path()).unwrap().into());
+        if baton_sys::residency::is_resident(&file, 0, 64 * 1024).unwrap_or(true) {
+            return; // A file system that keeps its pages (tmpfs) has nothing to bring in.
+        }
+        let (ours, _theirs) = pair();
+        let mut outlet = Outlet::default();
+        outlet.push(FileSlice::new(file, 0, 64 * 1024));
+        let policy = SendPolicy { test_residency: true, ..policy() };
+        let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false) else {
+            panic!("it was sent although it is not in memory");
+        };
+        assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, 64 * 1024, 0));
+        crate::job::Job::BringIn(missing).run();
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Done));
+    }
+
+    #[test]
+    fn a_client_that_is_gone_is_noticed() {
+        let (ours, theirs) = pair();
+        drop(theirs);
+        let mut outlet = Outlet::default();
+        outlet.push(Buffer::new(b"hello".to_vec()));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), true), Flush::ClientGone));
+    }
+}
