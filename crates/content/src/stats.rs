@@ -30,7 +30,7 @@ pub struct CacheStats {
     pub memory_bytes: u64,
     /// How often a name was looked up again because of its age.
     pub revalidations: u64,
-    /// How often such a look found something else than before.
+    /// How often such a look found something else than before, or a file so fresh that it was read again to be sure.
     pub changes: u64,
     /// Questions answered with [`crate::NeedsDisk`].
     pub needs_disk: u64,

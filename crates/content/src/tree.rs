@@ -32,7 +32,8 @@ pub struct TreeConfig {
     pub precompressed: Vec<Coding>,
     /// `Cache-Control` of files: the first rule that matches counts.
     pub cache_control: Vec<CacheRule>,
-    /// Fields added to each reply with a file.
+    /// Fields added to each reply with a file. Whoever reads the configuration sees to it that there are none among
+    /// them that follow from the file or the connection anyway, such as `Content-Length`.
     pub headers: Vec<(String, String)>,
     /// Media types by extension.
     pub media_types: Arc<MediaTypes>,
@@ -109,6 +110,7 @@ impl Tree {
     /// path and the likely cause.
     pub fn open(mut config: TreeConfig) -> io::Result<Self> {
         check_fields(&config)?;
+        config.fallback = config.fallback.map(|path| path.trim_start_matches('/').to_owned());
         config.strip_prefix = config.strip_prefix.trim_matches('/').to_owned();
         let resolve = ResolveFlags::NO_MAGICLINKS
             | match config.symlinks {

@@ -88,7 +88,7 @@ fn a_prefix_is_stripped_on_the_border_of_a_name() {
 #[test]
 fn the_fallback_answers_for_what_is_missing_only() {
     let site = Site::configured(CacheSettings::default(), |config| {
-        config.fallback = Some("app.html".to_owned());
+        config.fallback = Some("/app.html".to_owned());
     });
     site.write("dir/x", b"x");
     assert!(matches!(site.find("/route"), Found::Missing), "there is no fallback yet");
@@ -226,9 +226,11 @@ fn a_tree_says_why_it_cannot_be_served() {
     fs::write(folder.path().join("file"), b"").unwrap();
     let file = open(TreeConfig { root: folder.path().join("file"), ..TreeConfig::default() });
     assert!(file.contains("a folder is needed"), "{file}");
-    let headers = vec![("X".to_owned(), "a\r\nSet-Cookie: b".to_owned())];
-    let field = open(TreeConfig { root: folder.path().to_owned(), headers, ..TreeConfig::default() });
-    assert!(field.contains("cannot be a header field"), "{field}");
+    for (name, value) in [("X", "a\r\nSet-Cookie: b"), ("X Y", "a")] {
+        let headers = vec![(name.to_owned(), value.to_owned())];
+        let field = open(TreeConfig { root: folder.path().to_owned(), headers, ..TreeConfig::default() });
+        assert!(field.contains("cannot be a header field"), "{field}");
+    }
 }
 
 #[test]
