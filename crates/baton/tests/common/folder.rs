@@ -1,15 +1,22 @@
-//! A temporary folder with a document root in it.
+//! A temporary folder with a document root in it, and a process group that ends with it.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-/// The folder is gone when this is dropped. Whoever runs the workers may read it: a server that root starts gives
-/// them another user.
+/// Folder and processes are gone when this is dropped, or else, for what is never dropped (a static, an aborted run),
+/// when this process ends. Whoever runs the workers may read the folder: a server that root starts gives them another
+/// user.
 pub(crate) struct Folder {
+    /// The first member of the group. It waits for the end of its standard input, which comes with the end of this
+    /// process, and then does what `drop` could not.
+    leader: Child,
     base: TempDir,
 }
 
@@ -18,9 +25,17 @@ impl Folder {
     pub(crate) fn new() -> Self {
         let base = tempfile::tempdir().expect("a temporary folder");
         fs::set_permissions(base.path(), Permissions::from_mode(0o755)).expect("permissions");
-        let folder = Self { base };
+        let mut command = Command::new("sh");
+        command.args(["-c", "read -r _; rm -rf \"$0\"; kill -KILL 0"]).arg(base.path()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let folder = Self { leader: command.spawn().expect("sh"), base };
         fs::create_dir(folder.root()).expect("a document root");
         folder
+    }
+
+    /// The process group that ends with the folder.
+    pub(crate) fn group(&self) -> i32 {
+        Pid::from_child(&self.leader).as_raw_nonzero().get()
     }
 
     /// The folder itself: for configuration, logs, and files that must not be served.
@@ -65,6 +80,13 @@ impl Folder {
         let file = File::options().write(true).open(self.path(name)).expect("a file");
         file.set_times(FileTimes::new().set_modified(time)).expect("a time");
         self
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.leader), Signal::KILL);
+        let _ = self.leader.wait();
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Client, Response};
 use super::folder::Folder;
@@ -24,8 +24,6 @@ pub(crate) struct Server {
     child: Child,
     addresses: Vec<SocketAddr>,
     said: Arc<Mutex<String>>,
-    /// Behind the process: it goes first.
-    _leash: Leash,
     folder: Folder,
 }
 
@@ -57,9 +55,8 @@ impl Server {
 
     /// Runs the command, which makes a server of this package, until that serves.
     pub(crate) fn start(folder: Folder, mut command: Command) -> Self {
-        let leash = Leash::new();
         command
-            .process_group(leash.group())
+            .process_group(folder.group())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -79,7 +76,7 @@ impl Server {
                 }
             }
         }
-        Self { child, addresses, said, _leash: leash, folder }
+        Self { child, addresses, said, folder }
     }
 
     /// The first address that it serves.
@@ -168,32 +165,6 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A process group that does not outlive this process, however it ends, nor this value. Its first member waits for
-/// the end of its standard input, which comes in either case, and then kills them all.
-struct Leash {
-    leader: Child,
-}
-
-impl Leash {
-    fn new() -> Self {
-        let mut command = Command::new("sh");
-        command.args(["-c", "read -r _; kill -KILL 0"]).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { leader: command.spawn().expect("sh") }
-    }
-
-    fn group(&self) -> i32 {
-        Pid::from_child(&self.leader).as_raw_nonzero().get()
-    }
-}
-
-impl Drop for Leash {
-    fn drop(&mut self) {
-        let _ = kill_process_group(Pid::from_child(&self.leader), Signal::KILL);
-        let _ = self.leader.wait();
     }
 }
 
