@@ -228,7 +228,7 @@ impl Cache {
         let table = if self.belongs_in_memory(identity.size) { &self.memory } else { &self.descriptors };
         let hash = self.hash_of_file(identity, presentation);
         table
-            .find(hash, |stored| stored.key.is_of(identity, presentation), Arc::clone)
+            .find(hash, |stored| stored.shows(identity, presentation), Arc::clone)
             .filter(|stored| stored.is_current(identity, now))
     }
 
@@ -237,7 +237,7 @@ impl Cache {
         let stored = Arc::new(stored);
         self.table_of(&stored).insert(
             Arc::clone(&stored),
-            |present| present.key == stored.key,
+            |present| present.rivals(&stored),
             |present| present.is_current(&stored.identity, now),
         )
     }

@@ -11,7 +11,7 @@ use crate::disk::{self, Blocking, Identity, Trouble};
 use crate::presentation::Presentation;
 use crate::reply::{HeadParts, Persistence, Ready};
 use crate::stats::Counters;
-use crate::stored::{Body, Key, Stored};
+use crate::stored::{Body, Stored};
 use crate::table::Seat;
 use crate::tree::Tree;
 
@@ -38,24 +38,21 @@ impl Loading<'_> {
     /// [`Stored::is_current`]); but one that keeps losing bytes that were promised is `ESTALE`.
     pub(crate) fn load(&self) -> Result<Stored, Trouble> {
         let (file, mut identity) = disk::open_regular(self.tree, self.path, self.blocking)?;
-        if !(self.in_memory)(identity.size) {
+        for attempt in 1..=ATTEMPTS {
             let fields = self.fields(&identity);
-            return Ok(self.stored(identity, fields, Body::File(Arc::new(file))));
-        }
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let fields = self.fields(&identity);
+            if !(self.in_memory)(identity.size) {
+                return Ok(self.stored(identity, fields, Body::File(Arc::new(file))));
+            }
             let body = self.read(&file, &identity, &fields)?;
             let afterwards = disk::identity(&file)?;
             match body {
-                Some(body) if afterwards == identity || attempts == ATTEMPTS => {
+                Some(body) if afterwards == identity || attempt == ATTEMPTS => {
                     return Ok(self.stored(identity, fields, body));
                 }
-                None if attempts == ATTEMPTS => return Err(Trouble::Errno(Errno::STALE)),
                 _ => identity = afterwards,
             }
         }
+        Err(Trouble::Errno(Errno::STALE))
     }
 
     /// The body, or `None` if the file is shorter than it was.
@@ -85,8 +82,8 @@ impl Loading<'_> {
     fn fields(&self, identity: &Identity) -> Vec<u8> {
         let mut fields = self.presentation.lines.clone();
         let etag = self.etag(identity);
-        for part in [b"Last-Modified: ", &Stamp::at(identity.modified_unix_seconds()).date[..], b"\r\nETag: "]
-        {
+        let modified = Stamp::at(self.modified_unix_seconds(identity));
+        for part in [b"Last-Modified: ", &modified.date[..], b"\r\nETag: "] {
             fields.extend_from_slice(part);
         }
         fields.extend_from_slice(etag.as_ref());
@@ -100,17 +97,19 @@ impl Loading<'_> {
             .in_coding(self.presentation.coding)
     }
 
+    /// Never later than the `Date` of a reply: RFC 9110, 8.8.2.1, for files from the future.
+    fn modified_unix_seconds(&self, identity: &Identity) -> u64 {
+        identity.modified_unix_seconds().min(self.now.unix_seconds)
+    }
+
     fn stored(&self, identity: Identity, fields: Vec<u8>, body: Body) -> Stored {
         Stored {
-            key: Key {
-                hash: (self.hash)(&identity),
-                device: identity.device,
-                inode: identity.inode,
-                server_header: self.presentation.server_header,
-                presentation: self.presentation.lines.clone(),
-            },
+            hash: (self.hash)(&identity),
+            server_header: self.presentation.server_header,
+            presentation_len: self.presentation.lines.len(),
             loaded_unix_seconds: self.now.unix_seconds,
             etag: self.etag(&identity),
+            modified_unix_seconds: self.modified_unix_seconds(&identity),
             identity,
             media_type: self.presentation.media_type.clone(),
             fields,

@@ -18,14 +18,19 @@ use crate::table::{Entry, Seat};
 /// place, and those who are still sending this one go on with it.
 #[derive(Debug)]
 pub struct Stored {
-    pub(crate) key: Key,
+    /// Of device, inode and presentation.
+    pub(crate) hash: u64,
     pub(crate) identity: Identity,
     /// When the file was read.
     pub(crate) loaded_unix_seconds: u64,
     pub(crate) etag: ETag,
+    pub(crate) modified_unix_seconds: u64,
     pub(crate) media_type: String,
-    /// The lines of the key's presentation, and those of the validators.
+    pub(crate) server_header: bool,
+    /// The lines of the presentation, then those of the validators.
     pub(crate) fields: Vec<u8>,
+    /// How many bytes of `fields` are the presentation.
+    pub(crate) presentation_len: usize,
     pub(crate) body: Body,
     /// Heads kept for the next request, one per persistence; `None` if heads are not kept.
     pub(crate) heads: Option<Mutex<Heads>>,
@@ -34,25 +39,6 @@ pub struct Stored {
 }
 
 pub(crate) type Heads = [Option<Ready>; Persistence::COUNT];
-
-/// What files must have in common to share a [`Stored`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) hash: u64,
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-    pub(crate) server_header: bool,
-    /// Complete lines of a head.
-    pub(crate) presentation: Vec<u8>,
-}
-
-impl Key {
-    pub(crate) fn is_of(&self, identity: &Identity, presentation: &Presentation) -> bool {
-        (self.device, self.inode) == (identity.device, identity.inode)
-            && self.server_header == presentation.server_header
-            && self.presentation == presentation.lines
-    }
-}
 
 #[derive(Debug)]
 pub(crate) enum Body {
@@ -80,9 +66,9 @@ impl Stored {
         self.etag
     }
 
-    /// Last modification, in seconds since 1970.
+    /// Last modification, in seconds since 1970; never later than when the file was loaded.
     pub fn modified_unix_seconds(&self) -> u64 {
-        self.identity.modified_unix_seconds()
+        self.modified_unix_seconds
     }
 
     /// Complete lines of a head, each with its CRLF, for every reply about this file, whatever its status: media
@@ -135,6 +121,24 @@ impl Stored {
         }
     }
 
+    /// Whether this is the file of that device and inode, in whichever state, as that presentation shows it.
+    pub(crate) fn shows(&self, identity: &Identity, presentation: &Presentation) -> bool {
+        self.is_same_inode(identity)
+            && self.server_header == presentation.server_header
+            && self.fields[..self.presentation_len] == presentation.lines
+    }
+
+    /// Whether both are states of one file in one presentation: only one of them is to be kept.
+    pub(crate) fn rivals(&self, other: &Self) -> bool {
+        self.is_same_inode(&other.identity)
+            && self.server_header == other.server_header
+            && self.fields[..self.presentation_len] == other.fields[..other.presentation_len]
+    }
+
+    fn is_same_inode(&self, identity: &Identity) -> bool {
+        (self.identity.device, self.identity.inode) == (identity.device, identity.inode)
+    }
+
     /// Whether this is all that can be known about a file in the state `identity`.
     ///
     /// Clocks of file systems tick in steps (4 ms before Linux 6.13). Who writes within the step in which the file
@@ -148,11 +152,8 @@ impl Stored {
     }
 
     fn make_head(&self, persistence: Persistence, now: &Stamp) -> Ready {
-        let parts = HeadParts {
-            server_header: self.key.server_header,
-            content_length: self.len(),
-            fields: &self.fields,
-        };
+        let parts =
+            HeadParts { server_header: self.server_header, content_length: self.len(), fields: &self.fields };
         Ready::head(parts, persistence, now)
     }
 
@@ -165,7 +166,7 @@ impl Stored {
 
 impl Entry for Stored {
     fn hash(&self) -> u64 {
-        self.key.hash
+        self.hash
     }
 
     /// Bytes of memory, or one descriptor: the two tables count in different units.

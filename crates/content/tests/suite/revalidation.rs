@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Found};
-use rustix::fs::{Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::site::{Site, bytes_of};
 
@@ -105,14 +105,31 @@ fn a_touched_file_has_new_validators() {
     let site = Site::new();
     site.write("a.txt", b"same");
     let before = site.file("/a.txt");
-    let timestamp = |seconds| rustix::fs::Timespec { tv_sec: seconds, tv_nsec: 0 };
-    let omitted = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    let times = Timestamps { last_access: omitted, last_modification: timestamp(86_400) };
-    rustix::fs::utimensat(rustix::fs::CWD, site.path("a.txt"), &times, rustix::fs::AtFlags::empty()).unwrap();
+    set_modified(&site, "a.txt", 86_400);
     site.wait(1);
     let after = site.file("/a.txt");
     assert_eq!(after.modified_unix_seconds(), 86_400);
     assert_ne!(after.etag(), before.etag());
+}
+
+/// RFC 9110, 8.8.2.1: a reply never says that it was modified after it was sent.
+#[test]
+fn files_from_the_future_are_as_old_as_their_reply() {
+    let site = Site::new();
+    site.write("a.txt", b"a");
+    let now = site.now();
+    set_modified(&site, "a.txt", now.unix_seconds as i64 + 86_400);
+    let stored = site.file("/a.txt");
+    assert_eq!(stored.modified_unix_seconds(), now.unix_seconds);
+    let line = format!("Last-Modified: {}\r\n", std::str::from_utf8(&now.date).unwrap());
+    assert!(String::from_utf8_lossy(stored.fields()).contains(&line));
+}
+
+fn set_modified(site: &Site, name: &str, unix_seconds: i64) {
+    let last_modification = Timespec { tv_sec: unix_seconds, tv_nsec: 0 };
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    utimensat(CWD, site.path(name), &Timestamps { last_access, last_modification }, AtFlags::empty())
+        .unwrap();
 }
 
 #[test]
