@@ -36,7 +36,11 @@ fn a_small_file_on_disk_is_read_by_who_may_wait() {
     assert_eq!(site.stats().needs_disk, 1);
     assert_eq!(site.content("/a.bin"), [b'a'; 50_000]);
     assert!(matches!(site.ask("/a.bin", Blocking::Never), Ok(Found::File(_))));
-    assert_eq!(site.stats().needs_disk, 1);
+    // Now it is in the page cache: without our own, it can be read without waiting.
+    site.cache.set_memory_bytes_max(0);
+    site.cache.set_memory_bytes_max(1 << 20);
+    assert!(matches!(site.ask("/a.bin", Blocking::Never), Ok(Found::File(_))));
+    assert_eq!((site.stats().needs_disk, site.stats().files.misses), (1, 2));
 }
 
 /// The loop finds that a file has changed, but must leave the reading to a helper. The helper must come to the same
