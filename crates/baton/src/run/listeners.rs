@@ -237,11 +237,14 @@ fn is_socket(path: &Path) -> bool {
 }
 
 fn remove_files(listening: &[Listening]) {
-    for one in listening {
-        if let (ListenAddress::Unix(path), false) = (&one.actual, one.inherited) {
-            // Gone already, or not ours to remove: either way it is not in the way of this server.
-            let _ = fs::remove_file(path);
-        }
+    listening.iter().filter(|one| !one.inherited).for_each(|one| remove_name(&one.actual));
+}
+
+/// Removes the file that a Unix socket leaves behind.
+pub(super) fn remove_name(address: &ListenAddress) {
+    if let ListenAddress::Unix(path) = address {
+        // Gone already, or not ours to remove: either way it is not in the way of this server.
+        let _ = fs::remove_file(path);
     }
 }
 

@@ -14,15 +14,16 @@ use baton_engine::{LogFormat, LogSettings, Tuning};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
 use rustix::event::PollFlags;
-use rustix::net::SocketFlags;
 use serde_json::json;
 
-use super::callers::{CallerId, Callers, Door, Heard};
+use super::callers::{Callers, Door};
 use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
-use super::control::{self, Answer, Command, Doorway};
+use super::control::{Answer, Command, Doorway};
 use super::crew::{Crew, Worker};
-use super::exposition::{self, Figures};
+use super::doors::Asker;
+use super::exposition::Figures;
 use super::listeners::Listeners;
+use super::log;
 use super::logs::Logs;
 use super::phase::Phase;
 use super::poll::{Source, WaitList};
@@ -32,7 +33,6 @@ use super::signals::{self, Asked};
 use super::status::Survey;
 use super::trouble::Trouble;
 use super::worker::Post;
-use super::{admin, log};
 use crate::config::{Config, ConfigSource, Format};
 
 /// The state of a running server.
@@ -54,6 +54,8 @@ pub(super) struct Master {
     pub(super) control: Option<Doorway>,
     pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
     pub(super) callers: Callers,
+    /// Whether SIGHUP means that the terminal, and with it the user, is gone.
+    pub(super) hangup_ends: bool,
     /// Until when nobody is let in, after that failed.
     pub(super) doors_shut_until: Option<Instant>,
     // What it is about.
@@ -71,20 +73,6 @@ pub(super) struct Master {
     pub(super) announcement: String,
     pub(super) terminal: OwnedFd,
 }
-
-/// Who asked for something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
-    /// A signal: the log is the answer.
-    Signal,
-    /// Somebody at the control socket.
-    Control(CallerId),
-    /// Somebody at the admin listener, who wants only the head of the answer or all of it.
-    Admin(CallerId, HeadOnly),
-}
-
-/// Whether the body of a response is left out.
-type HeadOnly = bool;
 
 /// What became of a call of [`Master::run`].
 #[derive(Debug)]
@@ -214,27 +202,13 @@ impl Master {
             Source::Signals => self.handle_signals(now),
             Source::Worker(index) => self.handle_reports(index, now),
             Source::Door(door, index) => self.admit(door, index, now),
-            Source::Caller(id) => match self.callers.handle_ready(id) {
-                Heard::Nothing => {}
-                Heard::Question(Door::Control, line) => match control::parse(&line) {
-                    Ok(command) => self.handle_command(command, Asker::Control(id), now),
-                    Err(why) => self.answer_all([Asker::Control(id)], &Answer::Error(why), now),
-                },
-                Heard::Question(Door::Admin, head) => self.handle_page(&head, id, now),
-                Heard::TooMuch(Door::Control) => {
-                    self.answer_all([Asker::Control(id)], &Answer::error("the request is too long"), now);
-                }
-                Heard::TooMuch(Door::Admin) => {
-                    let status = baton_http::Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                    self.callers.answer(id, admin::plain(status, false), now);
-                }
-            },
+            Source::Caller(id) => self.handle_caller(id, now),
         }
     }
 
     fn handle_signals(&mut self, now: Instant) {
         while let Ok(Some(signal)) = self.signals.next() {
-            match signals::meaning(signal) {
+            match signals::meaning(signal, self.hangup_ends) {
                 Some(Asked::Command(command)) => {
                     log::notice(format_args!("{command}: {}", signals::describe(signal)));
                     self.handle_command(command, Asker::Signal, now);
@@ -245,7 +219,8 @@ impl Master {
         }
     }
 
-    fn handle_command(&mut self, command: Command, asker: Asker, now: Instant) {
+    /// Does what a signal or a caller asks for.
+    pub(super) fn handle_command(&mut self, command: Command, asker: Asker, now: Instant) {
         let answer = match command {
             Command::Status => return self.survey(asker, now),
             Command::Reload => return self.reload(asker, now),
@@ -271,73 +246,6 @@ impl Master {
             },
         };
         self.answer_all([asker], &answer, now);
-    }
-
-    fn handle_page(&mut self, head: &[u8], id: CallerId, now: Instant) {
-        let (page, head_only) = admin::page(head);
-        let response = match page {
-            admin::Page::Status => return self.survey(Asker::Admin(id, head_only), now),
-            admin::Page::Metrics => {
-                let counters: Vec<_> = self.crew.places.iter().map(|place| place.counters).collect();
-                let figures = Figures {
-                    workers_serving: self.crew.serving().count() as u64,
-                    worker_restarts: self.crew.places.iter().map(|place| place.restarts).sum(),
-                    ..self.figures
-                };
-                let text = exposition::page(&counters, &figures);
-                admin::response(baton_http::Status::OK, admin::PROMETHEUS_TEXT, text.as_bytes(), head_only)
-            }
-            admin::Page::Health => {
-                let healthy = self.phase == Phase::Serving && self.crew.serving().next().is_some();
-                let status =
-                    if healthy { baton_http::Status::OK } else { baton_http::Status::SERVICE_UNAVAILABLE };
-                admin::plain(status, head_only)
-            }
-            admin::Page::Error(status) => admin::plain(status, head_only),
-        };
-        self.callers.answer(id, response, now);
-    }
-
-    /// Gives the same answer to several who asked, each in the way of the door that they came in by.
-    pub(super) fn answer_all(
-        &mut self,
-        askers: impl IntoIterator<Item = Asker>,
-        answer: &Answer,
-        now: Instant,
-    ) {
-        for asker in askers {
-            match (asker, answer) {
-                (Asker::Signal, _) => {}
-                (Asker::Control(id), answer) => self.callers.answer(id, answer.to_line(), now),
-                (Asker::Admin(id, head_only), Answer::Ok(told)) => {
-                    let body = format!("{told}\n");
-                    let ok = baton_http::Status::OK;
-                    let response = admin::response(ok, "application/json", body.as_bytes(), head_only);
-                    self.callers.answer(id, response, now);
-                }
-                (Asker::Admin(id, head_only), Answer::Error(_)) => {
-                    let response = admin::plain(baton_http::Status::SERVICE_UNAVAILABLE, head_only);
-                    self.callers.answer(id, response, now);
-                }
-            }
-        }
-    }
-
-    fn admit(&mut self, door: Door, index: usize, now: Instant) {
-        let listener = match (door, &self.control) {
-            (Door::Admin, _) => self.admin[index].1.as_fd(),
-            (Door::Control, Some(door)) => door.listener.as_fd(),
-            (Door::Control, None) => return,
-        };
-        match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-            Ok(socket) => self.callers.admit(door, socket, now),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
-            Err(error) => {
-                // Most likely out of descriptors: to try again at once would only keep the CPU busy.
-                log::error(format_args!("cannot let a caller in: {error}"));
-                self.doors_shut_until = Some(now + Duration::from_secs(1));
-            }
-        }
     }
 
     fn handle_reports(&mut self, index: usize, now: Instant) {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::channel::Order;
+use super::listeners::remove_name;
 use super::master::{Master, Outcome};
 use super::trouble::Trouble;
 use super::{log, notify};
@@ -131,6 +132,7 @@ impl Master {
         if let Some(door) = &self.control {
             door.remove();
         }
+        self.admin.iter().for_each(|(address, _)| remove_name(address));
         if let Some(path) = &self.config.server.pid_file {
             // If it stays, it names a process that is no more: no worse than after a crash.
             let _ = std::fs::remove_file(path);

@@ -22,9 +22,10 @@ use serde_json::json;
 
 use super::channel::Order;
 use super::control::Answer;
+use super::doors::Asker;
 use super::listeners::{Listeners, Listening};
 use super::logs::Logs;
-use super::master::{Asker, Master};
+use super::master::Master;
 use super::phase::Phase;
 use super::{log, notify, restart};
 use crate::config::Config;
@@ -123,7 +124,7 @@ impl Master {
         }
     }
 
-    /// Everything that can fail, without changing anything.
+    /// Everything that can fail. Nothing that serves is changed.
     fn prepare(&mut self, askers: Vec<Asker>, now: Instant) -> Result<Reload, String> {
         let config = self.source.load().map_err(|error| error.to_string())?;
         let (config, needs_restart) = restart::keep_fixed(&self.config, config);

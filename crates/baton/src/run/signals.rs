@@ -34,8 +34,12 @@ pub(super) fn queue() -> io::Result<SignalQueue> {
     SignalQueue::new(&MEANINGS.map(|(signal, _)| signal.as_raw()))
 }
 
-/// What a signal asks for.
-pub(super) fn meaning(signal: i32) -> Option<Asked> {
+/// What a signal asks for. `hangup_ends`: whether SIGHUP means what it meant before daemons found another use for it,
+/// that the terminal is gone.
+pub(super) fn meaning(signal: i32, hangup_ends: bool) -> Option<Asked> {
+    if hangup_ends && signal == Signal::HUP.as_raw() {
+        return Some(Asked::Command(Command::Stop));
+    }
     MEANINGS.iter().find(|(known, _)| known.as_raw() == signal).map(|&(_, asked)| asked)
 }
 

@@ -1,7 +1,7 @@
 //! From a configuration to a master that can run: everything that a start-up may fail for, before the first fork.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -66,6 +66,8 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
         announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
         started: Instant::now(),
         started_at,
+        // A server that somebody started by hand is not to outlive the terminal.
+        hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
         source,
         tuning,
         listeners,

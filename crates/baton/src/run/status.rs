@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::channel::Order;
 use super::control::Answer;
 use super::crew::Place;
+use super::doors::Asker;
 use super::log::utc;
-use super::master::{Asker, Master};
+use super::master::Master;
 use crate::config::ConfigSource;
 
 /// A question to all workers, on behalf of one or several who want to know.

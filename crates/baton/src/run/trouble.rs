@@ -110,3 +110,37 @@ impl fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening(address: &str, errno: Errno) -> String {
+        Trouble::listening(&ListenAddress::Tcp(address.parse().unwrap()), &errno.into()).to_string()
+    }
+
+    #[test]
+    fn an_errno_becomes_a_cause_and_a_remedy() {
+        let low_port = listening("0.0.0.0:80", Errno::ACCESS);
+        assert!(low_port.starts_with("cannot listen on 0.0.0.0:80: Permission denied"), "{low_port}");
+        assert!(
+            low_port.contains("\n  likely cause: ports below 1024 belong to root\n  remedy: "),
+            "{low_port}"
+        );
+        assert!(low_port.contains("AmbientCapabilities=CAP_NET_BIND_SERVICE"), "{low_port}");
+        assert!(!listening("0.0.0.0:8080", Errno::ACCESS).contains("1024"));
+        assert!(listening("[::1]:8080", Errno::AFNOSUPPORT).contains("no IPv6"));
+        assert!(listening("127.0.0.1:8080", Errno::MFILE).contains("LimitNOFILE="));
+    }
+
+    #[test]
+    fn a_files_path_tells_what_is_missing() {
+        let about = |path: &str, errno: Errno| {
+            let error = io::Error::from(errno);
+            Trouble::of("open the log", &error).about_file(Path::new(path), &error).to_string()
+        };
+        assert!(about("/no/such/log", Errno::NOENT).ends_with("remedy: `mkdir -p /no/such`"));
+        assert!(about("log", Errno::NOENT).ends_with("remedy: `mkdir -p .`"));
+        assert!(about("/var/log", Errno::ISDIR).contains("/var/log is a directory"));
+    }
+}

@@ -2,10 +2,12 @@
 
 use std::net::TcpStream;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Client, get};
-use crate::server::{ANY_PORT, Folder, Server, send_signal};
+use crate::server::{ANY_PORT, Folder, Server, baton, send_signal};
 
 const BIG_BYTES: usize = 24 << 20;
 
@@ -91,4 +93,23 @@ fn an_ending_server_does_not_reload() {
     let output = server.ctl(&["reload"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("the server is ending"));
+}
+
+/// Starts `baton serve` at a terminal, and lets the terminal go. A server that somebody started by hand does not stay
+/// behind; one that is run from a file takes the same signal as a request to reload.
+#[test]
+fn a_server_started_by_hand_ends_with_its_terminal() {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+
+    let folder = Folder::new();
+    let mut command = baton();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--control"]);
+    command.arg(folder.path("control.sock")).arg(folder.path("site"));
+    command.stdin(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+    let mut server = Server::start_with(folder, command);
+    server.signal(Signal::HUP);
+    assert_eq!(server.ended().code(), Some(0));
 }

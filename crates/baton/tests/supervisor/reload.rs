@@ -20,9 +20,10 @@ fn patterned(bytes: usize) -> Vec<u8> {
 /// gets the new content with its next request, the second the whole old file.
 #[test]
 fn a_reload_keeps_connections_and_downloads() {
+    let big = patterned(BIG_BYTES);
     for architecture in ["auto", "sped", "threads"] {
         let folder = Folder::new();
-        folder.write("site/big", &patterned(BIG_BYTES));
+        folder.write("site/big", &big);
         folder.write("second/index.html", b"second");
         let rest = format!("architecture = \"{architecture}\"");
         folder.configure(ANY_PORT, "site", &rest);
@@ -41,7 +42,7 @@ fn a_reload_keeps_connections_and_downloads() {
         server.wait_until("the new root is served", || get(server.address(), "/").text() == "second");
         assert_eq!(kept.get("/").unwrap().text(), "second", "{architecture}: on the connection from before");
         received.extend(download.body(length - received.len()).unwrap());
-        assert!(received == patterned(BIG_BYTES), "{architecture}: the download differs");
+        assert!(received == big, "{architecture}: the download differs");
         assert_eq!(
             download.get("/").unwrap().text(),
             "second",
