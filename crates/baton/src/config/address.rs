@@ -5,8 +5,9 @@ use std::path::Path;
 
 use baton_engine::listen::ListenAddress;
 
-use super::kind::{Kind, ListOf, Reading, Text};
+use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::text::Text;
 
 /// One or several addresses: a string or an array of strings.
 pub(crate) struct Addresses;

@@ -7,6 +7,7 @@ use baton_engine::listen::ListenAddress;
 
 use super::Config;
 use super::kind::Reading;
+use super::limits::Limits;
 use super::media_types::{self, MediaTypes};
 use super::raw::{RawConfig, Step};
 use super::report::{Complaint, ConfigError};
@@ -80,11 +81,13 @@ fn conflicts(config: &Config, raw: &RawConfig) -> Vec<Complaint> {
     doubled_hosts(config, raw, &mut complaints);
     covered_addresses(config, raw, &mut complaints);
     doubled_routes(config, raw, &mut complaints);
-    if config.limits.target_bytes_max > config.limits.head_bytes_max {
+    let Limits { target_bytes_max, head_bytes_max, .. } = config.limits;
+    if target_bytes_max > head_bytes_max {
         let key = |key| raw.span(&[Step::Key("limits"), Step::Key(key)]);
-        let complaint = Complaint::new("`limits.target_bytes_max` is larger than `limits.head_bytes_max`");
-        let complaint = complaint.at(key("target_bytes_max"), "a target is part of its head");
-        complaints.push(complaint.help(format!("head_bytes_max is {} bytes", config.limits.head_bytes_max)));
+        let complaint = Complaint::new("`limits.target_bytes_max` is larger than `limits.head_bytes_max`")
+            .at(key("head_bytes_max"), format!("heads have up to {head_bytes_max} bytes"))
+            .at(key("target_bytes_max"), format!("targets, a part of them, {target_bytes_max}"));
+        complaints.push(complaint);
     }
     complaints
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use baton_http::{field_name_is_safe, field_value_is_safe};
 
-use super::kind::{Kind, ListOf, Reading, Text};
+use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::text::{TextOf, Wrong};
 
 /// Names and values of response fields; an array gives a field several times.
 pub(crate) struct Fields;
@@ -57,8 +58,8 @@ impl Kind for Fields {
                 fields = None;
             }
             let values = match value.get_ref() {
-                Value::Array(_) => ListOf(FieldValue).read(value, reading),
-                _ => FieldValue.read(value, reading).map(|value| vec![value]),
+                Value::Array(_) => ListOf(FIELD_VALUE).read(value, reading),
+                _ => FIELD_VALUE.read(value, reading).map(|value| vec![value]),
             };
             fields = fields.zip(values).map(|(mut fields, values)| {
                 fields.extend(values.into_iter().map(|value| (name.to_string(), value)));
@@ -82,25 +83,10 @@ impl Kind for Fields {
 }
 
 /// The value of a field.
-pub(crate) struct FieldValue;
-
-impl Kind for FieldValue {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "the value of a response field".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let value = Text.read(node, reading)?;
-        if !field_value_is_safe(value.as_bytes()) {
-            reading.refuse(node.span(), "has a value that no field can have", "expected no blanks around it");
-            return None;
-        }
-        Some(value)
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+pub(crate) const FIELD_VALUE: TextOf = TextOf {
+    accepted: "the value of a response field",
+    check: |value| match field_value_is_safe(value.as_bytes()) {
+        true => Ok(value),
+        false => Err(Wrong::new("has a value that no field can have", "expected no blanks around it")),
+    },
+};

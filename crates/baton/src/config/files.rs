@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use baton_content::Symlinks;
 use baton_http::Coding;
 
-use super::fields::{FieldValue, Fields};
-use super::kind::{Flag, Kind, ListOf, Or, Reading, Text};
-use super::raw::Node;
+use super::fields::{FIELD_VALUE, Fields};
+use super::kind::{Flag, ListOf, Or};
 use super::setting::{Inline, settings};
 use super::system::Folder;
+use super::text::{Text, TextOf, Wrong};
 use super::words::{Word, words};
 
 words! {
@@ -40,7 +40,7 @@ settings! {
         /// Folder whose files are served. `off`: none, the site only has routes that redirect or respond.
         root: Option<PathBuf> = None, Or("off", Folder);
         /// Files that stand for their folder, the first that exists.
-        index: Vec<String> = vec!["index.html".into()], ListOf(FileName);
+        index: Vec<String> = vec!["index.html".into()], ListOf(FILE_NAME);
         /// Whether folders without an index file are listed, as HTML or JSON. Off: 404.
         browse: bool = false, Flag;
         /// File, relative to the root, that answers with 200 where nothing is found: the start page of a single-page
@@ -67,30 +67,15 @@ settings! {
         /// path, otherwise about any tail of it that begins behind a `/`.
         r#match: String = "*".into(), Text;
         /// Value of the field.
-        value: String = "no-cache".into(), FieldValue;
+        value: String = "no-cache".into(), FIELD_VALUE;
     }
 }
 
 /// The name of a file in a folder: one path segment.
-struct FileName;
-
-impl Kind for FileName {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "the name of a file".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let name = Text.read(node, reading)?;
-        if name.contains('/') || name == "." || name == ".." {
-            reading.refuse(node.span(), "is not the name of a file", "expected a name without `/`");
-            return None;
-        }
-        Some(name)
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+const FILE_NAME: TextOf = TextOf {
+    accepted: "the name of a file",
+    check: |name| match name.contains('/') || name == "." || name == ".." {
+        true => Err(Wrong::new("is not the name of a file", "expected a name without `/`")),
+        false => Ok(name),
+    },
+};

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::kind::{Bytes, FilePath, Integer, Kind, Reading};
+use super::kind::{Bytes, Integer, Kind, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
+use super::text::FilePath;
 use super::words::{Word, words};
 
 words! {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::FieldValue;
+use baton_http::field_name_is_safe;
+
+use super::fields::FIELD_VALUE;
 use super::kind::{Kind, Reading};
-use super::raw::Node;
 use super::setting::Table;
+use super::text::{TextOf, Wrong};
 
 /// Media types by extension, without its dot and in lower case.
 pub(crate) type MediaTypes = BTreeMap<String, String>;
@@ -25,35 +27,22 @@ pub(crate) fn read(table: &Table<'_>, reading: &mut Reading<'_>) -> MediaTypes {
         if extension.is_empty() || extension.contains(['.', '/']) {
             reading.refuse(key.span(), "is not an extension", "expected one without dots, such as `wasm`");
         }
-        let Some(media_type) = MediaType.read(node, reading) else { continue };
+        let Some(media_type) = MEDIA_TYPE.read(node, reading) else { continue };
         types.insert(extension, media_type);
     }
     types
 }
 
 /// `type/subtype`, perhaps with parameters.
-pub(crate) struct MediaType;
-
-impl Kind for MediaType {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "a media type such as \"text/html\"".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let text = FieldValue.read(node, reading)?;
-        let essence = text.split(';').next().unwrap_or("").trim();
-        let parts: Vec<_> = essence.split('/').collect();
-        if parts.len() != 2 || parts.iter().any(|part| part.is_empty() || part.contains(char::is_whitespace))
-        {
-            reading.refuse(node.span(), "is not a media type", format!("expected {}", self.accepted()));
-            return None;
+pub(crate) const MEDIA_TYPE: TextOf = TextOf {
+    accepted: "a media type such as \"text/html\"",
+    check: |text| {
+        let essence = text.split(';').next().unwrap_or_default();
+        let parts: Vec<_> = essence.trim_end().split('/').collect();
+        match parts.len() == 2 && parts.iter().all(|part| field_name_is_safe(part.as_bytes())) {
+            // As a whole it is the value of a field.
+            true => (FIELD_VALUE.check)(text),
+            false => Err(Wrong::new("is not a media type", "expected one such as \"text/html\"")),
         }
-        Some(text)
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+    },
+};

@@ -32,6 +32,7 @@ mod server;
 mod setting;
 mod site;
 mod system;
+mod text;
 mod timeouts;
 mod words;
 

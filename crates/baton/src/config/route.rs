@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::files::Files;
-use super::kind::{Flag, Integer, Kind, Or, Reading, Text};
-use super::media_types::MediaType;
+use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::media_types::MEDIA_TYPE;
 use super::raw::Node;
 use super::report::Complaint;
 use super::setting::{Inline, Section, Table, settings};
+use super::text::{TextOf, Wrong};
 
 /// A part of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ settings! {
     /// `respond`. The longest path that fits a request wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
-        path: String = "/".into(), RoutePath;
+        path: String = "/".into(), ROUTE_PATH;
         /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
@@ -39,7 +40,7 @@ settings! {
     /// Where clients are sent.
     Redirect in "site.route.redirect" needs ["to"] {
         /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query.
-        to: String = "/".into(), Location;
+        to: String = "/".into(), LOCATION;
         /// 301, 302, 303, 307 or 308.
         status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
     }
@@ -53,7 +54,7 @@ settings! {
         /// The body.
         body: String = String::new(), Body;
         /// Value of `Content-Type`.
-        media_type: String = "text/plain; charset=utf-8".into(), MediaType;
+        media_type: String = "text/plain; charset=utf-8".into(), MEDIA_TYPE;
     }
 }
 
@@ -115,66 +116,33 @@ impl RouteSettings {
     }
 }
 
-struct RoutePath;
-
-impl Kind for RoutePath {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "a path that begins with `/`".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let path = Text.read(node, reading)?;
-        if !path.starts_with('/') {
-            let complaint = reading
-                .complaint("does not begin with `/`")
-                .at(node.span(), format!("expected {}", self.accepted()));
-            reading.complain(complaint.help(format!("write \"/{path}\"")));
-            return None;
-        }
-        Some(path)
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+/// Where a route begins.
+const ROUTE_PATH: TextOf = TextOf {
+    accepted: "a path that begins with `/`",
+    check: |path| match path.starts_with('/') {
+        true => Ok(path),
+        false => Err(Wrong::new("does not begin with `/`", format!("expected \"/{path}\""))),
+    },
+};
 
 /// The value of a `Location` field.
-struct Location;
-
-impl Kind for Location {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "a URL or a path, perhaps ending in `$uri`".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let to = Text.read(node, reading)?;
+const LOCATION: TextOf = TextOf {
+    accepted: "a URL or a path, perhaps ending in `$uri`",
+    check: |to| {
         let plain = to.strip_suffix("$uri").unwrap_or(&to);
-        let problem = if !(to.starts_with('/')
-            || to.starts_with("http://")
-            || to.starts_with("https://")
-            || to == "$uri")
-        {
+        let begins_well = ["/", "http://", "https://", "$uri"].iter().any(|begin| to.starts_with(begin));
+        let label = if !begins_well {
             "expected `/…`, `http://…` or `https://…`"
         } else if plain.contains('$') {
             "only `$uri`, at the end, is replaced"
         } else if plain.contains(|c: char| !c.is_ascii_graphic()) {
             "other characters than visible ASCII must be percent-encoded"
         } else {
-            return Some(to);
+            return Ok(to);
         };
-        reading.refuse(node.span(), "is not a location", problem);
-        None
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+        Err(Wrong::new("is not a location", label))
+    },
+};
 
 /// A status code: one of a list, or if that is empty any final one that has a body.
 struct Status(&'static [u64]);

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use baton_engine::arch::ArchitectureName;
 
-use super::kind::{FilePath, Flag, Integer, Kind, Or, Reading};
+use super::kind::{Flag, Integer, Kind, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
-use super::system::{GroupName, UserName};
+use super::system::{GROUP_NAME, USER_NAME};
+use super::text::FilePath;
 use super::words::{Word, Words};
 
 impl Words for ArchitectureName {
@@ -71,9 +72,9 @@ settings! {
         cpu_affinity: bool = true, Flag;
         /// User whose rights the workers take when the server was started as root. `auto`: `www-data`, or `nobody` where
         /// there is no such user. Workers stay root only with `root`.
-        user: Option<String> = None, Or("auto", UserName);
+        user: Option<String> = None, Or("auto", USER_NAME);
         /// Group of the workers. `auto`: the user's own.
-        group: Option<String> = None, Or("auto", GroupName);
+        group: Option<String> = None, Or("auto", GROUP_NAME);
         /// File that holds the number of the master process while it runs.
         pid_file: Option<PathBuf> = None, Or("off", FilePath);
         /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: `/run/baton/control.sock` for

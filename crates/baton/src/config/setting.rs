@@ -77,11 +77,11 @@ impl<'a> Table<'a> {
     }
 
     /// The table below a key, if it is there.
-    pub(crate) fn table(&mut self, key: &'static str, reading: &mut Reading<'_>) -> Option<Table<'a>> {
+    pub(crate) fn table(&mut self, key: &'static str, reading: &mut Reading<'_>) -> Option<Self> {
         let node = self.node(key)?;
         reading.setting = self.name_of(key);
         match node.get_ref() {
-            Value::Table(entries) => Some(Table::new(self.name_of(key), entries)),
+            Value::Table(entries) => Some(Self::new(self.name_of(key), entries)),
             _ => {
                 reading.mismatch(node, &format!("a table: [{}]", self.name_of(key)));
                 None
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         reading: &mut Reading<'_>,
-    ) -> Vec<(Table<'a>, Range<usize>)> {
+    ) -> Vec<(Self, Range<usize>)> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let name = self.name_of(key);
         reading.setting.clone_from(&name);
@@ -105,7 +105,7 @@ impl<'a> Table<'a> {
         let mut tables = Vec::new();
         for element in elements {
             match element.get_ref() {
-                Value::Table(entries) => tables.push((Table::new(name.clone(), entries), element.span())),
+                Value::Table(entries) => tables.push((Self::new(name.clone(), entries), element.span())),
                 _ => reading.mismatch(element, &format!("a table: [[{name}]]")),
             }
         }
@@ -118,15 +118,11 @@ impl<'a> Table<'a> {
     }
 
     /// Complains about keys that must be there and are not. `span` is where the table begins.
-    pub(crate) fn need(&self, keys: &[&str], span: Range<usize>, reading: &mut Reading<'_>) -> bool {
-        let missing: Vec<_> = keys.iter().filter(|key| !self.has(key)).collect();
-        for key in &missing {
-            reading.complain(
-                Complaint::new(format!("`{}` is missing", self.name_of(key)))
-                    .at(span.clone(), "must be given here"),
-            );
+    pub(crate) fn need(&self, keys: &[&str], span: Range<usize>, reading: &mut Reading<'_>) {
+        for key in keys.iter().filter(|key| !self.has(key)) {
+            let complaint = Complaint::new(format!("`{}` is missing", self.name_of(key)));
+            reading.complain(complaint.at(span.clone(), "must be given here"));
         }
-        missing.is_empty()
     }
 
     /// Whether a key was written.
@@ -181,10 +177,13 @@ impl<S: Section + Default> Kind for Inline<S> {
             return None;
         };
         let before = reading.complaints.len();
-        let mut table = Table::new(reading.setting.clone(), entries);
+        let setting = reading.setting.clone();
+        let mut table = Table::new(setting.clone(), entries);
         let section = S::read(&mut table, S::default(), reading);
         table.need(S::NEEDED, node.span(), reading);
         table.finish(reading);
+        // The keys inside have been read; what follows belongs to the setting again.
+        reading.setting = setting;
         (reading.complaints.len() == before).then_some(section)
     }
 
@@ -240,7 +239,10 @@ macro_rules! settings {
                 base: Self,
                 reading: &mut $crate::config::kind::Reading<'_>,
             ) -> Self {
-                Self { $( $field: table.take($crate::config::setting::key(stringify!($field)), &$kind, reading).unwrap_or(base.$field), )* }
+                use $crate::config::setting::key;
+                Self {
+                    $( $field: table.take(key(stringify!($field)), &$kind, reading).unwrap_or(base.$field), )*
+                }
             }
 
             fn write(&self) -> Vec<toml::Value> {

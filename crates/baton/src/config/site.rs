@@ -1,6 +1,7 @@
 //! `[[site]]`: a virtual host, where it listens and what it serves.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,11 +9,12 @@ use baton_engine::listen::ListenAddress;
 
 use super::address::Addresses;
 use super::files::Files;
-use super::kind::{FilePath, Flag, Kind, ListOf, Or, Reading, Text};
+use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::report::Complaint;
 use super::route::Route;
 use super::setting::{Section, Table, settings};
+use super::text::{FilePath, Text, TextOf, Wrong};
 
 /// A virtual host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ settings! {
         /// Addresses on which the site answers; several sites may share one.
         listen: Vec<ListenAddress> = default_listen(), Addresses;
         /// Names that it answers to: `["example.org", "*.example.org"]`. None: it is the default of its addresses.
-        hosts: Vec<String> = Vec::new(), ListOf(HostName);
+        hosts: Vec<String> = Vec::new(), ListOf(HOST_NAME);
         /// Whether its requests are written to the access log.
         access_log: bool = true, Flag;
         /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
@@ -45,7 +47,7 @@ settings! {
 
 /// Where a site listens if it does not say so: this host only.
 fn default_listen() -> Vec<ListenAddress> {
-    vec![ListenAddress::Tcp(std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 8080)))]
+    vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))]
 }
 
 impl Site {
@@ -84,39 +86,25 @@ impl Site {
     }
 }
 
-/// A host name, or `*.` and one.
-struct HostName;
-
-impl Kind for HostName {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "a host such as \"example.org\" or \"*.example.org\", without a port".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let host = Text.read(node, reading)?.to_ascii_lowercase();
+/// A host name, or `*.` and one; in lower case.
+const HOST_NAME: TextOf = TextOf {
+    accepted: "a host such as \"example.org\" or \"*.example.org\", without a port",
+    check: |host| {
+        let host = host.to_ascii_lowercase();
         let name = host.strip_prefix("*.").unwrap_or(&host);
         let label_is_fine = |label: &str| {
             !label.is_empty()
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         // An IPv6 literal stands in brackets, as in a URL.
-        let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        let fine = match literal {
-            Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+        let fine = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            Some(literal) => literal.parse::<Ipv6Addr>().is_ok(),
             None => name.split('.').all(label_is_fine),
         };
-        if !fine {
-            reading.refuse(node.span(), "has a bad host name", format!("expected {}", self.accepted()));
-        }
-        fine.then_some(host)
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+        let expected = "expected a host such as \"example.org\" or \"*.example.org\", without a port";
+        if fine { Ok(host) } else { Err(Wrong::new("has a bad host name", expected)) }
+    },
+};
 
 /// Files by status.
 struct ErrorPages;

@@ -3,61 +3,30 @@
 
 use std::path::PathBuf;
 
-use super::kind::{FilePath, Kind, Reading, Text};
+use baton_sys::process::identity;
+
+use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::text::{FilePath, TextOf, Wrong};
 
 /// The name of a user of this system.
-pub(crate) struct UserName;
-
-impl Kind for UserName {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "the name of a user".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let name = Text.read(node, reading)?;
-        match baton_sys::process::identity(&name, None) {
-            Ok(_) => Some(name),
-            Err(error) => {
-                reading.refuse(node.span(), "is not known", error.to_string());
-                None
-            }
-        }
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+pub(crate) const USER_NAME: TextOf = TextOf {
+    accepted: "the name of a user",
+    check: |name| match identity(&name, None) {
+        Ok(_) => Ok(name),
+        Err(error) => Err(Wrong::new("is not known", error.to_string())),
+    },
+};
 
 /// The name of a group of this system.
-pub(crate) struct GroupName;
-
-impl Kind for GroupName {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "the name of a group".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let name = Text.read(node, reading)?;
-        // A group is looked up together with a user; root exists everywhere.
-        match baton_sys::process::identity("root", Some(&name)) {
-            Ok(_) => Some(name),
-            Err(error) => {
-                reading.refuse(node.span(), "is not known", error.to_string());
-                None
-            }
-        }
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
+pub(crate) const GROUP_NAME: TextOf = TextOf {
+    accepted: "the name of a group",
+    // A group is looked up together with a user; root exists everywhere.
+    check: |name| match identity("root", Some(&name)) {
+        Ok(_) => Ok(name),
+        Err(error) => Err(Wrong::new("is not known", error.to_string())),
+    },
+};
 
 /// A folder that can be entered.
 pub(crate) struct Folder;

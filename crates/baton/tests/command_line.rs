@@ -1,0 +1,143 @@
+//! The command from outside: what is printed where, environment variables, exit codes.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn baton(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.args(arguments);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BATON_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[track_caller]
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn check(dir: &Path, text: &str) -> Output {
+    std::fs::write(dir.join("baton.toml"), text).unwrap();
+    baton(&["check", "-c", "baton.toml"]).current_dir(dir).output().unwrap()
+}
+
+#[test]
+fn the_default_configuration_can_be_used_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = check(dir.path(), &printed(&mut baton(&["config", "--default"])));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("baton.toml is fine\n  127.0.0.1:8080: "), "{told}");
+}
+
+/// What `--effective` prints does not depend on where it is read.
+#[test]
+fn the_effective_configuration_is_its_own_effective_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("b.toml"),
+        "[[site]]\nroot = '.'\n[[site.route]]\npath = '/x'\nbrowse = true\n",
+    )
+    .unwrap();
+    let first = printed(baton(&["config", "--effective", "-c", "b.toml"]).current_dir(&dir));
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("c.toml"), &first).unwrap();
+    let second = printed(baton(&["config", "--effective", "-c", "c.toml"]).current_dir(&elsewhere));
+    assert_eq!(first, second);
+    assert_eq!(first.matches("browse = true").count(), 1, "{first}");
+}
+
+#[test]
+fn flags_have_environment_variables_and_precedence() {
+    let mut command = baton(&["serve", "--print-config", "--workers=3"]);
+    command
+        .env("BATON_ROOT", "/usr")
+        .env("BATON_LISTEN", "127.0.0.1:81,127.0.0.1:82")
+        .env("BATON_BROWSE", "true");
+    command.env("BATON_WORKERS", "2").env("BATON_HIDDEN", "false");
+    let config = printed(&mut command);
+    for line in [
+        "root = \"/usr\"",
+        "listen = [\"127.0.0.1:81\", \"127.0.0.1:82\"]",
+        "browse = true",
+        "hidden = false",
+        "processes = 3",
+    ] {
+        assert!(config.lines().any(|other| other == line), "no line {line:?} in\n{config}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_a_usage_error() {
+    for arguments in
+        [&["serve", "--brwose"][..], &[], &["config"], &["explain"], &["serve", "--architecture=spedd"]]
+    {
+        let output = baton(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_run_cannot_be_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("none.sock");
+    let output = baton(&["ctl", "status", "--control", socket.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains(&format!("no server listens on {}", socket.display())), "{told}");
+}
+
+#[test]
+fn every_sub_command_has_a_manual_page() {
+    let dir = tempfile::tempdir().unwrap();
+    printed(&mut baton(&["man", "--dir", dir.path().to_str().unwrap()]));
+    let help = printed(&mut baton(&["help"]));
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Descriptions go on further to the right.
+    let names = commands
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty());
+    let mut count = 0;
+    for name in names.filter(|name| *name != "help") {
+        let page = std::fs::read_to_string(dir.path().join(format!("baton-{name}.8"))).unwrap();
+        assert!(page.contains(&format!("baton\\-{name}")), "{page}");
+        count += 1;
+    }
+    assert!(count >= 9, "{help}");
+    let settings = std::fs::read_to_string(dir.path().join("baton.toml.5")).unwrap();
+    assert!(settings.contains("drain_timeout_ms"));
+    assert_eq!(settings, printed(&mut baton(&["man", "baton.toml"])));
+    assert_eq!(baton(&["man", "nonsense"]).output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn completions_know_the_architectures() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&mut baton(&["completions", shell]));
+        assert!(script.contains("shared-symped"), "{shell}");
+    }
+}
+
+#[test]
+fn architectures_are_listed_with_what_they_are() {
+    let list = printed(&mut baton(&["architectures"]));
+    let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let known = [
+        "auto",
+        "sped",
+        "amped",
+        "symped",
+        "shared-symped",
+        "n-copy",
+        "pipeline",
+        "threads",
+        "threads-cache",
+    ];
+    assert_eq!(names, known);
+    assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
+}

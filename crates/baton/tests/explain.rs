@@ -1,0 +1,169 @@
+//! `baton explain` on real folders.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A folder with a site of two routes and its configuration, `baton.toml`.
+fn site() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &[u8]| {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("www/index.html", b"<h1>home</h1>");
+    write("www/docs/in-the-way.txt", b"not this one");
+    write("www/large.bin", &[0; 200_000]);
+    write("manual/a.txt", b"plain");
+    write("manual/a.txt.gz", b"packed");
+    write("app/index.html", b"<app>");
+    write(
+        "baton.toml",
+        br#"
+            [[site]]
+            name = "main"
+            root = "www"
+            hosts = ["example.org", "*.example.org"]
+            listen = ["127.0.0.1:80", "127.0.0.1:8080"]
+            headers = { X-Site = "main" }
+
+            [[site.route]]
+            path = "/docs"
+            root = "manual"
+
+            [[site.route]]
+            path = "/old"
+            redirect = { to = "https://example.net$uri", status = 308 }
+
+            [[site.route]]
+            path = "/gone"
+            respond = { status = 410, body = "Gone.\n" }
+
+            [[site]]
+            name = "app"
+            root = "app"
+            listen = "127.0.0.1:80"
+            fallback = "index.html"
+        "#,
+    );
+    dir
+}
+
+/// What is explained; the folder is called `DIR` in it.
+#[track_caller]
+fn explain(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .arg("explain")
+        .args(arguments)
+        .current_dir(dir)
+        .env_remove("BATON_CONFIG")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().replace(dir.to_str().unwrap(), "DIR")
+}
+
+#[track_caller]
+fn explained(url: &str, expected: &[&str]) {
+    let dir = site();
+    let told = explain(dir.path(), &["-c", "baton.toml", url]);
+    for line in expected {
+        assert!(told.lines().any(|told| told == *line), "no line {line:?} in\n{told}");
+    }
+}
+
+#[test]
+fn a_file_of_a_site_with_its_fields() {
+    explained(
+        "http://www.example.org/",
+        &[
+            "request   GET / at 127.0.0.1:80",
+            "site      main (host *.example.org)",
+            "route     / (files of DIR/www)",
+            "file      DIR/www/index.html (13 bytes)",
+            "contents  in memory (up to 131072 bytes are)",
+            "sent      head and body with one send",
+            "HTTP/1.1 200 OK",
+            "Content-Length: 13",
+            "X-Site: main",
+        ],
+    );
+}
+
+#[test]
+fn a_file_too_large_for_memory() {
+    explained(
+        "http://example.org/large.bin",
+        &["contents  in the kernel's page cache; the file is kept open", "Content-Length: 200000"],
+    );
+}
+
+#[test]
+fn the_prefix_of_a_route_with_its_own_root_is_removed() {
+    explained(
+        "http://example.org:8080/docs/a.txt",
+        &[
+            "request   GET /docs/a.txt at 127.0.0.1:8080",
+            "route     /docs (files of DIR/manual, without this prefix)",
+            "file      DIR/manual/a.txt (5 bytes)",
+            "HTTP/1.1 200 OK",
+        ],
+    );
+    explained(
+        "http://example.org/docs/in-the-way.txt",
+        &["file      none that may be served", "HTTP/1.1 404 Not Found"],
+    );
+}
+
+#[test]
+fn the_representation_that_a_client_prefers() {
+    let dir = site();
+    let told = explain(
+        dir.path(),
+        &["-c", "baton.toml", "-H", "Accept-Encoding: gzip", "http://example.org/docs/a.txt"],
+    );
+    assert!(told.contains("file      DIR/manual/a.txt.gz (6 bytes)\n"), "{told}");
+    assert!(told.contains("\nContent-Encoding: gzip\n"), "{told}");
+}
+
+#[test]
+fn routes_that_serve_no_files() {
+    explained(
+        "http://example.org/old/page?x=1",
+        &["HTTP/1.1 308 Permanent Redirect", "Location: https://example.net/old/page?x=1"],
+    );
+    explained("http://example.org/gone", &["HTTP/1.1 410 Gone", "X-Site: main", "Content-Length: 6"]);
+}
+
+#[test]
+fn the_default_site_and_its_fallback() {
+    explained(
+        "http://127.0.0.1/no/such/page",
+        &[
+            "site      app (the default of 127.0.0.1:80)",
+            "file      DIR/app/index.html (5 bytes)",
+            "HTTP/1.1 200 OK",
+        ],
+    );
+}
+
+#[test]
+fn a_folder_without_a_configuration() {
+    let dir = site();
+    let told = explain(dir.path(), &["--dir", "www", "/docs"]);
+    assert!(
+        told.contains("\nHTTP/1.1 301 Moved Permanently\n") && told.contains("\nLocation: /docs/\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_port_that_nobody_listens_on() {
+    let dir = site();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let output = command.args(["explain", "-d", "www", "http://h:99/"]).current_dir(&dir).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, "error: nothing listens on port 99\n  listening: 127.0.0.1:8080\n");
+}
