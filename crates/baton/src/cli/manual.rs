@@ -60,6 +60,9 @@ struct Page {
     text: String,
 }
 
+/// What stands at the foot of each page.
+const SOURCE: &str = concat!("baton ", env!("CARGO_PKG_VERSION"));
+
 fn pages() -> Result<Vec<Page>, Failure> {
     let mut command = Cli::command();
     command.build();
@@ -68,7 +71,11 @@ fn pages() -> Result<Vec<Page>, Failure> {
     for command in std::iter::once(&command).chain(subcommands) {
         let name = command.get_display_name().unwrap_or("baton").to_owned();
         let mut text = Vec::new();
-        clap_mangen::Man::new(command.clone()).section("8").manual("Baton").render(&mut text)?;
+        clap_mangen::Man::new(command.clone())
+            .section("8")
+            .source(SOURCE)
+            .manual("Baton")
+            .render(&mut text)?;
         pages.push(Page { name, section: "8", text: String::from_utf8(text)? });
     }
     Ok(pages)

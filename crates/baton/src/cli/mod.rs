@@ -23,7 +23,7 @@ use crate::run;
 
 /// A web server that hands data and connections over instead of copying them
 #[derive(Debug, Parser)]
-#[command(name = "baton", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "baton", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

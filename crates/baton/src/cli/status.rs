@@ -12,7 +12,7 @@ pub(super) fn for_humans(status: &Value) -> String {
         plain(&status["uptime_seconds"]),
     );
     for key in ["configuration", "architecture", "control_socket", "admin"] {
-        out.push_str(&format!("{:16}{}\n", key.replace('_', " "), plain(&status[key])));
+        out.push_str(&format!("{:16}{}\n", words(key), plain(&status[key])));
     }
     for listener in elements(&status["listeners"]) {
         out.push_str(&format!("{:16}{}\n", "listener", plain(&listener["address"])));
@@ -61,18 +61,29 @@ fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
     cells.iter().map(line).collect()
 }
 
-/// Keys and values, a line each, nested ones indented.
+/// Keys and values, a line each, nested ones indented; objects of nothing but numbers take one line.
 fn outline(value: &Value, depth: usize, out: &mut String) {
     for (key, value) in value.as_object().into_iter().flatten() {
-        let key = key.replace('_', " ");
         let indent = "  ".repeat(depth);
-        if value.is_object() {
-            out.push_str(&format!("{indent}{key}\n"));
-            outline(value, depth + 1, out);
-        } else {
-            out.push_str(&format!("{indent}{key}: {}\n", plain(value)));
+        let key = words(key);
+        match value.as_object() {
+            Some(numbers) if numbers.values().all(Value::is_number) => {
+                let numbers: Vec<_> =
+                    numbers.iter().map(|(name, number)| format!("{} {number}", words(name))).collect();
+                out.push_str(&format!("{indent}{key}: {}\n", numbers.join(", ")));
+            }
+            Some(_) => {
+                out.push_str(&format!("{indent}{key}\n"));
+                outline(value, depth + 1, out);
+            }
+            None => out.push_str(&format!("{indent}{key}: {}\n", plain(value))),
         }
     }
+}
+
+/// A key as a human writes it.
+fn words(key: &str) -> String {
+    key.replace('_', " ")
 }
 
 /// A value as a human writes it.
@@ -105,7 +116,7 @@ mod tests {
             "sites": [{ "name": "s", "root": "/srv" }],
             "workers": [
                 { "index": 0, "pid": 8, "cpu": 0, "restarts": 0, "connections_open": 5, "connections_accepted": 12345,
-                  "requests": 1, "engine": { "helpers": 2, "auto": { "chose": "amped" } } },
+                  "requests": 1, "engine": { "helpers": { "idle": 1, "under_way": 2 }, "auto": { "chose": "amped" } } },
                 { "index": 1, "pid": null, "cpu": null, "restarts": 2, "connections_open": 0,
                   "connections_accepted": 9, "requests": 0, "engine": null },
             ],
@@ -127,7 +138,7 @@ worker  pid  cpu  restarts  open  accepted  requests
 worker 0
   auto
     chose: amped
-  helpers: 2
+  helpers: idle 1, under way 2
 ";
         assert_eq!(for_humans(&status), expected);
     }
