@@ -39,6 +39,7 @@ use crate::config::{Config, ConfigSource, Format};
 #[derive(Debug)]
 pub(super) struct Master {
     // What it was started with.
+    pub(super) pid: u32,
     pub(super) source: ConfigSource,
     pub(super) tuning: Tuning,
     pub(super) user: WorkerUser,
@@ -128,7 +129,7 @@ impl Master {
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
         Ok(Box::new(Post {
-            master_pid: std::os::unix::process::parent_id(),
+            master_pid: self.pid,
             user: self.user.clone(),
             cpu: place.cpu,
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),

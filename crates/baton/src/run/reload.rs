@@ -138,7 +138,12 @@ impl Master {
         // it makes room for one that begins with the new one.
         let starting: Vec<usize> =
             self.crew.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
-        starting.into_iter().for_each(|index| self.crew.kill(index));
+        for index in starting {
+            log::notice(format_args!(
+                "worker {index} does not serve yet and makes room for one that knows more"
+            ));
+            self.crew.kill(index);
+        }
 
         self.generations += 1;
         let reload = Reload {

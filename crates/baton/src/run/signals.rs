@@ -43,9 +43,13 @@ pub(super) fn meaning(signal: i32, hangup_ends: bool) -> Option<Asked> {
     MEANINGS.iter().find(|(known, _)| known.as_raw() == signal).map(|&(_, asked)| asked)
 }
 
-/// A signal's number and, of those that kill, its name.
+/// A signal's number and, of those that the master or a worker gets, its name.
 pub(super) fn describe(signal: i32) -> String {
-    const NAMES: [(Signal, &str); 10] = [
+    const NAMES: [(Signal, &str); 14] = [
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::HUP, "SIGHUP"),
+        (Signal::USR1, "SIGUSR1"),
         (Signal::KILL, "SIGKILL"),
         (Signal::TERM, "SIGTERM"),
         (Signal::SEGV, "SIGSEGV"),

@@ -64,6 +64,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
     let equipment = Equipment::gather(&config, &topology).inspect_err(|_| listeners.close())?;
     Ok(Master {
         announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
+        pid: std::process::id(),
         started: Instant::now(),
         started_at,
         // A server that somebody started by hand is not to outlive the terminal.

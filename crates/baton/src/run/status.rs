@@ -112,7 +112,7 @@ impl Master {
             .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
+            "pid": self.pid,
             "state": self.phase.word(),
             "started": utc(self.started_at),
             "uptime_seconds": now.duration_since(self.started).as_secs(),

@@ -43,6 +43,9 @@ impl Trouble {
         let trouble = Self::of(format_args!("listen on {address}"), error);
         match (Errno::from_io_error(error), address) {
             (Some(Errno::ADDRINUSE), ListenAddress::Tcp(tcp)) => match holder::of_port(tcp.port()) {
+                Some(holder) if holder.pid == std::process::id() => trouble
+                    .cause("this server itself listens on that port, on another address")
+                    .remedy("restart it, or reload twice: first without the old address, then with the new one"),
                 Some(holder) => trouble
                     .cause(format!("{holder} listens there"))
                     .remedy(format!("stop it (`kill {}`), or choose another port", holder.pid)),

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Signal;
 
 use crate::client::{Client, get};
-use crate::server::{ANY_PORT, Folder, Server};
+use crate::server::{ANY_PORT, Folder, Server, send_signal};
 
 /// More than the buffers of two sockets have room for, so that a transfer cannot have ended unseen.
 const BIG_BYTES: usize = 24 << 20;
@@ -149,4 +149,31 @@ fn settings_that_need_a_restart_are_named() {
     assert!(told.contains("server.architecture, cache.files_max"), "{told}");
     server.wait_until("the rest has changed", || get(server.address(), "/").text() == "second");
     assert_eq!(server.status()["architecture"], "auto");
+}
+
+/// Asks for several reloads at once. Each is answered: those that came too late for the first by a second one.
+#[test]
+fn everyone_who_asks_is_answered() {
+    let server = Server::start("processes = 2");
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..6).map(|_| scope.spawn(|| server.ctl(&["reload"]))).collect();
+        assert!(asked.into_iter().all(|answer| answer.join().unwrap().status.success()));
+    });
+}
+
+/// Moves the root folder away and kills the worker: its successors cannot begin. A reload with another root does not have
+/// to wait for one that can, nor for the end of the pause between two attempts.
+#[test]
+fn a_reload_helps_workers_that_cannot_begin() {
+    let server = Server::start("processes = 1");
+    let worker = server.workers()[0];
+    fs::rename(server.folder.path("site"), server.folder.path("moved")).unwrap();
+    send_signal(worker, Signal::KILL);
+    server
+        .wait_until("several successors have failed", || server.said().matches("No such file").count() >= 3);
+
+    server.folder.write("second/index.html", b"second");
+    server.folder.configure(ANY_PORT, "second", "processes = 1");
+    server.ctl_ok(&["reload"]);
+    assert_eq!(get(server.address(), "/").text(), "second");
 }
