@@ -179,3 +179,52 @@ fn count(number: u64) -> usize {
 fn code(status: u64) -> u16 {
     u16::try_from(status).unwrap_or(500)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_configuration_that_says_nothing_means_the_defaults_of_the_engine() {
+        let config = config("[[site]]\nroot = '/'\n");
+        assert_eq!(format!("{:?}", config.engine_limits()), format!("{:?}", baton_engine::Limits::default()));
+        assert_eq!(format!("{:?}", config.tuning()), format!("{:?}", Tuning::default()));
+    }
+
+    /// Goal: no number ends up in another one's place. Method: all of them differ.
+    #[test]
+    fn every_number_finds_its_place() {
+        let config = config(include_str!("everything.toml"));
+        let limits = config.engine_limits();
+        assert_eq!(
+            (
+                limits.connections_max,
+                limits.head.head_bytes_max,
+                limits.head.target_bytes_max,
+                limits.head.fields_max
+            ),
+            (11, 12 << 10, 1300, 14)
+        );
+        assert_eq!((limits.body_bytes_max, limits.requests_per_connection_max), (15, 16));
+        assert_eq!((limits.pipelined_max, limits.ranges_max), (17, 18));
+        assert_eq!((limits.head_timeout_ms, limits.body_timeout_ms, limits.idle_timeout_ms), (21, 22, 23));
+        assert_eq!(
+            (limits.send_timeout_ms, limits.send_rate_min_bytes_per_s, limits.linger_timeout_ms),
+            (24, 25, 26)
+        );
+        let tuning = config.tuning();
+        assert_eq!((tuning.processes, tuning.threads, tuning.affinity), (Some(3), Some(2), false));
+        assert_eq!(tuning.sendfile, SendfileMode::BySize(31 << 10));
+        assert_eq!((tuning.send_quantum_bytes, tuning.helpers_max, tuning.writers), (32 << 10, 33, 34));
+        assert_eq!((tuning.accepts_per_wake, tuning.socket_send_buffer_bytes), (35, Some(36 << 10)));
+        assert_eq!((tuning.defer_accept_s, tuning.steering), (38, true));
+        let cache = tuning.cache;
+        assert_eq!((cache.names_max, cache.files_max, cache.revalidate_ms), (41, 42, 45));
+        assert_eq!((cache.memory_bytes_max, cache.memory_file_bytes_max), (43 << 20, 44));
+        assert_eq!(cache.policy, baton_content::Policy::Gds);
+    }
+}
