@@ -514,7 +514,7 @@ error: unknown key `polcy`
   |                                                                                     ^^^ not known in [cache]
   |
   = help: did you mean `policy`?
-  = help: known in [cache]: names_max, files_max, memory_bytes_max, memory_file_bytes_max, names, heads, files, revalidate_ms, policy
+  = help: known in [cache]: names_max, files_max, memory_bytes_max, memory_file_bytes_max, memory_hot_file_bytes_max, names, heads, files, revalidate_ms, policy
 "#,
     );
 }

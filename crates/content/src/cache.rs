@@ -8,6 +8,7 @@ use baton_http::{AcceptedCodings, PathRefusal, Stamp};
 use foldhash::fast::RandomState;
 use rustix::io::Errno;
 
+use crate::allowance::Allowance;
 use crate::disk::{Blocking, Identity, NeedsDisk, Trouble};
 use crate::listing::Listed;
 use crate::lookup::Lookup;
@@ -55,6 +56,8 @@ pub enum Found {
 pub struct Cache {
     settings: CacheSettings,
     memory_file_bytes_max: AtomicU64,
+    memory_hot_file_bytes_max: AtomicU64,
+    promotions: Allowance,
     hasher: RandomState,
     pub(crate) names: Table<Name>,
     /// Files in memory; weighs bytes.
@@ -80,6 +83,10 @@ impl Cache {
             memory_file_bytes_max: AtomicU64::new(
                 settings.memory_file_bytes_max.min(MEMORY_FILE_BYTES_LIMIT),
             ),
+            memory_hot_file_bytes_max: AtomicU64::new(
+                settings.memory_hot_file_bytes_max.min(MEMORY_FILE_BYTES_LIMIT),
+            ),
+            promotions: Allowance::default(),
             hasher: RandomState::default(),
             names: Table::new(Policy::Lru, settings.names_max as u64),
             memory: Table::new(settings.policy, settings.memory_bytes_max),
@@ -135,6 +142,12 @@ impl Cache {
     /// Changes up to which size files are kept in memory, in bytes; for each name when it is next revalidated.
     pub fn set_memory_file_bytes_max(&self, bytes: u64) {
         self.memory_file_bytes_max.store(bytes.min(MEMORY_FILE_BYTES_LIMIT), Ordering::Relaxed);
+    }
+
+    /// Changes up to which size files are kept in memory once they are asked for again and again, in bytes; for each
+    /// name when it is next revalidated.
+    pub fn set_memory_hot_file_bytes_max(&self, bytes: u64) {
+        self.memory_hot_file_bytes_max.store(bytes.min(MEMORY_FILE_BYTES_LIMIT), Ordering::Relaxed);
     }
 
     /// What the cache was made with.
@@ -225,11 +238,13 @@ impl Cache {
         presentation: &Presentation,
         now: &Stamp,
     ) -> Option<Arc<Stored>> {
-        let table = if self.belongs_in_memory(identity.size) { &self.memory } else { &self.descriptors };
         let hash = self.hash_of_file(identity, presentation);
-        table
-            .find(hash, |stored| stored.shows(identity, presentation), Arc::clone)
-            .filter(|stored| stored.is_current(identity, now))
+        let in_table = |table: &Table<Stored>| {
+            table.find(hash, |stored| stored.shows(identity, presentation), Arc::clone)
+        };
+        // A hot file may have been kept open before it was taken into memory under another name.
+        let stored = in_table(&self.memory).or_else(|| in_table(&self.descriptors))?;
+        stored.is_current(identity, now).then_some(stored)
     }
 
     /// Takes a file in; another thread may have been faster, then its file counts.
@@ -246,9 +261,28 @@ impl Cache {
         self.table_of(stored).remove(stored);
     }
 
-    pub(crate) fn belongs_in_memory(&self, size: u64) -> bool {
+    /// Whether a file of this size belongs in memory whoever asks for it, and however seldom.
+    pub(crate) fn is_small(&self, size: u64) -> bool {
         size <= self.memory_file_bytes_max.load(Ordering::Relaxed)
             && memory_weight(size) <= self.memory.weight_max()
+    }
+
+    /// Whether a file of this size, known as `known`, belongs in memory now.
+    pub(crate) fn belongs_in_memory(&self, size: u64, known: Option<&Stored>, now: &Stamp) -> bool {
+        if self.is_small(size) {
+            return true;
+        }
+        let memory_bytes_max = self.memory.weight_max();
+        if size > self.memory_hot_file_bytes_max.load(Ordering::Relaxed)
+            || memory_weight(size) > memory_bytes_max / HOT_FILE_SHARE
+        {
+            return false;
+        }
+        known.is_some_and(|known| {
+            known.in_memory()
+                || known.uses() >= HOT_USES
+                    && self.promotions.take(size, memory_bytes_max / HOT_FILE_SHARE, now)
+        })
     }
 
     pub(crate) fn hash_of_file(&self, identity: &Identity, presentation: &Presentation) -> u64 {
@@ -259,6 +293,13 @@ impl Cache {
         if stored.in_memory() { &self.memory } else { &self.descriptors }
     }
 }
+
+/// Uses after which a file is hot.
+const HOT_USES: u64 = 8;
+
+/// One part in so many of the memory for files is what one hot file may take, and what may be read into memory per
+/// second: warming up is quick, and a set of hot files that does not fit costs little.
+const HOT_FILE_SHARE: u64 = 8;
 
 /// How many open files are let go of when there are no descriptors left.
 const DESCRIPTORS_SPARED: usize = 16;

@@ -6,7 +6,7 @@
 //!   Query ──► Cache::find ──► Found::File(Stored) ──► Stored::whole ──► head and body
 //!                 │
 //!       names     │  known and fresh: no system call
-//!         │ unknown, old                       ┌ memory       small files, in bytes      (LRU or GDS)
+//!         │ unknown, old                       ┌ memory       small and hot files, in bytes (LRU or GDS)
 //!         ▼                                    │
 //!      resolve ──► look at it (O_PATH) ──► files            by device and inode
 //!                                              │
@@ -20,6 +20,7 @@
 //! the kernel's caches is [`NeedsDisk`]; a helper asks again, and fills the caches by the way (the AMPED
 //! architecture).
 
+mod allowance;
 mod cache;
 mod disk;
 mod glob;

@@ -81,15 +81,16 @@ impl Lookup<'_> {
         checked: u64,
     ) -> Result<Found, Trouble> {
         let before = known.and_then(|name| name.stored());
+        let in_memory = self.cache.belongs_in_memory(identity.size, before.as_deref(), self.now);
         if let (Some(name), Some(stored)) = (known, &before)
             && stored.is_current(identity, self.now)
-            && stored.in_memory() == self.cache.belongs_in_memory(identity.size)
+            && stored.in_memory() == in_memory
         {
             name.confirm(checked);
             self.cache.use_file(stored);
             return Ok(Found::File(Arc::clone(stored)));
         }
-        let stored = match self.obtain(target, identity) {
+        let stored = match self.obtain(target, identity, before.is_some().then_some(in_memory)) {
             Ok(stored) => stored,
             Err(Trouble::Errno(errno)) => match verdict(errno) {
                 // It was there a moment ago: whatever comes next, nothing of it is worth remembering.
@@ -120,10 +121,21 @@ impl Lookup<'_> {
     }
 
     /// The file, from the cache or else from the disk.
-    fn obtain(&self, target: &Target, identity: &Identity) -> Result<Arc<Stored>, Trouble> {
+    /// `in_memory`: where it belongs, if that is known already.
+    fn obtain(
+        &self,
+        target: &Target,
+        identity: &Identity,
+        in_memory: Option<bool>,
+    ) -> Result<Arc<Stored>, Trouble> {
         let presentation = Presentation::of(self.tree, target);
         let keeps_files = self.cache.settings().files;
-        if keeps_files && let Some(stored) = self.cache.file(identity, &presentation, self.now) {
+        let cached = keeps_files.then(|| self.cache.file(identity, &presentation, self.now)).flatten();
+        let in_memory = in_memory
+            .unwrap_or_else(|| self.cache.belongs_in_memory(identity.size, cached.as_deref(), self.now));
+        if let Some(stored) = cached
+            && stored.in_memory() == in_memory
+        {
             self.cache.use_file(&stored);
             return Ok(stored);
         }
@@ -132,7 +144,7 @@ impl Lookup<'_> {
             path: &target.path,
             presentation: &presentation,
             keep_heads: self.cache.settings().heads,
-            in_memory: &|size| self.cache.belongs_in_memory(size),
+            in_memory: &|size| self.cache.is_small(size) || (in_memory && size == identity.size),
             hash: &|identity| self.cache.hash_of_file(identity, &presentation),
             counters: &self.cache.counters,
             now: self.now,

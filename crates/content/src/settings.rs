@@ -19,6 +19,10 @@ pub struct CacheSettings {
     /// Files up to this size, in bytes, are kept in memory and sent from it, larger ones from the descriptor;
     /// at most [`MEMORY_FILE_BYTES_LIMIT`].
     pub memory_file_bytes_max: u64,
+    /// Files up to this size, in bytes, are kept in memory too once they are asked for again and again; at most
+    /// [`MEMORY_FILE_BYTES_LIMIT`]. Reading one into memory costs as much as sending it, so this happens to a file when
+    /// its name is due for revalidation, and to an eighth of `memory_bytes_max` per second.
+    pub memory_hot_file_bytes_max: u64,
     /// Whether heads of replies are kept with their files, or made for each request.
     pub heads: bool,
     /// Whether it is remembered which file a name leads to.
@@ -42,6 +46,7 @@ impl Default for CacheSettings {
             files_max: 2_000,
             memory_bytes_max: 64 << 20,
             memory_file_bytes_max: 128 << 10,
+            memory_hot_file_bytes_max: 2 << 20,
             heads: true,
             names: true,
             files: true,

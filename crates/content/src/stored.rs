@@ -87,6 +87,11 @@ impl Stored {
         !matches!(self.body, Body::File(_))
     }
 
+    /// How often it was used, about.
+    pub(crate) fn uses(&self) -> u64 {
+        self.seat.uses()
+    }
+
     /// The reply to a plain GET.
     pub fn whole(&self, persistence: Persistence, now: &Stamp) -> Whole {
         let Some(heads) = &self.heads else {

@@ -32,6 +32,8 @@ pub(crate) trait Entry {
 pub(crate) struct Seat {
     /// What the policy thinks of the entry; rises with each use.
     value: AtomicU64,
+    /// How often it was used, about: uses at the same instant may count once.
+    uses: AtomicU64,
     /// The value under which the entry is queued; changed only under the table's write lock.
     queued: AtomicU64,
     /// Position in the order of arrival, counted from 1, that tells entries of equal value apart; 0 outside of a table.
@@ -42,6 +44,11 @@ impl Seat {
     /// Whether the entry is in its table.
     pub(crate) fn is_taken(&self) -> bool {
         self.number.load(Ordering::Relaxed) != 0
+    }
+
+    /// How often the entry was used, about.
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
     }
 
     fn rank(&self) -> Rank {
@@ -96,7 +103,9 @@ impl<E: Entry> Table<E> {
 
     /// Notes a use of `entry`.
     pub(crate) fn touch(&self, entry: &E) {
-        entry.seat().value.store(self.order.value_of_use(entry.weight()), Ordering::Relaxed);
+        let seat = entry.seat();
+        seat.value.store(self.order.value_of_use(entry.weight()), Ordering::Relaxed);
+        seat.uses.store(seat.uses() + 1, Ordering::Relaxed);
     }
 
     /// Puts `entry` into the table in place of the one that matches, unless `keep` prefers that one: then `entry` is

@@ -29,6 +29,9 @@ settings! {
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
         /// ones go by `sendfile`.
         memory_file_bytes_max: u64 = 128 << 10, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
+        /// Files of up to this size are kept in memory too once they are asked for again and again: one `send` costs less
+        /// than `sendfile` as long as the memory is there. An eighth of `memory_bytes_max` per second is read for it.
+        memory_hot_file_bytes_max: u64 = 2 << 20, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
         /// Whether names are cached. Off: every request resolves its path.
         names: bool = true, Flag;
         /// Whether response heads are cached. Off: every response's head is written anew.

@@ -82,6 +82,7 @@ impl Config {
             files_max: count(cache.files_max),
             memory_bytes_max: cache.memory_bytes_max,
             memory_file_bytes_max: cache.memory_file_bytes_max,
+            memory_hot_file_bytes_max: cache.memory_hot_file_bytes_max,
             heads: cache.heads,
             names: cache.names,
             files: cache.files,
@@ -225,6 +226,7 @@ mod tests {
         let cache = tuning.cache;
         assert_eq!((cache.names_max, cache.files_max, cache.revalidate_ms), (41, 42, 45));
         assert_eq!((cache.memory_bytes_max, cache.memory_file_bytes_max), (43 << 20, 44));
+        assert_eq!(cache.memory_hot_file_bytes_max, 46);
         assert_eq!(cache.policy, baton_content::Policy::Gds);
     }
 }

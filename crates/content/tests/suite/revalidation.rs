@@ -134,7 +134,8 @@ fn set_modified(site: &Site, name: &str, unix_seconds: i64) {
 
 #[test]
 fn a_new_limit_of_size_takes_hold_when_names_are_revalidated() {
-    let site = Site::new();
+    let settings = CacheSettings { memory_hot_file_bytes_max: 0, ..CacheSettings::default() };
+    let site = Site::with(settings);
     site.write("a.txt", &[b'a'; 5_000]);
     assert!(site.file("/a.txt").in_memory());
     site.cache.set_memory_file_bytes_max(1_000);
@@ -145,6 +146,41 @@ fn a_new_limit_of_size_takes_hold_when_names_are_revalidated() {
     site.wait(1);
     assert!(site.file("/a.txt").in_memory());
     assert_eq!((site.stats().in_memory, site.stats().files.entries), (1, 1));
+}
+
+/// A larger file comes into memory when it has been asked for often, stays there, and leaves when it is too large for
+/// the limits; a second one has to wait while the allowance of the second is used up.
+#[test]
+fn a_hot_file_is_taken_into_memory() {
+    let settings = CacheSettings {
+        memory_bytes_max: 100_000,
+        memory_file_bytes_max: 100,
+        memory_hot_file_bytes_max: 10_000,
+        ..CacheSettings::default()
+    };
+    let site = Site::with(settings);
+    for name in ["first", "second", "seldom"] {
+        site.write(name, &[b'x'; 8_000]);
+    }
+    site.write("large", &[b'x'; 10_001]);
+    for _ in 0..20 {
+        for path in ["/first", "/second", "/large"] {
+            assert!(!site.file(path).in_memory(), "not before it is looked at again");
+        }
+    }
+    site.file("/seldom");
+    site.wait(1);
+    let in_memory = |path| site.file(path).in_memory();
+    assert!(in_memory("/first"));
+    assert!(!in_memory("/second"), "an eighth of the memory per second");
+    assert!(!in_memory("/seldom"));
+    assert!(!in_memory("/large"));
+    site.wait(1);
+    assert!(in_memory("/first") && in_memory("/second"));
+    assert_eq!(site.content("/second"), [b'x'; 8_000]);
+    site.cache.set_memory_hot_file_bytes_max(0);
+    site.wait(1);
+    assert!(!in_memory("/first"));
 }
 
 #[test]

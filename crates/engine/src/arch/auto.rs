@@ -145,14 +145,20 @@ impl SelfTuner {
         };
         if chosen != self.sending {
             self.sending = chosen;
-            let (file_bytes, bytes) = match chosen {
-                Sending::FromMemory => (self.cache.memory_file_bytes_max, self.cache.memory_bytes_max),
+            let (file_bytes, hot_file_bytes, bytes) = match chosen {
+                Sending::FromMemory => (
+                    self.cache.memory_file_bytes_max,
+                    self.cache.memory_hot_file_bytes_max,
+                    self.cache.memory_bytes_max,
+                ),
                 Sending::FromPageCache => (
                     self.cache.memory_file_bytes_max.min(TINY_FILE_BYTES),
+                    0,
                     self.cache.memory_bytes_max / MEMORY_SHARE_WHEN_SHORT,
                 ),
             };
             ctx.cache.set_memory_file_bytes_max(file_bytes);
+            ctx.cache.set_memory_hot_file_bytes_max(hot_file_bytes);
             ctx.cache.set_memory_bytes_max(bytes);
         }
     }
