@@ -71,14 +71,14 @@ impl Master {
     /// All workers serve for the first time: says so to whoever waits for it.
     pub(super) fn begin_serving(&mut self) {
         self.phase = Phase::Serving;
-        if let Ok(terminal) = self.terminal.try_clone() {
-            // Nobody may be there any more to read it.
-            let _ = File::from(terminal).write_all(self.announcement.as_bytes());
-        }
         if matches!(self.config.log.error, Destination::File(_)) {
             log::notice(&self.announcement);
         }
         notify::ready();
+        if let Ok(terminal) = self.terminal.try_clone() {
+            // Nobody may be there any more to read it.
+            let _ = File::from(terminal).write_all(self.announcement.as_bytes());
+        }
     }
 
     /// The server cannot begin.

@@ -6,14 +6,21 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::client::get;
-use crate::server::{Folder, Server, send_signal};
+use crate::common::client::{Client, Response};
+use crate::common::server::{Server, wait_until};
+use crate::supervised::{
+    admin_address, complaint, ctl, folder, run, send_signal, serving, start, status, write,
+};
 
 const ADMIN: &str = "processes = 2\n[admin]\nlisten = \"127.0.0.1:0\"";
 
+fn admin(server: &Server, path: &str) -> Response {
+    Client::connect(admin_address(server)).get(path)
+}
+
 /// Reads the page as Prometheus does: every sample has a type, every line is a sample or a comment.
 fn metrics(server: &Server) -> HashMap<String, u64> {
-    let answer = get(server.admin_address(), "/metrics");
+    let answer = admin(server, "/metrics");
     assert_eq!(answer.status, 200);
     let mut types = HashMap::new();
     let mut samples = HashMap::new();
@@ -38,33 +45,33 @@ fn metrics(server: &Server) -> HashMap<String, u64> {
 /// Counts requests over several workers, one of which dies: sums are right and never go back.
 #[test]
 fn metrics_are_summed_over_workers_dead_and_alive() {
-    let server = Server::start(ADMIN);
+    let server = start(ADMIN);
     let complete = |server: &Server| metrics(server)["baton_requests_total{outcome=\"complete\"}"];
     for _ in 0..16 {
-        assert_eq!(get(server.address(), "/").status, 200);
+        assert_eq!(server.get("/").status, 200);
     }
-    assert_eq!(get(server.address(), "/none").status, 404);
-    server.wait_until("all requests are counted", || complete(&server) == 17);
+    assert_eq!(server.get("/none").status, 404);
+    wait_until("all requests are counted", || complete(&server) == 17);
     assert_eq!(metrics(&server)["baton_responses_total{class=\"4xx\"}"], 1);
 
-    for worker in server.workers() {
+    for worker in serving(&server) {
         send_signal(worker, Signal::KILL);
     }
-    server.wait_until("the workers are back", || metrics(&server)["baton_worker_restarts_total"] == 2);
+    wait_until("the workers are back", || metrics(&server)["baton_worker_restarts_total"] == 2);
     assert_eq!(complete(&server), 17);
-    assert_eq!(get(server.address(), "/").status, 200);
-    server.wait_until("counting goes on", || complete(&server) == 18);
+    assert_eq!(server.get("/").status, 200);
+    wait_until("counting goes on", || complete(&server) == 18);
 }
 
 /// The other pages.
 #[test]
 fn status_and_health_are_pages_too() {
-    let server = Server::start(ADMIN);
-    assert_eq!(get(server.admin_address(), "/healthz").status, 200);
-    assert_eq!(get(server.admin_address(), "/").status, 404);
-    let page = get(server.admin_address(), "/status");
+    let server = start(ADMIN);
+    assert_eq!(admin(&server, "/healthz").status, 200);
+    assert_eq!(admin(&server, "/").status, 404);
+    let page = admin(&server, "/status");
     let status: Value = serde_json::from_slice(&page.body).expect("JSON");
-    assert_eq!(status["pid"], server.pid());
+    assert_eq!(status["pid"], server.pid().as_raw_nonzero().get());
     assert_eq!(status["state"], "serving");
     assert_eq!(status["listeners"][0]["address"], server.address().to_string());
     let engines: Vec<_> =
@@ -76,30 +83,25 @@ fn status_and_health_are_pages_too() {
 /// The control socket is its owner's alone, and nobody else's place.
 #[test]
 fn the_control_socket_is_private_and_taken() {
-    let server = Server::start("");
-    let mode = std::fs::metadata(server.control_socket()).unwrap().permissions().mode();
+    let server = start("");
+    let mode = std::fs::metadata(server.folder().base().join("control")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    let other = Folder::new();
-    let socket = server.control_socket();
+    let other = folder();
+    let socket = server.folder().base().join("control");
     let text = format!(
-        "[[site]]\nlisten = \"127.0.0.1:0\"\nroot = \"site\"\n[server]\ncontrol_socket = \"{}\"",
+        "[[site]]\nlisten = \"127.0.0.1:0\"\nroot = \"root\"\n[server]\ncontrol_socket = \"{}\"",
         socket.display()
     );
-    other.write("baton.toml", text.as_bytes());
-    let output = other.run_in_vain();
-    assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    write(&other, "baton.toml", text);
+    let told = complaint(run(&other).output().unwrap());
     assert!(told.contains("a running server listens there"), "{told}");
-    assert_eq!(server.status()["state"], "serving");
+    assert_eq!(status(&server)["state"], "serving");
 }
 
 /// Asks a server that is not there.
 #[test]
 fn ctl_says_that_no_server_listens() {
-    let folder = Folder::new();
-    let output = crate::server::ctl(&folder.path("control.sock"), &["status"]);
-    assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let told = complaint(ctl(&folder(), &["status"]));
     assert!(told.contains("no server listens on") && told.contains("remedy: "), "{told}");
 }

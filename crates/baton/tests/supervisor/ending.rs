@@ -1,25 +1,28 @@
 //! Orderly ends, and quick ones.
 
 use std::net::TcpStream;
+use std::process::Command;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::client::{Client, get};
-use crate::server::{ANY_PORT, Folder, Server, baton, send_signal};
+use crate::common::client::Client;
+use crate::common::server::{Server, wait_until};
+use crate::supervised::{
+    ANY_PORT, begin_download, configure, folder, refusal, remaining, send_signal, serving, start, start_in,
+    status,
+};
 
 const BIG_BYTES: usize = 24 << 20;
 
 /// A server with a download under way, of which little has been taken.
 fn downloading(rest: &str) -> (Server, Client) {
-    let folder = Folder::new();
-    folder.write("site/big", &vec![7; BIG_BYTES]);
-    folder.configure(ANY_PORT, "site", rest);
-    let server = Server::start_in(folder);
-    let mut download = Client::connect(server.address());
-    download.ask("/big").unwrap();
-    assert_eq!(download.head().unwrap(), (200, BIG_BYTES));
+    let folder = folder();
+    folder.write("big", vec![7; BIG_BYTES]);
+    configure(&folder, ANY_PORT, "root", rest);
+    let server = start_in(folder);
+    let mut download = server.connect();
+    begin_download(&mut download, BIG_BYTES);
     (server, download)
 }
 
@@ -29,47 +32,47 @@ fn a_drain_finishes_what_is_under_way() {
     for architecture in ["auto", "symped", "threads"] {
         let (mut server, mut download) = downloading(&format!("architecture = \"{architecture}\""));
         let address = server.address();
-        server.ctl_ok(&["drain"]);
-        server.wait_until("new clients are refused", || TcpStream::connect(address).is_err());
-        assert_eq!(server.status()["state"], "draining");
-        let body = download.body(BIG_BYTES).expect("the whole file");
-        assert!(body.iter().all(|&byte| byte == 7));
+        server.ctl(&["drain"]);
+        wait_until("new clients are refused", || TcpStream::connect(address).is_err());
+        assert_eq!(status(&server)["state"], "draining");
+        assert!(download.take(BIG_BYTES).iter().all(|&byte| byte == 7));
+        download.expect_end();
         assert_eq!(server.ended().code(), Some(0), "{architecture}");
-        assert!(!server.control_socket().exists());
+        assert!(!server.folder().base().join("control").exists());
     }
 }
 
 /// Drains with a client that takes nothing: the limit ends it.
 #[test]
 fn a_drain_ends_at_its_limit() {
-    let (mut server, mut download) = downloading("drain_timeout_ms = 200");
+    let (mut server, download) = downloading("drain_timeout_ms = 200");
     server.signal(Signal::QUIT);
     assert_eq!(server.ended().code(), Some(0));
-    assert!(download.body(BIG_BYTES).is_err());
+    assert!(remaining(&download) < BIG_BYTES);
 }
 
 /// Stops with connections open and a download under way, which are not waited for.
 #[test]
 fn a_stop_waits_for_nobody() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (mut server, mut download) = downloading("");
-        let mut idle = Client::connect(server.address());
-        idle.get("/").unwrap();
+        let (mut server, download) = downloading("");
+        let mut idle = server.connect();
+        idle.get("/");
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0));
-        assert!(download.body(BIG_BYTES).is_err());
-        assert!(idle.get("/").is_err());
+        assert!(remaining(&download) < BIG_BYTES);
+        assert_eq!(remaining(&idle), 0);
     }
 }
 
 /// Freezes a worker, so that it cannot obey. The second request to stop does not ask it any more.
 #[test]
 fn the_second_request_to_stop_is_not_a_request() {
-    let mut server = Server::start("processes = 1");
-    let worker = server.workers()[0];
+    let mut server = start("processes = 1");
+    let worker = serving(&server)[0];
     send_signal(worker, Signal::STOP);
     server.signal(Signal::TERM);
-    server.wait_until("the first is received", || server.said().contains("stop: signal 15"));
+    wait_until("the first is received", || server.said().contains("stop: signal 15"));
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
 }
@@ -78,9 +81,9 @@ fn the_second_request_to_stop_is_not_a_request() {
 #[test]
 fn a_drain_can_be_cut_short() {
     let (mut server, _download) = downloading("");
-    server.ctl_ok(&["drain"]);
-    assert_eq!(server.status()["state"], "draining");
-    server.ctl_ok(&["stop"]);
+    server.ctl(&["drain"]);
+    assert_eq!(status(&server)["state"], "draining");
+    server.ctl(&["stop"]);
     assert_eq!(server.ended().code(), Some(0));
 }
 
@@ -88,11 +91,8 @@ fn a_drain_can_be_cut_short() {
 #[test]
 fn an_ending_server_does_not_reload() {
     let (server, _download) = downloading("");
-    assert_eq!(get(server.address(), "/").status, 200);
-    server.ctl_ok(&["drain"]);
-    let output = server.ctl(&["reload"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the server is ending"));
+    server.ctl(&["drain"]);
+    assert!(refusal(&server, "reload").contains("the server is ending"));
 }
 
 /// Starts `baton serve` at a terminal, and lets the terminal go. A server that somebody started by hand does not stay
@@ -104,12 +104,12 @@ fn a_server_started_by_hand_ends_with_its_terminal() {
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
 
-    let folder = Folder::new();
-    let mut command = baton();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--control"]);
-    command.arg(folder.path("control.sock")).arg(folder.path("site"));
-    command.stdin(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
-    let mut server = Server::start_with(folder, command);
+    let folder = folder();
+    let mut command = Command::new("sh");
+    let script = "exec \"$0\" serve --listen 127.0.0.1:0 --control \"$1\" \"$2\" <\"$3\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_baton")]);
+    command.arg(folder.base().join("control")).arg(folder.root()).arg(name);
+    let mut server = Server::start(folder, command);
     server.signal(Signal::HUP);
     assert_eq!(server.ended().code(), Some(0));
 }

@@ -2,11 +2,13 @@
 //!
 //! Each test starts a server of its own in a folder of its own, on ports that the kernel chooses.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod admin;
-mod client;
 mod ending;
 mod logs;
 mod reload;
-mod server;
 mod start;
+mod supervised;
 mod workers;

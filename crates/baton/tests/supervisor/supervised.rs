@@ -1,0 +1,138 @@
+//! What these tests need beside the common harness: a configuration that changes while it is used, the status as data,
+//! and refusals.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::client::Client;
+use crate::common::folder::Folder;
+use crate::common::server::Server;
+
+pub(crate) const ANY_PORT: &str = "\"127.0.0.1:0\"";
+
+/// A folder whose document root has an index that says `first`.
+pub(crate) fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("index.html", "first");
+    folder
+}
+
+/// Writes a file beside the document root.
+pub(crate) fn write(folder: &Folder, name: &str, content: impl AsRef<[u8]>) {
+    let path = folder.base().join(name);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+    fs::write(path, content).expect("a file");
+}
+
+/// Reads a file beside the document root; nothing if it is not there.
+pub(crate) fn read(server: &Server, name: &str) -> String {
+    fs::read_to_string(server.folder().base().join(name)).unwrap_or_default()
+}
+
+/// Writes the configuration: a site at `listen` with the given root, and whatever else a test needs, which continues
+/// `[server]`.
+pub(crate) fn configure(folder: &Folder, listen: &str, root: &str, rest: &str) {
+    let text = format!(
+        "[[site]]\nlisten = [{listen}]\nroot = \"{root}\"\n\n[server]\ncontrol_socket = \"control\"\n{rest}\n"
+    );
+    write(folder, "baton.toml", text);
+}
+
+pub(crate) fn baton() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_baton"))
+}
+
+/// The command that runs the folder's configuration.
+pub(crate) fn run(folder: &Folder) -> Command {
+    let mut command = baton();
+    command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
+    command
+}
+
+/// Starts what the folder's configuration says.
+pub(crate) fn start_in(folder: Folder) -> Server {
+    let command = run(&folder);
+    Server::start(folder, command)
+}
+
+/// Starts a server on any port that is configured as `rest` says, which continues `[server]`.
+pub(crate) fn start(rest: &str) -> Server {
+    let folder = folder();
+    configure(&folder, ANY_PORT, "root", rest);
+    start_in(folder)
+}
+
+/// Where its admin listener is.
+pub(crate) fn admin_address(server: &Server) -> SocketAddr {
+    *server.addresses().last().expect("an address")
+}
+
+/// Runs `baton ctl` for a server in this folder.
+pub(crate) fn ctl(folder: &Folder, command: &[&str]) -> Output {
+    baton()
+        .arg("ctl")
+        .args(command)
+        .arg("--control")
+        .arg(folder.base().join("control"))
+        .output()
+        .expect("baton ctl")
+}
+
+/// What a command says that fails.
+pub(crate) fn complaint(output: Output) -> String {
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    told
+}
+
+/// What `baton ctl` says when the server refuses.
+pub(crate) fn refusal(server: &Server, command: &str) -> String {
+    complaint(ctl(server.folder(), &[command]))
+}
+
+pub(crate) fn status(server: &Server) -> Value {
+    serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON")
+}
+
+/// The processes of its workers that serve.
+pub(crate) fn serving(server: &Server) -> Vec<Pid> {
+    let status = status(server);
+    let workers = status["workers"].as_array().expect("workers").iter();
+    workers.filter(|worker| worker["serves"] == true).map(|worker| pid(&worker["pid"])).collect()
+}
+
+pub(crate) fn pid(number: &Value) -> Pid {
+    number.as_i64().and_then(|number| Pid::from_raw(number.try_into().ok()?)).expect("a process")
+}
+
+pub(crate) fn send_signal(pid: Pid, signal: Signal) {
+    kill_process(pid, signal).expect("a signal");
+}
+
+/// Whether a process runs: it is there, and no zombie.
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+        .is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Asks for `/big`, and reads the head of the response only.
+pub(crate) fn begin_download(client: &mut Client, bytes: usize) {
+    client.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let head = client.head();
+    assert_eq!((head.status, head.field("content-length")), (200, Some(&*bytes.to_string())));
+}
+
+/// How many bytes still come before the connection ends, in order or not.
+pub(crate) fn remaining(client: &Client) -> usize {
+    let mut bytes = Vec::new();
+    // How it ends does not matter, only that it does, and that is not by the timeout.
+    if let Err(error) = client.stream().read_to_end(&mut bytes) {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+    bytes.len()
+}
