@@ -21,9 +21,13 @@ pub fn inherited() -> io::Result<Vec<OwnedFd>> {
         return Ok(Vec::new());
     }
     let count = std::env::var("LISTEN_FDS").unwrap_or_default();
-    let count: RawFd = count.parse().ok().filter(|count| (0..=COUNT_MAX).contains(count)).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("LISTEN_FDS={count:?} is not a number of sockets"))
-    })?;
+    let count: RawFd =
+        count.parse().ok().filter(|count| (0..=COUNT_MAX).contains(count)).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("LISTEN_FDS={count:?} is not a number of sockets"),
+            )
+        })?;
     (FIRST..FIRST + count).map(own).collect()
 }
 
