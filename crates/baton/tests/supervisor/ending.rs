@@ -6,6 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::common::ARCHITECTURES;
 use crate::common::client::Client;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
@@ -29,7 +30,7 @@ fn downloading(rest: &str) -> (Server, Client) {
 /// Drains while a client takes its time. It gets everything, new clients are refused, the exit code is 0.
 #[test]
 fn a_drain_finishes_what_is_under_way() {
-    for architecture in ["auto", "symped", "threads"] {
+    for architecture in ARCHITECTURES {
         let (mut server, mut download) = downloading(&format!("architecture = \"{architecture}\""));
         let address = server.address();
         server.ctl(&["drain"]);

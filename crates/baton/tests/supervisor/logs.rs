@@ -20,7 +20,7 @@ fn logs_are_reopened_after_a_rename() {
     assert_eq!(mode & 0o777, 0o640);
 
     for name in ["access.log", "error.log"] {
-        fs::rename(server.folder().base().join(name), server.folder().base().join(&format!("{name}.1")))
+        fs::rename(server.folder().base().join(name), server.folder().base().join(format!("{name}.1")))
             .unwrap();
     }
     server.signal(Signal::USR1);

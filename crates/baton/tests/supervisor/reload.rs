@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 
+use crate::common::ARCHITECTURES;
 use crate::common::folder::pattern;
 use crate::common::server::wait_until;
 use crate::supervised::{
@@ -22,7 +23,7 @@ const BIG_BYTES: usize = 24 << 20;
 #[test]
 fn a_reload_keeps_connections_and_downloads() {
     let big = pattern(BIG_BYTES, 1);
-    for architecture in ["auto", "sped", "threads"] {
+    for architecture in ARCHITECTURES {
         let folder = folder();
         folder.write("big", &big);
         write(&folder, "second/index.html", "second");
