@@ -55,7 +55,12 @@ impl Client {
 
     /// Sends a request without a body and reads the response. `fields` are complete lines.
     pub(crate) fn ask(&mut self, method: &str, path: &str, fields: &str) -> Response {
-        self.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
+        self.ask_host("localhost", method, path, fields)
+    }
+
+    /// The same, of a virtual host.
+    pub(crate) fn ask_host(&mut self, host: &str, method: &str, path: &str, fields: &str) -> Response {
+        self.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"));
         self.response_to(method)
     }
 
