@@ -1,0 +1,58 @@
+//! The admission limit: how many connections the cluster may have at once.
+
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time};
+
+/// A policy of its own, around any other: while the cluster has S connections, requests wait at the front-end, where
+/// they can still go to whichever node gets free (Pai, 1999, section 3.1.4).
+///
+/// Without it, all nodes could rise to twice T_high, and locality-aware distribution would be round robin.
+pub struct Admission {
+    inner: Box<dyn Policy + Send>,
+    t_low: f64,
+    t_high: f64,
+}
+
+impl Admission {
+    /// The limit that follows from T_low and T_high of the settings, around this policy.
+    pub fn new(inner: Box<dyn Policy + Send>, settings: &PolicySettings) -> Self {
+        Self { inner, t_low: f64::from(settings.t_low), t_high: f64::from(settings.t_high) }
+    }
+
+    /// S: the connections that the cluster may have at once; 0 if no node serves.
+    ///
+    /// As published, `(n - 1) * T_high + T_low - 1`. With weights, the node left at T_low is the heaviest one, which
+    /// keeps what the limit is for: some node is always below T_high.
+    pub fn limit(&self, cluster: &Cluster) -> u64 {
+        let (total, heaviest) = (f64::from(cluster.total_capacity()), f64::from(cluster.capacity_max()));
+        let limit = (total - heaviest) * self.t_high + heaviest * self.t_low - 1.0;
+        match cluster.serving().len() {
+            0 => 0,
+            // However light the nodes are, one connection must get in.
+            _ => (limit.round() as u64).max(1),
+        }
+    }
+}
+
+impl Policy for Admission {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
+        if cluster.serving().is_empty() {
+            return Decision::nobody();
+        }
+        if cluster.total_load() >= self.limit(cluster) {
+            return Decision::wait();
+        }
+        self.inner.choose(target, cluster, now)
+    }
+
+    fn completed(&mut self, target: Target, node: NodeId, bytes: u64, service_us: u64, now: Time) {
+        self.inner.completed(target, node, bytes, service_us, now);
+    }
+
+    fn handle_membership(&mut self, cluster: &Cluster, now: Time) {
+        self.inner.handle_membership(cluster, now);
+    }
+}

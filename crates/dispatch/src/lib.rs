@@ -1,0 +1,50 @@
+//! Request distribution: which node of a cluster serves a request.
+//!
+//! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node and a reason:
+//!
+//! ```text
+//!   request ─► Target ─┐
+//!                      ├─► Admission ─► Policy ─► Decision { node, why }
+//!   connections ─► Cluster (loads, weights, states)
+//! ```
+//!
+//! The policies are those of Pai's LARD study (1999, chapter 3), what the field uses today, and one of our own
+//! ([`PolicyName`] lists them). Nothing here reads a clock or opens a socket: a simulator and a real front-end run
+//! the very same code. In the steady state a decision allocates nothing.
+//!
+//! ```
+//! use baton_dispatch::{Admission, Cluster, Policy, PolicyName, PolicySettings, Target, target_hash};
+//!
+//! let settings = PolicySettings::default();
+//! let mut cluster = Cluster::of(&[100, 100, 200], 10_000_000);
+//! let mut policy = Admission::new(PolicyName::LardR.build(&settings), &settings);
+//! policy.handle_membership(&cluster, 0);
+//!
+//! let target = Target::new(target_hash(b"/index.html"));
+//! let decision = policy.choose(target, &cluster, 0);
+//! let node = decision.node.expect("three nodes serve");
+//! cluster.begin(node);
+//! println!("{node}: {}", decision.why);
+//! // … the node answers …
+//! cluster.end(node);
+//! policy.completed(target, node, 5_120, 1_800, 1_800);
+//! ```
+
+mod admission;
+mod cluster;
+mod decision;
+mod hash;
+mod mapping;
+mod node_set;
+mod policies;
+mod policy;
+mod settings;
+mod target;
+
+pub use admission::Admission;
+pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX};
+pub use decision::{Decision, Why};
+pub use hash::target_hash;
+pub use policy::{Policy, PolicyName, UnknownPolicy};
+pub use settings::PolicySettings;
+pub use target::Target;

@@ -1,0 +1,39 @@
+//! Consistent hashing: when a node comes or goes, only its own targets move. Blind to loads.
+
+use crate::policies::ring::Ring;
+use crate::{Cluster, Decision, Policy, PolicySettings, Target, Time, Why};
+
+/// The first node on the ring, from the hash of the target on, that takes the target.
+pub(crate) struct ConsistentHash {
+    ring: Ring,
+}
+
+impl ConsistentHash {
+    pub(crate) const fn new(settings: &PolicySettings) -> Self {
+        Self { ring: Ring::new(settings) }
+    }
+}
+
+impl Policy for ConsistentHash {
+    fn name(&self) -> &'static str {
+        "consistent-hash"
+    }
+
+    fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
+        let mut nodes = self.ring.nodes_from(target.hash);
+        let Some(named) = nodes.next() else { return Decision::nobody() };
+        if cluster.takes(named, target.hash) {
+            return Decision::to(named, Why::Hashed);
+        }
+        match nodes.find(|&node| cluster.takes(node, target.hash)) {
+            Some(node) => Decision::to(node, Why::Overflow { from: named }),
+            // No node takes it: all that serve have just started.
+            None if cluster.is_serving(named) => Decision::to(named, Why::Hashed),
+            None => Decision::nobody(),
+        }
+    }
+
+    fn handle_membership(&mut self, cluster: &Cluster, _: Time) {
+        self.ring.rebuild(cluster);
+    }
+}

@@ -1,0 +1,76 @@
+//! LARD: each target on one node, moved when loads are out of balance (Pai, 1999, figure 3.2).
+
+use crate::mapping::Mapping;
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+
+/// Basic locality-aware request distribution. Meant to be used under [`crate::Admission`].
+pub(crate) struct Lard {
+    servers: Mapping<NodeId>,
+    thresholds: Thresholds,
+    /// Where the search for a lightly loaded node starts, so that equals take turns.
+    next: NodeId,
+}
+
+/// When the load of a node is out of balance with those of others. Also the rule of LARD/R.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thresholds {
+    t_low: f32,
+    t_high: f32,
+}
+
+impl Thresholds {
+    pub(super) const fn new(settings: &PolicySettings) -> Self {
+        Self { t_low: settings.t_low as f32, t_high: settings.t_high as f32 }
+    }
+
+    /// The node is overloaded while another idles, or so much that it delays requests whatever the others do.
+    pub(super) fn is_imbalanced(self, cluster: &Cluster, node: NodeId) -> bool {
+        let pressure = cluster.pressure(node);
+        (pressure > self.t_high && cluster.any_below(self.t_low)) || pressure >= 2.0 * self.t_high
+    }
+}
+
+impl Lard {
+    pub(crate) fn new(settings: &PolicySettings) -> Self {
+        Self {
+            servers: Mapping::new(settings.mappings_max, settings.seed),
+            thresholds: Thresholds::new(settings),
+            next: NodeId::default(),
+        }
+    }
+}
+
+impl Policy for Lard {
+    fn name(&self) -> &'static str {
+        "lard"
+    }
+
+    fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
+        let server = self.servers.get(target.hash);
+        if let Some(&mut server) = server
+            && cluster.is_serving(server)
+            && !self.thresholds.is_imbalanced(cluster, server)
+        {
+            return Decision::to(server, Why::Mapped);
+        }
+        let Some(lightest) = cluster.least_loaded(self.next) else { return Decision::nobody() };
+        self.next = lightest.following();
+        let why = match server {
+            // All nodes may be overloaded alike: then the target stays.
+            Some(server) if *server == lightest => Why::Mapped,
+            Some(server) => Why::Moved { from: std::mem::replace(server, lightest) },
+            None => {
+                if self.servers.is_full() {
+                    self.servers.forget_oldest(0);
+                }
+                self.servers.insert(target.hash, 0, lightest);
+                Why::FirstAssignment
+            }
+        };
+        Decision::to(lightest, why)
+    }
+
+    fn handle_membership(&mut self, _: &Cluster, _: Time) {
+        // Nothing to do: a target of a node that is gone is assigned anew when it is requested (section 3.1.6).
+    }
+}

@@ -1,0 +1,96 @@
+//! LARD/R: a set of nodes for each target, grown under imbalance, shrunk when quiet (Pai, 1999, figure 3.3).
+
+use crate::mapping::Mapping;
+use crate::node_set::{NodeSet, Replicas};
+use crate::policies::lard::Thresholds;
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+
+/// Locality-aware request distribution with replication. Meant to be used under [`crate::Admission`].
+///
+/// Prose and pseudo-code of the source differ; this is the pseudo-code. A set remembers when it changed, and does so at
+/// the end: imbalance on a set that has been quiet both adds and removes a node, so the target moves; on a set that
+/// changed recently it only adds one, so the target replicates.
+pub(crate) struct LardReplicated {
+    sets: Mapping<ServerSet>,
+    replicas: Replicas,
+    thresholds: Thresholds,
+    quiet_us: u64,
+    /// Where the search for a lightly loaded node starts, so that equals take turns.
+    next: NodeId,
+}
+
+#[derive(Clone, Copy)]
+struct ServerSet {
+    nodes: NodeSet,
+    last_change: Time,
+}
+
+impl LardReplicated {
+    pub(crate) fn new(settings: &PolicySettings) -> Self {
+        Self {
+            sets: Mapping::new(settings.mappings_max, settings.seed),
+            replicas: Replicas::new(settings.replicas_max),
+            thresholds: Thresholds::new(settings),
+            quiet_us: settings.quiet_us,
+            next: NodeId::default(),
+        }
+    }
+
+    fn assign(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
+        let Some(node) = cluster.least_loaded(self.next) else { return Decision::nobody() };
+        self.next = node.following();
+        if self.sets.is_full()
+            && let Some(forgotten) = self.sets.forget_oldest(0)
+        {
+            self.replicas.release(forgotten.nodes);
+        }
+        self.sets.insert(target.hash, 0, ServerSet { nodes: NodeSet::of(node), last_change: now });
+        Decision::to(node, Why::FirstAssignment)
+    }
+}
+
+impl Policy for LardReplicated {
+    fn name(&self) -> &'static str {
+        "lard-r"
+    }
+
+    fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
+        let Some(set) = self.sets.get(target.hash) else { return self.assign(target, cluster, now) };
+        let replicas = &mut self.replicas;
+        let Some(least) = replicas.least_loaded(&set.nodes, cluster) else {
+            // Every node of the target is gone: it is as if it had never been assigned (section 3.1.6).
+            if let Some(lost) = self.sets.forget(target.hash) {
+                self.replicas.release(lost.nodes);
+            }
+            return self.assign(target, cluster, now);
+        };
+        let mut decision = Decision::to(least, Why::Mapped);
+        if self.thresholds.is_imbalanced(cluster, least)
+            && let Some(added) = cluster.least_loaded(self.next)
+            && replicas.nodes(&set.nodes).all(|known| known != added)
+            && replicas.add(&mut set.nodes, added)
+        {
+            self.next = added.following();
+            decision = Decision::to(added, Why::Replicated { nodes: set.nodes.len() });
+        }
+        if set.nodes.len() > 1
+            && now.saturating_sub(set.last_change) > self.quiet_us
+            && let chosen = decision.node.unwrap_or(least)
+            && let Some(dropped) = replicas.most_loaded(&set.nodes, cluster, chosen)
+        {
+            replicas.remove(&mut set.nodes, dropped);
+            decision.why = match decision.why {
+                Why::Replicated { .. } => Why::Moved { from: dropped },
+                _ => Why::Shrunk { dropped },
+            };
+        }
+        if decision.why != Why::Mapped {
+            set.last_change = now;
+        }
+        decision
+    }
+
+    fn handle_membership(&mut self, _: &Cluster, _: Time) {
+        // Nothing to do: nodes that are gone are passed over, and leave the sets as these shrink.
+    }
+}

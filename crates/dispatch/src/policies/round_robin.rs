@@ -1,0 +1,51 @@
+//! WRR: nodes take turns, those with fewer open connections more often. Blind to the target.
+
+use crate::{Cluster, Decision, NodeId, Policy, Target, Time, Why};
+
+/// Weighted round robin, "weighted by some measure of the load" (Pai, 1999, section 3.1.2): here a node's turns are
+/// proportional to its weight divided by its pressure, open connections as published.
+///
+/// The turns are spread evenly instead of given in runs: at each decision every node earns its part, the one with the
+/// most credit is chosen and pays what all have earned. At equal loads that is plain round robin.
+pub(crate) struct WeightedRoundRobin {
+    name: &'static str,
+    /// Turns that each node is owed.
+    credits: Vec<f64>,
+}
+
+impl WeightedRoundRobin {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { name, credits: Vec::new() }
+    }
+}
+
+impl Policy for WeightedRoundRobin {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn choose(&mut self, _: Target, cluster: &Cluster, _: Time) -> Decision {
+        let mut earned_by_all = 0.0;
+        let mut richest: Option<NodeId> = None;
+        for &node in cluster.serving() {
+            let Some(credit) = self.credits.get_mut(node.index()) else { continue };
+            let earned = f64::from(cluster.pressure_with_one_more(node)).recip();
+            *credit += earned;
+            earned_by_all += earned;
+            if richest.is_none_or(|richest| self.credits[node.index()] > self.credits[richest.index()]) {
+                richest = Some(node);
+            }
+        }
+        let Some(node) = richest else { return Decision::nobody() };
+        self.credits[node.index()] -= earned_by_all;
+        Decision::to(node, Why::RoundRobin)
+    }
+
+    fn handle_membership(&mut self, cluster: &Cluster, _: Time) {
+        self.credits.resize(cluster.len(), 0.0);
+        // A node that comes back is owed nothing for the time of its absence, and owes nothing either.
+        for node in cluster.nodes().filter(|&node| !cluster.is_serving(node)) {
+            self.credits[node.index()] = 0.0;
+        }
+    }
+}

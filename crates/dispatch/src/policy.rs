@@ -1,0 +1,181 @@
+//! What every policy answers to, and the policies by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::policies::{
+    BoundedHash, ConsistentHash, Lard, LardHome, LardReplicated, LeastConnections, LocalityBased,
+    LocalityGlobalCache, Maglev, PowerOfTwo, WeightedRoundRobin,
+};
+use crate::{Cluster, Decision, NodeId, PolicySettings, Target, Time};
+
+/// A rule by which a front-end distributes requests.
+///
+/// A policy reads no clock and counts no connections: what it knows is in its arguments and in what it was told before,
+/// so the same calls get the same decisions. It never chooses a node that does not serve. The caller tells the cluster
+/// of each connection that begins and ends ([`Cluster::begin`], [`Cluster::end`]).
+pub trait Policy {
+    /// The name in configurations, logs and figures.
+    fn name(&self) -> &'static str;
+
+    /// Where this request goes.
+    fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision;
+
+    /// A node completed a request: the bytes of the answer, and the microseconds from hand-off to completion.
+    /// Policies that learn nothing from it ignore it.
+    fn completed(&mut self, target: Target, node: NodeId, bytes: u64, service_us: u64, now: Time) {
+        let _ = (target, node, bytes, service_us, now);
+    }
+
+    /// Nodes joined, left, failed or recovered, or weights changed. Tables are made again here, and only here.
+    fn handle_membership(&mut self, cluster: &Cluster, now: Time);
+}
+
+/// The policies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyName {
+    /// Weighted round robin, the weights from open connections.
+    Wrr,
+    /// Locality-based: the name space is partitioned by a hash.
+    Lb,
+    /// Locality-based with the front-end mirroring every cache.
+    LbGc,
+    /// Locality-aware: one node for each target, moved when loads are out of balance.
+    Lard,
+    /// Locality-aware with replication: a set of nodes for each target.
+    LardR,
+    /// Weighted round robin over nodes that share their memory; the sharing is the simulator's.
+    WrrGms,
+    /// The node with the fewest connections for its weight.
+    LeastConnections,
+    /// The lighter of two nodes drawn at random.
+    PowerOfTwo,
+    /// Consistent hashing on a ring.
+    ConsistentHash,
+    /// Consistent hashing with bounded loads.
+    BoundedHash,
+    /// Consistent hashing by a table of Maglev.
+    Maglev,
+    /// Locality-aware with homes: placed by hash, moved and replicated by need.
+    LardH,
+}
+
+impl PolicyName {
+    /// Every policy, the published ones first.
+    pub const ALL: [Self; 12] = [
+        Self::Wrr,
+        Self::Lb,
+        Self::LbGc,
+        Self::Lard,
+        Self::LardR,
+        Self::WrrGms,
+        Self::LeastConnections,
+        Self::PowerOfTwo,
+        Self::ConsistentHash,
+        Self::BoundedHash,
+        Self::Maglev,
+        Self::LardH,
+    ];
+
+    /// The name as it is written in configurations and figures.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wrr => "wrr",
+            Self::Lb => "lb",
+            Self::LbGc => "lb-gc",
+            Self::Lard => "lard",
+            Self::LardR => "lard-r",
+            Self::WrrGms => "wrr-gms",
+            Self::LeastConnections => "least-connections",
+            Self::PowerOfTwo => "power-of-two",
+            Self::ConsistentHash => "consistent-hash",
+            Self::BoundedHash => "bounded-hash",
+            Self::Maglev => "maglev",
+            Self::LardH => "lard-h",
+        }
+    }
+
+    /// One sentence on what the policy does.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Wrr => "weighted round robin: nodes take turns, those with fewer connections more often",
+            Self::Lb => "locality-based: a hash of the target names the node, whatever its load",
+            Self::LbGc => "locality-based, the front-end knowing what every cache holds",
+            Self::Lard => {
+                "locality-aware: a target stays on one node until loads are out of balance, then moves"
+            }
+            Self::LardR => {
+                "locality-aware with replication: hot targets get more nodes, quiet ones lose them"
+            }
+            Self::WrrGms => {
+                "weighted round robin over nodes that read from each other's memory (simulator only)"
+            }
+            Self::LeastConnections => "the node with the fewest connections for its weight",
+            Self::PowerOfTwo => "the lighter of two nodes drawn at random",
+            Self::ConsistentHash => "consistent hashing: few targets move when nodes come and go",
+            Self::BoundedHash => "consistent hashing that passes over nodes loaded beyond a bound",
+            Self::Maglev => "consistent hashing by lookup table, the most even of the hashes",
+            Self::LardH => {
+                "locality-aware with homes: front-ends agree by hash, and move and replicate by need"
+            }
+        }
+    }
+
+    /// A policy of this name, without state yet; [`Policy::handle_membership`] has to tell it the nodes.
+    ///
+    /// `WrrGms` decides as `Wrr` does: what differs is what the nodes do on a miss.
+    pub fn build(self, settings: &PolicySettings) -> Box<dyn Policy + Send> {
+        match self {
+            Self::Wrr => Box::new(WeightedRoundRobin::new(self.as_str())),
+            Self::WrrGms => Box::new(WeightedRoundRobin::new(self.as_str())),
+            Self::Lb => Box::new(LocalityBased::default()),
+            Self::LbGc => Box::new(LocalityGlobalCache::new(settings)),
+            Self::Lard => Box::new(Lard::new(settings)),
+            Self::LardR => Box::new(LardReplicated::new(settings)),
+            Self::LeastConnections => Box::new(LeastConnections::default()),
+            Self::PowerOfTwo => Box::new(PowerOfTwo::new(settings)),
+            Self::ConsistentHash => Box::new(ConsistentHash::new(settings)),
+            Self::BoundedHash => Box::new(BoundedHash::new(settings)),
+            Self::Maglev => Box::new(Maglev::new(settings)),
+            Self::LardH => Box::new(LardHome::new(settings)),
+        }
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = UnknownPolicy;
+
+    /// Reads a name; case, and what separates words, do not matter (`LARD/R` is `lard-r`).
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let plain = |name: &str| -> String {
+            name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+        };
+        let wanted = plain(name);
+        Self::ALL
+            .into_iter()
+            .find(|known| plain(known.as_str()) == wanted)
+            .ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+/// No policy is called this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy(pub String);
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no distribution policy is called `{}`; there are ", self.0)?;
+        for (at, name) in PolicyName::ALL.into_iter().enumerate() {
+            write!(f, "{}{name}", if at == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}

@@ -1,0 +1,57 @@
+//! What can be set about policies, with the published values as defaults.
+
+/// Settings of all policies; each reads those that concern it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicySettings {
+    /// Active connections of a standard node below which it is likely to have idle resources (T_low).
+    pub t_low: u32,
+    /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than `t_low`.
+    pub t_high: u32,
+    /// How long the set of nodes of a target must have been unchanged before it shrinks (K), in microseconds.
+    pub quiet_us: u64,
+    /// Targets that are remembered; of more, the least recently requested are forgotten.
+    pub mappings_max: usize,
+    /// Nodes beyond the first that targets may have together; at the bound, no target gets one more.
+    pub replicas_max: usize,
+    /// What the front-end believes a standard node to hold in memory, in bytes (LB/GC only).
+    pub node_cache_bytes: u64,
+    /// Points of a standard node on the ring of consistent hashing: more are more even, and more memory.
+    pub ring_points: u32,
+    /// The most load of a node under bounded hashing, in percent of the mean load; more than 100.
+    pub bound_percent: u32,
+    /// Slots of the table of Maglev; brought up to a prime number. A hundred for each node keep it even.
+    pub maglev_slots: usize,
+    /// What random choices and hash tables start from. Placement does not depend on it.
+    pub seed: u64,
+}
+
+impl Default for PolicySettings {
+    fn default() -> Self {
+        Self {
+            // Pai, 1999, section 3.1.4 (T_low, T_high) and 3.1.5 (K).
+            t_low: 25,
+            t_high: 65,
+            quiet_us: 20_000_000,
+            mappings_max: 1 << 20,
+            replicas_max: 1 << 16,
+            // Section 3.2.2.
+            node_cache_bytes: 32 << 20,
+            ring_points: 160,
+            // Mirrokni, Thorup, Zadimoghaddam, 2018: a bound of 1.25 is what the field settled on.
+            bound_percent: 125,
+            // Eisenbud and others, 2016, section 3.4: the small table.
+            maglev_slots: 65_537,
+            seed: 0,
+        }
+    }
+}
+
+impl PolicySettings {
+    /// T_high for a tolerated difference in delay between nodes and a mean service time, both in microseconds
+    /// (Pai, 1999, section 3.1.4): `(T_low + D / R) / 2`, and more than T_low.
+    pub fn t_high_for(t_low: u32, delay_difference_us: u64, service_us: u64) -> u32 {
+        let services = delay_difference_us / service_us.max(1);
+        let t_high = (u64::from(t_low) + services) / 2;
+        u32::try_from(t_high).unwrap_or(u32::MAX).max(t_low.saturating_add(1))
+    }
+}
