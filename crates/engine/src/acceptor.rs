@@ -109,7 +109,6 @@ impl Acceptor {
                 Ok((socket, address)) => {
                     arrivals.left -= 1;
                     arrivals.room -= 1;
-                    self.complained = false;
                     let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
                     Some(Arrival::Client { socket, peer, listener: listener.id })
                 }
@@ -117,7 +116,10 @@ impl Acceptor {
                 Err(
                     Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NETUNREACH | Errno::HOSTUNREACH,
                 ) => continue,
-                Err(Errno::AGAIN) => None,
+                Err(Errno::AGAIN) => {
+                    self.complained = false; // Everybody is in: the next time is another time.
+                    None
+                }
                 Err(error) => {
                     arrivals.listener = None;
                     self.complain(error);
