@@ -177,11 +177,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         for token in std::mem::take(&mut self.tokens) {
             self.end(token, Outcome::Stopped);
         }
-        let ctx = &mut *self.ctx;
-        if let Some(log) = &mut ctx.log {
-            log.flush(&mut ctx.tally);
+        if let Some(log) = &mut self.ctx.log {
+            log.flush();
         }
-        ctx.tally.publish();
+        self.ctx.tally.publish();
         Ok(())
     }
 
@@ -299,9 +298,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 self.ctx.tally.publish();
             }
         }
-        let ctx = &mut *self.ctx;
-        if let Some(log) = &mut ctx.log {
-            log.handle_time(now_ms, &mut ctx.tally);
+        if let Some(log) = &mut self.ctx.log {
+            log.handle_time(now_ms);
         }
         let has_room = self.clients.len() < self.connections_max();
         self.acceptor.handle_time(now_ms, has_room, &self.epoll);
@@ -327,6 +325,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 "connections": load.connections,
                 "jobs": self.jobs.report(),
                 "cache": crate::report::cache(&self.ctx.cache),
+                "ways_of_sending": self.ctx.ways.report(),
                 "tuning": tuning,
             }),
         );

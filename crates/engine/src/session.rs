@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use baton_content::Found;
 use baton_http::{BodyFraming, RequestHead, Status};
@@ -21,6 +22,7 @@ use crate::log::{Ending, Outcome, RequestText};
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
 use crate::plan::Plan;
+use crate::ways::Trial;
 
 /// What a session needs before its next step.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) struct Session {
     inbox: Vec<u8>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
+    /// What is in the outlet is measured: nothing else is in it.
+    trial: Option<Trial>,
     /// Responses not yet handed to the kernel as a whole, oldest first.
     under_way: VecDeque<UnderWay>,
     state: State,
@@ -149,6 +153,7 @@ impl Session {
             outlet: Outlet::default(),
             inbox: Vec::new(),
             inbox_untried: false,
+            trial: None,
             under_way: VecDeque::new(),
             state: State::Open,
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
@@ -285,7 +290,13 @@ impl Session {
     fn send(&mut self, ctx: &mut Context) -> Option<Need> {
         let last = matches!(self.state, State::Ending { .. });
         let before = self.outlet.sent();
-        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, last);
+        let unix_seconds = ctx.clock.stamp().unix_seconds;
+        let started = self.trial.map(|_| Instant::now());
+        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, last, unix_seconds);
+        // Only what leaves at once can be compared: the rest depends on the client.
+        if let (Some(trial), Some(started), Flush::Done) = (self.trial.take(), started, &flush) {
+            ctx.ways.handle_cost(trial, started.elapsed());
+        }
         ctx.tally.add(Metric::BytesSent, self.outlet.sent() - before);
         self.log_sent(ctx);
         match flush {
@@ -425,6 +436,7 @@ impl Session {
             }
         };
         self.requests += 1;
+        self.trial = ready.trial.filter(|_| start == self.outlet.sent());
         let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
         let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(head));
         self.begin_response(&ready, start, text, ctx);
@@ -564,7 +576,7 @@ impl Session {
             duration_ms: ctx.clock.now_ms() - response.started_ms,
             outcome,
         };
-        log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp(), &mut ctx.tally);
+        log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
     }
 }
 

@@ -18,6 +18,7 @@ use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::settings::{SendfileMode, Tuning};
 use crate::steering::Steering;
+use crate::ways::Ways;
 
 /// What a worker process is given.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
             set_socket_timeout(&listener.socket, Timeout::Send, Some(limit))?;
         }
     }
-    let log = log.map(LogWriter::start).transpose()?;
+    let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
     let process = Process { tuning, plan, counters, log, steering };
     arch::serve(&process)?;
@@ -86,8 +87,9 @@ impl Process {
             quantum_bytes: self.tuning.send_quantum_bytes,
             test_residency: blocking == Blocking::Never,
         };
+        let ways = Ways::new(self.tuning.way);
         let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
-        Context::new(Arc::clone(&self.plan), cache, blocking, send, Tally::new(self.counters), log)
+        Context::new(Arc::clone(&self.plan), cache, blocking, send, ways, Tally::new(self.counters), log)
     }
 
     /// An event loop over all that this process listens to.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use baton_http::{RequestHead, Stamp};
 
-use crate::metrics::{Metric, Tally};
+use crate::metrics::Metric;
 pub(crate) use writer::LogWriter;
 
 /// How lines look.
@@ -155,14 +155,7 @@ impl AccessLog {
     }
 
     /// Writes the line of a request that has ended.
-    pub(crate) fn end(
-        &mut self,
-        text: RequestText,
-        ending: &Ending<'_>,
-        now_ms: u64,
-        stamp: &Stamp,
-        tally: &mut Tally,
-    ) {
+    pub(crate) fn end(&mut self, text: RequestText, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
         match self.writer.format {
             LogFormat::Combined => line::combined(&mut self.buffer, &text, ending, stamp),
             LogFormat::Json => line::json(&mut self.buffer, &text, ending, stamp),
@@ -172,14 +165,14 @@ impl AccessLog {
         }
         self.oldest_ms.get_or_insert(now_ms);
         if self.buffer.len() >= self.writer.buffer_bytes {
-            self.flush(tally);
+            self.flush();
         }
     }
 
     /// Hands lines over that have waited long enough.
-    pub(crate) fn handle_time(&mut self, now_ms: u64, tally: &mut Tally) {
+    pub(crate) fn handle_time(&mut self, now_ms: u64) {
         if self.oldest_ms.is_some_and(|oldest| now_ms.saturating_sub(oldest) >= self.writer.flush_ms) {
-            self.flush(tally);
+            self.flush();
         }
     }
 
@@ -189,12 +182,11 @@ impl AccessLog {
     }
 
     /// Hands over what there is.
-    pub(crate) fn flush(&mut self, tally: &mut Tally) {
+    pub(crate) fn flush(&mut self) {
         self.oldest_ms = None;
         if !self.buffer.is_empty() {
             self.buffer = self.writer.write(std::mem::take(&mut self.buffer));
         }
-        tally.add(Metric::LogLinesLost, self.writer.take_lost());
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{LogFormat, LogSettings};
+use crate::metrics::{Counters, Metric};
 
 /// The file, and the queue to the thread that writes to it; shared by all loops of a process.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(crate) struct LogWriter {
     file: Arc<Mutex<Arc<File>>>,
     full: SyncSender<Message>,
     empty: Mutex<Receiver<Vec<u8>>>,
-    lost: Arc<AtomicU64>,
+    /// Where lost lines are counted: directly, since no loop may have anything to do when the writer loses some.
+    counters: Counters,
 }
 
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// `EAGAIN` if there can be no further thread.
-    pub(crate) fn start(settings: LogSettings) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start(settings: LogSettings, counters: Counters) -> std::io::Result<Arc<Self>> {
         let (full, lines) = sync_channel(BUFFERS_WAITING_MAX);
         let (written, empty) = sync_channel(BUFFERS_WAITING_MAX);
         let writer = Arc::new(Self {
@@ -43,12 +44,12 @@ impl LogWriter {
             file: Arc::new(Mutex::new(Arc::new(settings.file.into()))),
             full,
             empty: Mutex::new(empty),
-            lost: Arc::new(AtomicU64::new(0)),
+            counters,
         });
-        let (file, lost) = (Arc::clone(&writer.file), Arc::clone(&writer.lost));
+        let file = Arc::clone(&writer.file);
         std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_all(&lines, &written, &file, &lost))?;
+            .spawn(move || write_all(&lines, &written, &file, &counters))?;
         Ok(writer)
     }
 
@@ -76,16 +77,11 @@ impl LogWriter {
             }
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
                 let Message::Lines(mut lines) = message else { return Vec::new() };
-                self.lost.fetch_add(count_lines(&lines), Ordering::Relaxed);
+                self.counters.add(Metric::LogLinesLost, count_lines(&lines));
                 lines.clear();
                 lines
             }
         }
-    }
-
-    /// Lines lost since this was last asked.
-    pub(super) fn take_lost(&self) -> u64 {
-        if self.lost.load(Ordering::Relaxed) == 0 { 0 } else { self.lost.swap(0, Ordering::Relaxed) }
     }
 }
 
@@ -93,7 +89,7 @@ fn write_all(
     lines: &Receiver<Message>,
     written: &SyncSender<Vec<u8>>,
     file: &Mutex<Arc<File>>,
-    lost: &AtomicU64,
+    counters: &Counters,
 ) {
     let mut torn = false;
     for message in lines {
@@ -120,7 +116,7 @@ fn write_all(
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 _ => {
-                    lost.fetch_add(count_lines(rest), Ordering::Relaxed);
+                    counters.add(Metric::LogLinesLost, count_lines(rest));
                     break;
                 }
             }
@@ -143,18 +139,20 @@ mod tests {
 
     use super::*;
 
-    fn settings(file: OwnedFd) -> LogSettings {
-        LogSettings { file, format: LogFormat::Combined, buffer_bytes: 1024, flush_ms: 1000 }
+    fn start(file: OwnedFd) -> (Arc<LogWriter>, impl Fn() -> u64) {
+        let settings = LogSettings { file, format: LogFormat::Combined, buffer_bytes: 1024, flush_ms: 1000 };
+        let counters = Counters::allocate(1).unwrap().remove(0);
+        (LogWriter::start(settings, counters).unwrap(), move || counters.get(Metric::LogLinesLost))
     }
 
     /// A full disk loses the lines that do not fit, and says how many.
     #[test]
     fn a_full_disk_loses_lines_and_counts_them() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let writer = LogWriter::start(settings(full.into())).unwrap();
+        let (writer, lost) = start(full.into());
         writer.write(b"one\ntwo\nthree\n".to_vec());
         writer.sync();
-        assert_eq!(writer.take_lost(), 3);
+        assert_eq!(lost(), 3);
 
         // The disk has room again.
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -162,18 +160,18 @@ mod tests {
         writer.write(b"four\n".to_vec());
         writer.sync();
         assert_eq!(std::fs::read(file.path()).unwrap(), b"four\n");
-        assert_eq!(writer.take_lost(), 0);
+        assert_eq!(lost(), 3);
     }
 
     /// A pipe that nobody reads stops the writer, but never the loop.
     #[test]
     fn a_stuck_writer_does_not_block_the_loop() {
         let (_reader, pipe) = rustix::pipe::pipe().unwrap();
-        let writer = LogWriter::start(settings(pipe)).unwrap();
+        let (writer, lost) = start(pipe);
         let buffer = vec![b'\n'; 60_000];
         for _ in 0..BUFFERS_WAITING_MAX * 2 {
             writer.write(buffer.clone());
         }
-        assert!(writer.take_lost() > 0);
+        assert!(lost() > 0);
     }
 }

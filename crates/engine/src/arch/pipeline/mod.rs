@@ -100,7 +100,7 @@ impl Hands {
     fn publish(&mut self) {
         let ctx = &mut self.ctx;
         if let Some(log) = &mut ctx.log {
-            log.handle_time(ctx.clock.now_ms(), &mut ctx.tally);
+            log.handle_time(ctx.clock.now_ms());
         }
         ctx.tally.publish();
     }
@@ -251,7 +251,7 @@ impl<'p> Line<'p> {
             hands.publish();
         }
         if let Some(log) = &mut hands.ctx.log {
-            log.flush(&mut hands.ctx.tally);
+            log.flush();
         }
         Ok(())
     }
@@ -310,7 +310,7 @@ impl<'p> Line<'p> {
             self.send_home(traveller, Outcome::Stopped, &mut hands.ctx);
         }
         if let Some(log) = &mut hands.ctx.log {
-            log.flush(&mut hands.ctx.tally);
+            log.flush();
         }
         Ok(())
     }
