@@ -1,33 +1,27 @@
 //! Ordered lists of slices of buffers and of ranges of open files.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::{Buffer, Slice};
+use crate::{Buffer, OpenFile, Slice};
 
 /// A range of an open file: bytes that need not be in memory.
 #[derive(Clone, Debug)]
 pub struct FileSlice {
-    file: Arc<OwnedFd>,
+    file: Arc<OpenFile>,
     offset: u64,
     len: u64,
 }
 
 impl FileSlice {
     /// `len` bytes of `file` from byte `offset` on. The file stays open as long as the slice lives.
-    pub fn new(file: Arc<OwnedFd>, offset: u64, len: u64) -> Self {
+    pub fn new(file: Arc<OpenFile>, offset: u64, len: u64) -> Self {
         Self { file, offset, len }
     }
 
     /// The open file.
-    pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-
-    /// A reference to the open file that outlives this slice.
-    pub fn share_file(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.file)
+    pub fn file(&self) -> &OpenFile {
+        &self.file
     }
 
     /// Where the range begins, in bytes from the start of the file.

@@ -18,8 +18,10 @@
 
 mod aggregate;
 mod buffer;
+mod file;
 mod pool;
 
 pub use aggregate::{Aggregate, FileSlice, Piece};
 pub use buffer::{Buffer, Slice};
+pub use file::OpenFile;
 pub use pool::{Pool, Unfrozen};

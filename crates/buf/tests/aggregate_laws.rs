@@ -3,11 +3,11 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, FileSlice, Piece, Pool};
+use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile, Piece, Pool};
 use proptest::prelude::*;
 
 /// The bytes of an aggregate, files read.
@@ -17,7 +17,7 @@ fn flatten(aggregate: &Aggregate) -> Vec<u8> {
         match piece {
             Piece::Memory(slice) => bytes.extend_from_slice(slice),
             Piece::File(slice) => {
-                let file = File::from(slice.file().try_clone_to_owned().unwrap());
+                let file = File::from(slice.file().as_fd().try_clone_to_owned().unwrap());
                 let mut part = vec![0; slice.len() as usize];
                 file.read_exact_at(&mut part, slice.offset()).unwrap();
                 bytes.extend(part);
@@ -28,10 +28,10 @@ fn flatten(aggregate: &Aggregate) -> Vec<u8> {
     bytes
 }
 
-fn file_of(bytes: &[u8]) -> Arc<OwnedFd> {
+fn file_of(bytes: &[u8]) -> Arc<OpenFile> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    Arc::new(file.into())
+    Arc::new(OwnedFd::from(file).into())
 }
 
 /// An aggregate of the given pieces, every second one lying in a file, and the bytes it stands for.

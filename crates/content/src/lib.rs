@@ -42,7 +42,7 @@ pub use cache::{Cache, Found, Query};
 pub use disk::{Blocking, NeedsDisk};
 pub use listing::Listed;
 pub use policy::Policy;
-pub use reply::{Persistence, Whole};
+pub use reply::{Persistence, Way, Whole};
 pub use settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
 pub use stats::{CacheStats, HitStats};
 pub use stored::Stored;

@@ -1,6 +1,7 @@
 //! From a file on disk to a [`Stored`].
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use baton_buf::Buffer;
@@ -22,6 +23,8 @@ pub(crate) struct Loading<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) presentation: &'a Presentation,
     pub(crate) keep_heads: bool,
+    /// How many files in memory may be kept open besides.
+    pub(crate) both_ways_max: u64,
     /// Whether a file of this size belongs in memory.
     pub(crate) in_memory: &'a dyn Fn(u64) -> bool,
     pub(crate) hash: &'a dyn Fn(&Identity) -> u64,
@@ -41,18 +44,29 @@ impl Loading<'_> {
         for attempt in 1..=ATTEMPTS {
             let fields = self.fields(&identity);
             if !(self.in_memory)(identity.size) {
-                return Ok(self.stored(identity, fields, Body::File(Arc::new(file))));
+                return Ok(self.stored(identity, fields, Body::File, Some(file)));
             }
             let body = self.read(&file, &identity, &fields)?;
             let afterwards = disk::identity(&file)?;
             match body {
                 Some(body) if afterwards == identity || attempt == ATTEMPTS => {
-                    return Ok(self.stored(identity, fields, body));
+                    let file = self.keeps_open(identity.size).then_some(file);
+                    return Ok(self.stored(identity, fields, body, file));
                 }
                 _ => identity = afterwards,
             }
         }
         Err(Trouble::Errno(Errno::STALE))
+    }
+
+    /// Whether a file of this size, which is in memory, is kept open besides; if so, it has been counted.
+    fn keeps_open(&self, size: u64) -> bool {
+        let both_ways = &self.counters.both_ways;
+        let keeps = size >= BOTH_WAYS_BYTES_MIN && both_ways.load(Ordering::Relaxed) < self.both_ways_max;
+        if keeps {
+            both_ways.fetch_add(1, Ordering::Relaxed);
+        }
+        keeps
     }
 
     /// The body, or `None` if the file is shorter than it was.
@@ -102,7 +116,7 @@ impl Loading<'_> {
         identity.modified_unix_seconds().min(self.now.unix_seconds)
     }
 
-    fn stored(&self, identity: Identity, fields: Vec<u8>, body: Body) -> Stored {
+    fn stored(&self, identity: Identity, fields: Vec<u8>, body: Body, file: Option<OwnedFd>) -> Stored {
         Stored {
             hash: (self.hash)(&identity),
             server_header: self.presentation.server_header,
@@ -114,12 +128,16 @@ impl Loading<'_> {
             media_type: self.presentation.media_type.clone(),
             fields,
             body,
+            file: file.map(|file| Arc::new(file.into())),
             heads: self.keep_heads.then(Mutex::default),
             counters: Arc::clone(self.counters),
             seat: Seat::default(),
         }
     }
 }
+
+/// Smaller files are always sent from memory: a second call costs more than copying them.
+const BOTH_WAYS_BYTES_MIN: u64 = 4096;
 
 /// How often a file is read before its restlessness is accepted.
 const ATTEMPTS: u32 = 2;

@@ -144,6 +144,7 @@ impl Lookup<'_> {
             path: &target.path,
             presentation: &presentation,
             keep_heads: self.cache.settings().heads,
+            both_ways_max: if keeps_files { self.cache.settings().files_max as u64 } else { 0 },
             in_memory: &|size| self.cache.is_small(size) || (in_memory && size == identity.size),
             hash: &|identity| self.cache.hash_of_file(identity, &presentation),
             counters: &self.cache.counters,

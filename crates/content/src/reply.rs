@@ -33,6 +33,15 @@ impl Persistence {
     }
 }
 
+/// From where a body is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the server's memory, together with its head: `send`.
+    Memory,
+    /// From the page cache: `sendfile`.
+    File,
+}
+
 /// The reply to a plain GET: 200, and the whole file.
 #[derive(Clone, Debug)]
 pub struct Whole {

@@ -11,7 +11,8 @@ use crate::policy::Policy;
 pub struct CacheSettings {
     /// Most names remembered, those that lead nowhere included. When full, the least recently used goes.
     pub names_max: usize,
-    /// Most descriptors of files kept open. When full, the least recently used is closed.
+    /// Most descriptors kept open of files that are not in memory, and as many again of those that are, so that they
+    /// can be sent either way. When full, the least recently used is closed.
     pub files_max: usize,
     /// Most memory for small files, in bytes, each counted with about a kilobyte for what surrounds it. When full,
     /// `policy` decides.

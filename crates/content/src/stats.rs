@@ -47,6 +47,8 @@ pub(crate) struct Counters {
     pub(crate) revalidations: AtomicU64,
     pub(crate) changes: AtomicU64,
     pub(crate) needs_disk: AtomicU64,
+    /// Files in memory that are kept open besides.
+    pub(crate) both_ways: AtomicU64,
 }
 
 impl Counters {

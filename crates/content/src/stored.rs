@@ -1,14 +1,14 @@
 //! A file as it is sent: what is promised about it, and its bytes or the way to them.
 
-use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_buf::{Buffer, FileSlice, Piece};
+use baton_buf::{Buffer, FileSlice, OpenFile, Piece};
 use baton_http::{ETag, Stamp};
 
 use crate::disk::Identity;
 use crate::presentation::Presentation;
-use crate::reply::{HeadParts, Persistence, Ready, Whole};
+use crate::reply::{HeadParts, Persistence, Ready, Way, Whole};
 use crate::stats::Counters;
 use crate::table::{Entry, Seat};
 
@@ -32,6 +32,8 @@ pub struct Stored {
     /// How many bytes of `fields` are the presentation.
     pub(crate) presentation_len: usize,
     pub(crate) body: Body,
+    /// The file, unless it is so small that it is always sent from memory.
+    pub(crate) file: Option<Arc<OpenFile>>,
     /// Heads kept for the next request, one per persistence; `None` if heads are not kept.
     pub(crate) heads: Option<Mutex<Heads>>,
     pub(crate) counters: Arc<Counters>,
@@ -47,7 +49,7 @@ pub(crate) enum Body {
     /// In private memory, behind the head of a reply that keeps the connection.
     Joined(Mutex<Ready>),
     /// In the file.
-    File(Arc<OwnedFd>),
+    File,
 }
 
 impl Stored {
@@ -84,7 +86,7 @@ impl Stored {
 
     /// Whether the bytes are in memory, or must be fetched from the file.
     pub fn in_memory(&self) -> bool {
-        !matches!(self.body, Body::File(_))
+        !matches!(self.body, Body::File)
     }
 
     /// How often it was used, about.
@@ -92,21 +94,31 @@ impl Stored {
         self.seat.uses()
     }
 
-    /// The reply to a plain GET.
-    pub fn whole(&self, persistence: Persistence, now: &Stamp) -> Whole {
+    /// Whether there is a choice of ways to send it.
+    pub fn has_both_ways(&self) -> bool {
+        self.in_memory() && self.file.is_some()
+    }
+
+    /// The reply to a plain GET; the body goes the given way if there is a choice.
+    pub fn whole(&self, persistence: Persistence, now: &Stamp, way: Way) -> Whole {
         let Some(heads) = &self.heads else {
             Counters::count(&self.counters.head_misses);
-            return self.behind(&mut self.make_head(persistence, now), now);
+            return self.behind(&mut self.make_head(persistence, now), now, way);
         };
         if let (Body::Joined(ready), Persistence::KeepAlive) = (&self.body, persistence) {
             Counters::count(&self.counters.head_hits);
             let mut ready = lock(ready);
-            return Whole { first: ready.at(now), head_len: ready.head_len(), rest: None };
+            let (mut first, head_len) = (ready.at(now), ready.head_len());
+            let rest = self.file_slice(way, 0, self.len());
+            if rest.is_some() {
+                first.split_off(head_len);
+            }
+            return Whole { first, head_len, rest };
         }
         let head = &mut lock(heads)[persistence as usize];
         let counter = if head.is_some() { &self.counters.head_hits } else { &self.counters.head_misses };
         Counters::count(counter);
-        self.behind(head.get_or_insert_with(|| self.make_head(persistence, now)), now)
+        self.behind(head.get_or_insert_with(|| self.make_head(persistence, now)), now, way)
     }
 
     /// The bytes `first..first + len` of the file, without copying them.
@@ -122,8 +134,16 @@ impl Stored {
         match &self.body {
             Body::Memory(bytes) => bytes.slice(first as usize, (first + len) as usize).into(),
             Body::Joined(ready) => lock(ready).body(first as usize, len as usize).into(),
-            Body::File(file) => FileSlice::new(Arc::clone(file), first, len).into(),
+            Body::File => {
+                self.file_slice(Way::File, first, len).expect("what is not in memory is in its file")
+            }
         }
+    }
+
+    /// A range of the file, if that is the way and there is a file to send from.
+    fn file_slice(&self, way: Way, first: u64, len: u64) -> Option<Piece> {
+        let file = self.file.as_ref().filter(|_| way == Way::File)?;
+        Some(FileSlice::new(Arc::clone(file), first, len).into())
     }
 
     /// Whether this is the file of that device and inode, in whichever state, as that presentation shows it.
@@ -163,9 +183,18 @@ impl Stored {
     }
 
     /// This head, and the body behind it.
-    fn behind(&self, head: &mut Ready, now: &Stamp) -> Whole {
-        let rest = (!self.is_empty()).then(|| self.body(0, self.len()));
+    fn behind(&self, head: &mut Ready, now: &Stamp, way: Way) -> Whole {
+        let whole = || self.file_slice(way, 0, self.len()).unwrap_or_else(|| self.body(0, self.len()));
+        let rest = (!self.is_empty()).then(whole);
         Whole { first: head.at(now), head_len: head.head_len(), rest }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        if self.has_both_ways() {
+            self.counters.both_ways.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::log::AccessLog;
 use crate::metrics::Tally;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
+use crate::ways::Ways;
 
 /// What a step may use; one for each kernel thread that runs steps.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) blocking: Blocking,
     /// How outlets send.
     pub(crate) send: SendPolicy,
+    /// What the ways of sending cost.
+    pub(crate) ways: Ways,
     /// Whether connections are to end with the request under way.
     pub(crate) draining: bool,
     /// Connections that a tuner lets in; the configured limit holds besides.
@@ -48,6 +51,7 @@ impl Context {
         cache: Arc<Cache>,
         blocking: Blocking,
         send: SendPolicy,
+        ways: Ways,
         tally: Tally,
         log: Option<AccessLog>,
     ) -> Self {
@@ -57,6 +61,7 @@ impl Context {
             cache,
             blocking,
             send,
+            ways,
             draining: false,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),

@@ -21,6 +21,7 @@ use crate::job::Job;
 use crate::log::Outcome;
 use crate::outlet::Outlet;
 use crate::plan::{Action, Plan, Site};
+use crate::ways::Trial;
 use page::Page;
 
 /// What becomes of a request.
@@ -45,6 +46,8 @@ pub(crate) struct Ready {
     pub(crate) site: usize,
     /// How the request ends if the response arrives.
     pub(crate) outcome: Outcome,
+    /// Whether it is to be measured what sending it costs.
+    pub(crate) trial: Option<Trial>,
 }
 
 /// What the parts of an answer need to know of its request.
@@ -201,6 +204,7 @@ pub(crate) fn refuse(
         keep_alive: false,
         site: usize::MAX,
         outcome: Outcome::Refused,
+        trial: None,
     }
 }
 

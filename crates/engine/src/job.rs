@@ -1,9 +1,8 @@
 //! Work that may wait for a disk, cut out of a step so that an architecture can decide who waits.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_buf::FileSlice;
+use baton_buf::{FileSlice, OpenFile};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::{AcceptedCodings, Stamp};
 use rustix::io::Errno;
@@ -68,7 +67,7 @@ impl Job {
                 JobDone::Found(found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
             Self::BringIn(slice) => {
-                touch(&slice.share_file(), slice.offset(), slice.len());
+                touch(slice.file(), slice.offset(), slice.len());
                 JobDone::BroughtIn { until: slice.offset() + slice.len() }
             }
         }
@@ -76,7 +75,7 @@ impl Job {
 }
 
 /// Reads a range and forgets it: the pages stay.
-fn touch(file: &Arc<OwnedFd>, mut offset: u64, len: u64) {
+fn touch(file: &OpenFile, mut offset: u64, len: u64) {
     let end = offset + len;
     let mut bytes = [0; 64 * 1024];
     while offset < end {

@@ -33,6 +33,7 @@ mod report;
 mod session;
 mod settings;
 mod steering;
+mod ways;
 mod worker;
 
 pub use arch::{ArchitectureName, ListenerSharing, Topology, UnknownArchitecture, topology};
@@ -40,6 +41,6 @@ pub use listen::{ListenAddress, ListenOptions, Listener, bind};
 pub use log::{LogFormat, LogSettings, Outcome};
 pub use metrics::{Counters, Kind, Metric};
 pub use plan::{Action, ErrorPage, Plan, Route, Site};
-pub use settings::{Limits, SendfileMode, Tuning};
+pub use settings::{Limits, SendWay, SendfileMode, Tuning};
 pub use steering::{Phase, Steering};
 pub use worker::{Worker, run};

@@ -92,7 +92,13 @@ impl Outlet {
 
     /// Sends as much as the socket takes. `last`: the connection ends behind it, so that the kernel may keep the
     /// last packet until the FIN joins it.
-    pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>, policy: &SendPolicy, last: bool) -> Flush {
+    pub(crate) fn flush(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        policy: &SendPolicy,
+        last: bool,
+        unix_seconds: u64,
+    ) -> Flush {
         let quantum_end = self.sent.saturating_add(policy.quantum_bytes);
         loop {
             let sent = match self.queue.front() {
@@ -102,10 +108,7 @@ impl Outlet {
                 Some(Piece::File(slice)) => {
                     let window = slice.len().min(quantum_end - self.sent);
                     if policy.test_residency && slice.offset() + window > self.resident_until {
-                        // Unable to tell (an old kernel, a file system without a page cache): go on.
-                        if !baton_sys::residency::is_resident(slice.file(), slice.offset(), window)
-                            .unwrap_or(true)
-                        {
+                        if !is_resident(slice, window, unix_seconds) {
                             return Flush::NeedsPages(slice.prefix(window));
                         }
                         self.resident_until = slice.offset() + window;
@@ -157,6 +160,20 @@ impl Outlet {
     }
 }
 
+/// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
+/// the file system has no page cache), they are sent.
+fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
+    let (file, end) = (slice.file(), slice.offset() + window);
+    if file.was_resident(end, unix_seconds) {
+        return true;
+    }
+    let resident = baton_sys::residency::is_resident(file, slice.offset(), window).unwrap_or(true);
+    if resident && slice.offset() == 0 {
+        file.note_resident(end, unix_seconds);
+    }
+    resident
+}
+
 /// Sends a range of a file from the page cache.
 fn send_file(
     socket: BorrowedFd<'_>,
@@ -195,7 +212,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
-    use baton_buf::Buffer;
+    use baton_buf::{Buffer, OpenFile};
 
     use super::*;
 
@@ -210,10 +227,10 @@ mod tests {
         (ours, theirs)
     }
 
-    fn file_of(bytes: &[u8]) -> Arc<OwnedFd> {
+    fn file_of(bytes: &[u8]) -> Arc<OpenFile> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Arc::new(file.into())
+        Arc::new(OwnedFd::from(file).into())
     }
 
     /// Memory and file pieces in turn, more of them than one call takes, arrive in order and complete, through a
@@ -241,7 +258,7 @@ mod tests {
         });
         let mut full = 0;
         loop {
-            match outlet.flush(ours.as_fd(), &policy(), false) {
+            match outlet.flush(ours.as_fd(), &policy(), false, 1) {
                 Flush::Done => break,
                 Flush::Full => {
                     full += 1;
@@ -262,7 +279,7 @@ mod tests {
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), false), Flush::FileShrank));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), false, 1), Flush::FileShrank));
         assert_eq!(outlet.sent(), 5);
     }
 
@@ -273,10 +290,10 @@ mod tests {
         outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
         let policy = SendPolicy { quantum_bytes: 2000, ..policy() };
         for sent in [2000, 4000] {
-            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Quantum));
+            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Quantum));
             assert_eq!(outlet.sent(), sent);
         }
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Done));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
     }
 
     /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
@@ -287,20 +304,20 @@ mod tests {
         named.write_all(&[9; 64 * 1024]).unwrap();
         named.as_file().sync_all().unwrap();
         rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let file: Arc<OwnedFd> = Arc::new(File::open(named.path()).unwrap().into());
-        if baton_sys::residency::is_resident(&file, 0, 64 * 1024).unwrap_or(true) {
+        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
+        if baton_sys::residency::is_resident(&*file, 0, 64 * 1024).unwrap_or(true) {
             return; // A file system that keeps its pages (tmpfs) has nothing to bring in.
         }
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file, 0, 64 * 1024));
         let policy = SendPolicy { test_residency: true, ..policy() };
-        let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false) else {
+        let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false, 1) else {
             panic!("it was sent although it is not in memory");
         };
         assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, 64 * 1024, 0));
         crate::job::Job::BringIn(missing).run();
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false), Flush::Done));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
     }
 
     #[test]
@@ -309,6 +326,6 @@ mod tests {
         drop(theirs);
         let mut outlet = Outlet::default();
         outlet.push(Buffer::new(b"hello".to_vec()));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), true), Flush::ClientGone));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), true, 1), Flush::ClientGone));
     }
 }

@@ -70,6 +70,8 @@ pub struct Tuning {
     pub writers: usize,
     /// Connections accepted per wake-up of a listener, at the most.
     pub accepts_per_wake: usize,
+    /// Which way files go that are in memory and open, too.
+    pub way: SendWay,
     /// Whether `sendfile` waits for the client.
     pub sendfile: SendfileMode,
     /// Bytes sent to one client before others get their turn.
@@ -95,6 +97,7 @@ impl Default for Tuning {
             helpers_max: 16,
             writers: 4,
             accepts_per_wake: 64,
+            way: SendWay::Measured,
             sendfile: SendfileMode::NonBlocking,
             send_quantum_bytes: 2 << 20,
             affinity: true,
@@ -104,6 +107,18 @@ impl Default for Tuning {
             cache: CacheSettings::default(),
         }
     }
+}
+
+/// From where a file is sent that can be sent either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendWay {
+    /// The way that costs less, which is measured all the time for each class of sizes.
+    #[default]
+    Measured,
+    /// From the server's memory, with one `send`.
+    Memory,
+    /// From the page cache, with `sendfile`.
+    File,
 }
 
 /// Whether a `sendfile` call returns when the socket's buffer is full, or when the client has taken all

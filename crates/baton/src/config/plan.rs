@@ -60,6 +60,7 @@ impl Config {
             helpers_max: count(send.helpers_max),
             writers: count(send.writers),
             accepts_per_wake: count(send.accepts_per_wake),
+            way: send.way,
             sendfile: match send.sendfile {
                 Sendfile::NonBlocking => SendfileMode::NonBlocking,
                 Sendfile::Blocking => SendfileMode::Blocking,
@@ -220,6 +221,7 @@ mod tests {
         let tuning = config.tuning();
         assert_eq!((tuning.processes, tuning.threads, tuning.affinity), (Some(3), Some(2), false));
         assert_eq!(tuning.sendfile, SendfileMode::BySize(31 << 10));
+        assert_eq!(tuning.way, baton_engine::SendWay::File);
         assert_eq!((tuning.send_quantum_bytes, tuning.helpers_max, tuning.writers), (32 << 10, 33, 34));
         assert_eq!((tuning.accepts_per_wake, tuning.socket_send_buffer_bytes), (35, Some(36 << 10)));
         assert_eq!((tuning.defer_accept_s, tuning.steering), (38, true));

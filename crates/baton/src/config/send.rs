@@ -1,5 +1,7 @@
 //! `[send]`: how connections are accepted and responses leave.
 
+use baton_engine::SendWay;
+
 use super::kind::{Bytes, Flag, Integer, Or};
 use super::setting::settings;
 use super::words::{Word, words};
@@ -16,9 +18,23 @@ words! {
     }
 }
 
+words! {
+    for SendWay {
+        /// the way that costs less, which is measured all the time for each class of sizes
+        Measured = "measured",
+        /// from the server's memory, head and body with one `send`
+        Memory = "memory",
+        /// from the page cache, with `sendfile`
+        File = "sendfile",
+    }
+}
+
 settings! {
     /// How connections are accepted and how responses leave. Needs a restart.
     Send in "send" {
+        /// Which way files of 4 KiB and more go that are kept in memory (see `[cache]`). The status says what was
+        /// measured and chosen.
+        way: SendWay = SendWay::Measured, Word::<SendWay>::new();
         /// Whether `sendfile` waits for the client.
         sendfile: Sendfile = Sendfile::NonBlocking, Word::<Sendfile>::new();
         /// Files of at least this size are sent blocking under `sendfile = "by-size"`.

@@ -1,7 +1,7 @@
 //! The steady state allocates nothing.
 
 use allocation_counter::measure;
-use baton_content::{Blocking, CacheSettings, Found, Persistence, Query};
+use baton_content::{Blocking, CacheSettings, Found, Persistence, Query, Way};
 use baton_http::{AcceptedCodings, Coding};
 
 use crate::site::Site;
@@ -15,7 +15,7 @@ fn serve(site: &Site, path: &str, blocking: Blocking) {
     match site.cache.find(&site.tree, &query, &site.now(), blocking) {
         Ok(Found::File(stored)) => {
             for persistence in PERSISTENCES {
-                let whole = stored.whole(persistence, &site.now());
+                let whole = stored.whole(persistence, &site.now(), Way::Memory);
                 assert!(whole.head_len > 0);
             }
             let _ = stored.body(1, 2);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_content::{Blocking, CacheSettings, CacheStats, Found, Persistence, Policy, Tree, TreeConfig};
+use baton_content::{Blocking, CacheSettings, CacheStats, Found, Persistence, Policy, Tree, TreeConfig, Way};
 use baton_http::Coding;
 
 use crate::site::{Site, query, reply};
@@ -15,8 +15,8 @@ fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
     for _ in 0..REQUESTS {
         let stored = site.file("/dir/");
         // Twice: the first head of a persistence has to be made in any case.
-        stored.whole(Persistence::KeepAlive, &site.now());
-        stored.whole(Persistence::Close, &site.now());
+        stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
+        stored.whole(Persistence::Close, &site.now(), Way::Memory);
     }
     site.stats()
 }
@@ -114,7 +114,7 @@ fn trees_share_files_but_not_what_they_say() {
         }
     };
     assert!(Arc::ptr_eq(&site.file("/a.txt"), &again(true)));
-    let (head, _) = reply(&again(false).whole(Persistence::KeepAlive, &site.now()));
+    let (head, _) = reply(&again(false).whole(Persistence::KeepAlive, &site.now(), Way::Memory));
     assert!(!head.contains("Server:"), "{head}");
 }
 

@@ -1,6 +1,6 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
-use baton_content::{Persistence, Stored};
+use baton_content::{Persistence, Stored, Way};
 use baton_http::multipart::Multipart;
 use baton_http::{ByteRange, Method, Precondition, Ranges, RequestHead, Status, Version, select_ranges};
 
@@ -54,7 +54,11 @@ impl Asked<'_> {
             (true, Version::Http10) => Persistence::KeepAliveHttp10,
             (false, _) => Persistence::Close,
         };
-        let mut whole = stored.whole(persistence, ctx.clock.stamp());
+        let (way, trial) = match stored.has_both_ways() {
+            true => ctx.ways.choose(stored.len()),
+            false => (Way::Memory, None),
+        };
+        let mut whole = stored.whole(persistence, ctx.clock.stamp(), way);
         let head_bytes = whole.head_len as u64;
         if self.method == Method::Head {
             whole.first.split_off(whole.head_len);
@@ -65,7 +69,7 @@ impl Asked<'_> {
                 outlet.push(rest);
             }
         }
-        self.ready(Status::OK, head_bytes)
+        Ready { trial, ..self.ready(Status::OK, head_bytes) }
     }
 
     fn not_modified(&self, ctx: &mut Context, stored: &Stored, outlet: &mut Outlet) -> Ready {

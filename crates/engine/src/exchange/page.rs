@@ -165,6 +165,7 @@ impl Asked<'_> {
             keep_alive: self.keep_alive,
             site: self.site_index,
             outcome: Outcome::Complete,
+            trial: None,
         }
     }
 }
