@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use baton_http::Stamp;
+use rustix::io::Errno;
 
 use crate::cache::{Cache, Found, Query, Recalled};
 use crate::disk::{Blocking, Identity, Trouble, Verdict, verdict};
@@ -39,7 +40,12 @@ impl Lookup<'_> {
             }
             Some(Recalled::Old(name)) => {
                 Counters::count(&self.cache.counters.revalidations);
-                self.translate(Some(name))
+                match (self.translate(Some(name)), name.stored()) {
+                    // There is no descriptor to look with: what was true a moment ago is good enough for clients
+                    // that would be turned away otherwise, until there is one again.
+                    (Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => Ok(Found::File(stored)),
+                    (found, _) => found,
+                }
             }
             Some(Recalled::Known(_)) | None => self.translate(None),
         }

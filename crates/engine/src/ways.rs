@@ -1,0 +1,184 @@
+//! Which way a file is sent that can go either way: from memory or from the page cache.
+//!
+//! One `send` of head and body copies the body once more and finds it in one piece; `sendfile` copies nothing and
+//! looks up every page. Which costs less depends on the size, the processor, the network card, and on whether the
+//! bytes are still in the CPU's caches: measured here, one was three times the other at 1 MB on one machine, and a
+//! fifth dearer on the next. So it is not settled by a constant: a small part of the responses is timed, the other
+//! way is tried now and then, and the cheaper one is used, for each class of sizes by itself.
+
+use std::time::Duration;
+
+use baton_content::Way;
+use serde_json::{Value, json};
+
+use crate::settings::SendWay;
+
+/// A choice that is being measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trial {
+    class: usize,
+    way: Way,
+}
+
+/// What the ways cost, as far as one thread has seen.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    wish: SendWay,
+    classes: [Class; CLASSES],
+}
+
+/// Files of similar size.
+#[derive(Clone, Debug)]
+struct Class {
+    chosen: Way,
+    responses: u32,
+    /// By `Way`.
+    costs: [Costs; 2],
+}
+
+/// The last costs of one way, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+struct Costs {
+    recent: [u32; RECENT],
+    count: usize,
+}
+
+impl Ways {
+    pub(crate) fn new(wish: SendWay) -> Self {
+        let chosen = if wish == SendWay::File { Way::File } else { Way::Memory };
+        let class = Class { chosen, responses: 0, costs: Default::default() };
+        Self { wish, classes: std::array::from_fn(|_| class.clone()) }
+    }
+
+    /// The way for a file of this size, and whether it is to be [measured](Self::handle_cost).
+    pub(crate) fn choose(&mut self, size: u64) -> (Way, Option<Trial>) {
+        match self.wish {
+            SendWay::Memory => return (Way::Memory, None),
+            SendWay::File => return (Way::File, None),
+            SendWay::Measured => {}
+        }
+        let index = class_of(size);
+        let class = &mut self.classes[index];
+        class.responses = class.responses.wrapping_add(1);
+        let way = match class.responses % TRIAL_EVERY {
+            0 => class.chosen,
+            1 => other(class.chosen),
+            _ => return (class.chosen, None),
+        };
+        (way, Some(Trial { class: index, way }))
+    }
+
+    /// What a response has cost that went out at once.
+    pub(crate) fn handle_cost(&mut self, trial: Trial, cost: Duration) {
+        let class = &mut self.classes[trial.class];
+        class.costs[trial.way as usize].add(cost);
+        let other_way = other(class.chosen);
+        let [chosen, rival] = [class.chosen, other_way].map(|way| class.costs[way as usize].median());
+        if let (Some(chosen), Some(rival)) = (chosen, rival)
+            && u64::from(rival) * 100 < u64::from(chosen) * CHANGE_BELOW_PERCENT
+        {
+            class.chosen = other_way;
+        }
+    }
+
+    /// What was chosen and why, for the status of the worker.
+    pub(crate) fn report(&self) -> Value {
+        let measured = self.classes.iter().enumerate().filter(|(_, class)| class.responses > 0);
+        measured
+            .map(|(index, class)| {
+                let [memory, file] = [Way::Memory, Way::File].map(|way| class.costs[way as usize].median());
+                json!({
+                    "from_bytes": SMALLEST_BYTES << index,
+                    "way": match class.chosen { Way::Memory => "memory", Way::File => "sendfile" },
+                    "memory_ns": memory,
+                    "sendfile_ns": file,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Costs {
+    fn add(&mut self, cost: Duration) {
+        self.recent[self.count % RECENT] = u32::try_from(cost.as_nanos()).unwrap_or(u32::MAX);
+        self.count += 1;
+    }
+
+    /// The median of the last costs, whatever an interruption made of some; `None`: there are too few.
+    fn median(&self) -> Option<u32> {
+        let mut sorted = self.recent;
+        sorted.sort_unstable();
+        (self.count >= RECENT).then_some(sorted[RECENT / 2])
+    }
+}
+
+fn other(way: Way) -> Way {
+    match way {
+        Way::Memory => Way::File,
+        Way::File => Way::Memory,
+    }
+}
+
+/// Sizes from one power of two to the next are a class.
+fn class_of(size: u64) -> usize {
+    let powers = (size / SMALLEST_BYTES).checked_ilog2().unwrap_or(0);
+    (powers as usize).min(CLASSES - 1)
+}
+
+/// Where the first class begins.
+const SMALLEST_BYTES: u64 = 4096;
+
+/// Up to 4 MiB and more.
+const CLASSES: usize = 11;
+
+/// One response in so many is timed, and one goes the other way: with costs that differ by a third, what the trials
+/// waste is a hundredth.
+const TRIAL_EVERY: u32 = 32;
+
+/// Costs that are remembered of each way.
+const RECENT: usize = 15;
+
+/// The other way must cost this much less, in percent of the chosen one: ways of equal cost do not take turns.
+const CHANGE_BELOW_PERCENT: u64 = 95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets `responses` of a size go out at these costs and returns how many went from memory.
+    fn send(ways: &mut Ways, size: u64, responses: u32, memory_ns: u64, file_ns: u64) -> u32 {
+        (0..responses)
+            .filter(|_| {
+                let (way, trial) = ways.choose(size);
+                let cost = if way == Way::Memory { memory_ns } else { file_ns };
+                if let Some(trial) = trial {
+                    ways.handle_cost(trial, Duration::from_nanos(cost));
+                }
+                way == Way::Memory
+            })
+            .count() as u32
+    }
+
+    #[test]
+    fn the_cheaper_way_is_found_for_each_class_and_found_again_when_it_changes() {
+        let mut ways = Ways::new(SendWay::Measured);
+        send(&mut ways, 16 << 10, 2000, 5000, 4000);
+        send(&mut ways, 1 << 20, 2000, 100_000, 200_000);
+        assert!(send(&mut ways, 16 << 10, 3200, 5000, 4000) <= 100, "sendfile, but for the trials");
+        assert!(send(&mut ways, 1 << 20, 3200, 100_000, 200_000) >= 3100, "memory, but for the trials");
+        send(&mut ways, 16 << 10, 2000, 3000, 4000);
+        assert!(send(&mut ways, 16 << 10, 3200, 3000, 4000) >= 3100);
+    }
+
+    #[test]
+    fn ways_of_equal_cost_do_not_take_turns() {
+        let mut ways = Ways::new(SendWay::Measured);
+        assert!(send(&mut ways, 16 << 10, 6400, 5000, 4900) >= 6200);
+    }
+
+    #[test]
+    fn a_wish_is_not_questioned() {
+        let mut ways = Ways::new(SendWay::File);
+        assert_eq!(send(&mut ways, 16 << 10, 1000, 1, 1000), 0);
+    }
+}
