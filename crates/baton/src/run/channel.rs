@@ -72,6 +72,11 @@ pub(super) enum Report {
         /// Of which reload.
         generation: u64,
     },
+    /// It serves by that plan.
+    Committed {
+        /// Of which reload.
+        generation: u64,
+    },
     /// No plan can be made of the configuration.
     Refused {
         /// Of which reload.

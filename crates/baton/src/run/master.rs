@@ -277,7 +277,9 @@ impl Master {
             Report::Failed { error } if self.phase == Phase::Starting => self.fail(Trouble::new(error), now),
             Report::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
             Report::Failed { error } => log::error(format_args!("worker {index}: {error}")),
-            Report::Prepared { generation } => self.handle_prepared(index, generation, now),
+            Report::Prepared { generation } | Report::Committed { generation } => {
+                self.handle_step_done(index, generation, now);
+            }
             Report::Refused { generation, error } => self.handle_refused(generation, error, now),
             Report::Status { ticket, status } => self.handle_status(index, ticket, status, now),
         }

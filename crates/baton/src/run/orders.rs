@@ -25,8 +25,10 @@ pub(super) struct Desk {
     user: WorkerUser,
     steering: Arc<Steering>,
     plan: Arc<Plan>,
-    /// Those that the worker serves, and those that came for the next plan, by id.
+    /// Those that the worker serves, by id.
     listeners: HashMap<usize, Arc<Listener>>,
+    /// Those that came for the next plan.
+    fresh: HashMap<usize, Arc<Listener>>,
     prepared: Option<Prepared>,
 }
 
@@ -47,7 +49,15 @@ impl Desk {
         plan: Arc<Plan>,
         listeners: &[Arc<Listener>],
     ) -> Self {
-        Self { channel, user, steering, plan, listeners: by_id(listeners), prepared: None }
+        Self {
+            channel,
+            user,
+            steering,
+            plan,
+            listeners: by_id(listeners),
+            fresh: HashMap::new(),
+            prepared: None,
+        }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -74,7 +84,10 @@ impl Desk {
             Order::Listeners { ids } => self.take_listeners(ids, descriptors),
             Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
             Order::Commit { generation } => self.commit(generation),
-            Order::Abort => self.prepared = None,
+            Order::Abort => {
+                self.prepared = None;
+                self.fresh.clear();
+            }
             Order::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
             Order::Status { ticket } => {
                 // The engine's own words; if they were not JSON they would still be worth reading.
@@ -96,7 +109,7 @@ impl Desk {
     fn take_listeners(&mut self, ids: Vec<usize>, sockets: Vec<OwnedFd>) {
         for (id, socket) in ids.into_iter().zip(sockets) {
             match address_of(&socket) {
-                Ok(address) => drop(self.listeners.insert(id, Arc::new(Listener { id, address, socket }))),
+                Ok(address) => drop(self.fresh.insert(id, Arc::new(Listener { id, address, socket }))),
                 // The plan that needs it will not be made.
                 Err(error) => log::error(format_args!("a listener that cannot be used: {error}")),
             }
@@ -108,7 +121,9 @@ impl Desk {
             .map_err(|error| format!("cannot read the configuration: {error}"))
             .and_then(|text| {
                 let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
-                let listener = |id| self.listeners.get(id).cloned().ok_or("a listener is missing");
+                let listener = |id| {
+                    self.listeners.get(id).or(self.fresh.get(id)).cloned().ok_or("a listener is missing")
+                };
                 let listeners = ids.iter().map(listener).collect::<Result<_, _>>()?;
                 Ok(Prepared { generation, plan: make_plan(&config, ids, &self.user)?, listeners })
             });
@@ -124,8 +139,10 @@ impl Desk {
     fn commit(&mut self, generation: u64) {
         if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
             self.listeners = by_id(&prepared.listeners);
+            self.fresh.clear();
             self.plan = Arc::clone(&prepared.plan);
             self.steering.reload(prepared.plan, prepared.listeners);
+            self.report(&Report::Committed { generation });
         }
     }
 
@@ -133,6 +150,7 @@ impl Desk {
     /// a queue for as long as the last of those that are being served takes.
     fn close_listeners(&mut self) {
         self.listeners.clear();
+        self.fresh.clear();
         self.prepared = None;
         self.steering.reload(Arc::clone(&self.plan), Vec::new());
     }

@@ -109,7 +109,7 @@ impl Master {
             notify::stopping();
         }
         self.phase = Phase::Ending(ending);
-        self.cancel_reload("the server ends", now);
+        self.give_up("the server ends".to_owned(), now);
         self.crew.tell_all(order, &[]);
         // A new connection is refused rather than left in a queue that nobody will look into.
         self.listeners.close();

@@ -5,6 +5,8 @@
 //! worker: make the plan (open the trees) ──► Prepared, or Refused and why
 //! master: all prepared ──► Commit to each; close what is no longer listened on
 //!         one refused, died or was silent ──► Abort to each; all go on as before
+//! worker: hand the plan to the engine ──► Committed
+//! master: all committed ──► the answer
 //! ```
 //!
 //! Nobody switches unless all can, and nothing that exists is closed before all have switched. Connections never
@@ -30,18 +32,25 @@ use super::phase::Phase;
 use super::{log, notify, restart};
 use crate::config::Config;
 
-/// A reload under way: prepared by the master, waiting for the workers.
+/// A reload under way.
 #[derive(Debug)]
 pub(super) struct Reload {
     generation: u64,
-    config: Config,
-    fresh: Vec<Listening>,
-    logs: Logs,
+    /// What the master changes when all workers are prepared; nothing any more when they were told to commit.
+    change: Option<Change>,
     needs_restart: Vec<String>,
     /// Who has not answered yet.
     awaited: BTreeSet<usize>,
     deadline: Instant,
     askers: Vec<Asker>,
+}
+
+/// What the master changes.
+#[derive(Debug)]
+struct Change {
+    config: Config,
+    fresh: Vec<Listening>,
+    logs: Logs,
 }
 
 /// What came of a reload, for those who ask later.
@@ -87,31 +96,34 @@ impl Master {
         match self.prepare(askers.clone(), now) {
             Ok(reload) => {
                 self.reload = Some(reload);
-                self.commit_if_prepared(now);
+                self.advance(now);
             }
             Err(why) => self.conclude(askers, Err(why), now),
         }
     }
 
-    /// A worker has made its plan.
-    pub(super) fn handle_prepared(&mut self, index: usize, generation: u64, now: Instant) {
+    /// A worker has made its plan, or serves by it.
+    pub(super) fn handle_step_done(&mut self, index: usize, generation: u64, now: Instant) {
         if let Some(reload) = self.reload.as_mut().filter(|reload| reload.generation == generation) {
             reload.awaited.remove(&index);
-            self.commit_if_prepared(now);
+            self.advance(now);
         }
     }
 
     /// A worker cannot make a plan.
     pub(super) fn handle_refused(&mut self, generation: u64, why: String, now: Instant) {
         if self.reload.as_ref().is_some_and(|reload| reload.generation == generation) {
-            self.abort(why, now);
+            self.give_up(why, now);
         }
     }
 
     /// A worker has ended, perhaps of its plan.
     pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
-        if self.reload.as_ref().is_some_and(|reload| reload.awaited.contains(&index)) {
-            self.abort(format!("worker {index} died before it was prepared"), now);
+        let Some(reload) = &mut self.reload else { return };
+        match (reload.awaited.remove(&index), &reload.change) {
+            (true, Some(_)) => self.give_up(format!("worker {index} died before it was prepared"), now),
+            // Its successor begins with the new configuration.
+            _ => self.advance(now),
         }
     }
 
@@ -120,7 +132,7 @@ impl Master {
         if let Some(reload) = &self.reload {
             let late: Vec<String> = reload.awaited.iter().map(ToString::to_string).collect();
             let seconds = Reload::PATIENCE.as_secs();
-            self.abort(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
+            self.give_up(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
         }
     }
 
@@ -146,49 +158,81 @@ impl Master {
         }
 
         self.generations += 1;
-        let reload = Reload {
-            generation: self.generations,
-            fresh,
-            logs,
-            needs_restart,
-            awaited: self.crew.serving().collect(),
-            deadline: now + Reload::PATIENCE,
-            askers,
-            config,
-        };
-        for &index in &reload.awaited {
-            if let Err(error) = self.order_to_prepare(index, &reload, &text) {
-                Listeners::discard(&reload.fresh);
-                self.crew.tell_all(&Order::Abort, &[]);
+        let change = Change { config, fresh, logs };
+        let awaited: BTreeSet<usize> = self.crew.serving().collect();
+        for &index in &awaited {
+            if let Err(error) = self.order_to_prepare(index, &change, &text) {
+                self.undo(&change);
                 return Err(format!("cannot reach worker {index}: {error}"));
             }
         }
-        Ok(reload)
+        Ok(Reload {
+            generation: self.generations,
+            change: Some(change),
+            needs_restart,
+            awaited,
+            deadline: now + Reload::PATIENCE,
+            askers,
+        })
     }
 
-    fn order_to_prepare(&self, index: usize, reload: &Reload, text: &File) -> io::Result<()> {
-        for fresh in reload.fresh.chunks(LISTENERS_PER_MESSAGE) {
+    fn order_to_prepare(&self, index: usize, change: &Change, text: &File) -> io::Result<()> {
+        for fresh in change.fresh.chunks(LISTENERS_PER_MESSAGE) {
             let ids = fresh.iter().map(|one| one.id).collect();
             let sockets: Vec<_> = fresh.iter().map(|one| one.socket_of(index)).collect();
             self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
         }
-        let listeners = self.listeners.ids(&listen_addresses(&reload.config), &reload.fresh);
-        self.crew.tell(index, &Order::Prepare { generation: reload.generation, listeners }, &[text.as_fd()])
+        let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
+        self.crew.tell(index, &Order::Prepare { generation: self.generations, listeners }, &[text.as_fd()])
     }
 
-    fn commit_if_prepared(&mut self, now: Instant) {
-        let Some(reload) = self.reload.take_if(|reload| reload.awaited.is_empty()) else { return };
-        self.crew.tell_all(&Order::Commit { generation: reload.generation }, &[]);
-        self.listeners.commit(&listen_addresses(&reload.config), reload.fresh);
-        self.config = reload.config;
-        self.use_logs(reload.logs);
+    /// Goes on if nobody is awaited any more.
+    fn advance(&mut self, now: Instant) {
+        let Some(reload) = self.reload.as_mut().filter(|reload| reload.awaited.is_empty()) else { return };
+        match reload.change.take() {
+            Some(change) => self.commit(change, now),
+            None => self.finish(now),
+        }
+    }
+
+    fn commit(&mut self, change: Change, now: Instant) {
+        let order = Order::Commit { generation: self.generations };
+        // Who cannot be told is gone: its successor will know.
+        let told = self.crew.serving().filter(|&index| self.crew.tell(index, &order, &[]).is_ok()).collect();
+        if let Some(reload) = &mut self.reload {
+            reload.awaited = told;
+        }
+        self.listeners.commit(&listen_addresses(&change.config), change.fresh);
+        self.config = change.config;
+        self.use_logs(change.logs);
         self.crew.forgive(now);
-        self.conclude(reload.askers, Ok(reload.needs_restart), now);
+        self.advance(now);
     }
 
-    /// Gives a reload up, if one is under way.
-    pub(super) fn cancel_reload(&mut self, why: &str, now: Instant) {
-        self.abort(why.to_owned(), now);
+    fn finish(&mut self, now: Instant) {
+        if let Some(reload) = self.reload.take() {
+            self.conclude(reload.askers, Ok(reload.needs_restart), now);
+        }
+    }
+
+    /// Ends a reload that is under way: as if it had never begun, or, when workers have been told to commit, as it is.
+    pub(super) fn give_up(&mut self, why: String, now: Instant) {
+        match self.reload.take() {
+            Some(Reload { change: Some(change), askers, .. }) => {
+                self.undo(&change);
+                self.conclude(askers, Err(why), now);
+            }
+            Some(reload) => {
+                log::warning(format_args!("some workers have yet to follow the reload: {why}"));
+                self.conclude(reload.askers, Ok(reload.needs_restart), now);
+            }
+            None => {}
+        }
+    }
+
+    fn undo(&self, change: &Change) {
+        self.crew.tell_all(&Order::Abort, &[]);
+        Listeners::discard(&change.fresh);
     }
 
     fn may_reload(&self) -> Result<(), &'static str> {
@@ -197,13 +241,6 @@ impl Master {
             Phase::Serving => Ok(()),
             Phase::Ending(_) => Err("the server is ending"),
         }
-    }
-
-    fn abort(&mut self, why: String, now: Instant) {
-        let Some(reload) = self.reload.take() else { return };
-        self.crew.tell_all(&Order::Abort, &[]);
-        Listeners::discard(&reload.fresh);
-        self.conclude(reload.askers, Err(why), now);
     }
 
     /// Tells everyone what came of it: the log, the service manager, and those who asked.

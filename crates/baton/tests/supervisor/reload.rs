@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
@@ -39,8 +40,8 @@ fn a_reload_keeps_connections_and_downloads() {
 
         configure(server.folder(), ANY_PORT, "second", &rest);
         server.ctl(&["reload"]);
-        wait_until("the new root is served", || server.get("/").text() == "second");
-        assert_eq!(kept.get("/").text(), "second", "{architecture}: on the connection from before");
+        let what = format!("{architecture}: the new root is served on the connection from before");
+        wait_until(&what, || kept.get("/").text() == "second");
         received.extend(download.take(BIG_BYTES - received.len()));
         assert!(received == big, "{architecture}: the download differs");
         assert_eq!(download.get("/").text(), "second", "{architecture}: the connection of the download");
@@ -114,18 +115,22 @@ fn a_bad_configuration_is_refused_with_line_and_column() {
     wait_until("the good configuration is accepted", || status(&server)["last_reload"]["error"].is_null());
 }
 
-/// Names a root that the workers may not open (as root, the master may). Nobody switches.
+/// Names a root that the workers may not open (as root, the master may), and another address. Nobody switches, and
+/// nobody goes on listening there.
 #[test]
 fn what_a_worker_cannot_do_is_not_done_by_any() {
     let server = start("processes = 2");
     write(server.folder(), "closed/index.html", "secret");
     fs::set_permissions(server.folder().base().join("closed"), Permissions::from_mode(0o000)).unwrap();
-    configure(server.folder(), ANY_PORT, "closed", "processes = 2");
+    // Nobody else uses this one of the many addresses of this host.
+    let fresh: SocketAddr = ([127, 77, 0, 1], 8080).into();
+    configure(server.folder(), &format!("{ANY_PORT}, \"{fresh}\""), "closed", "processes = 2");
     let told = refusal(&server, "reload");
     assert!(told.contains("closed"), "{told}");
     for _ in 0..10 {
         assert_eq!(server.get("/").text(), "first");
     }
+    wait_until("the new address is closed again", || TcpStream::connect(fresh).is_err());
 }
 
 /// Changes what cannot change while the server runs: it says so, and changes the rest.
@@ -163,5 +168,5 @@ fn a_reload_helps_workers_that_cannot_begin() {
     write(server.folder(), "second/index.html", "second");
     configure(server.folder(), ANY_PORT, "second", "processes = 1");
     server.ctl(&["reload"]);
-    assert_eq!(server.get("/").text(), "second");
+    assert_eq!(server.get("/").text(), "second", "from the one worker, which began with it");
 }
