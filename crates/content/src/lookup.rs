@@ -43,7 +43,9 @@ impl Lookup<'_> {
                 match (self.translate(Some(name)), name.stored()) {
                     // There is no descriptor to look with: what was true a moment ago is good enough for clients
                     // that would be turned away otherwise, until there is one again.
-                    (Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => Ok(Found::File(stored)),
+                    (Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => {
+                        Ok(Found::File(stored))
+                    }
                     (found, _) => found,
                 }
             }

@@ -1,0 +1,105 @@
+//! Descriptors and connections run out: those inside are served, those outside wait, and all of it passes.
+
+use std::net::TcpStream;
+
+use crate::common::client::Client;
+use crate::common::folder::Folder;
+use crate::common::server::wait_until;
+use crate::peer::{connect_and_send, is_silent, read_to_the_end};
+use crate::watched::Watched;
+
+under_each_architecture! { descriptors_run_out, connections_max_is_reached }
+
+/// Goal: without a descriptor left, the server says so once, serves whom it has, and goes on accepting when it can.
+/// Method: more clients than descriptors; then those inside leave.
+fn descriptors_run_out(architecture: &str) {
+    let server =
+        Watched::start_with_descriptors(DESCRIPTORS, folder(), architecture, &["server.processes=1"]);
+    let before = server.sockets();
+    let mut inside: Vec<Client> = Vec::new();
+    let mut first_outside = loop {
+        assert!(inside.len() < DESCRIPTORS as usize, "more clients than descriptors");
+        let mut client = server.connect();
+        client.send("GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+        wait_until("an answer, or a complaint", || !is_silent(client.stream()) || complains(&server));
+        if is_silent(client.stream()) {
+            break client;
+        }
+        assert_eq!(client.response().status, 200);
+        inside.push(client);
+    };
+    let waiting: Vec<TcpStream> =
+        (0..WAITING).map(|_| connect_and_send(server.server().address(), LAST)).collect();
+
+    let paused = server.metric("baton_accepts_paused_total");
+    // For longer than the cache believes what it knows: to look again at a file takes a descriptor, too.
+    wait_until("many attempts", || {
+        for client in &mut inside {
+            assert_eq!(client.get("/small.txt").text(), "small", "those inside are served");
+        }
+        server.metric("baton_accepts_paused_total") >= paused + 25
+    });
+    assert!(waiting.iter().all(is_silent), "nobody is turned away");
+
+    // One leaves, and all others go in and out by the one place that is free now.
+    inside.pop();
+    assert_eq!(first_outside.response().status, 200);
+    drop(first_outside);
+    waiting.iter().for_each(assert_served);
+    assert_eq!(server.server().said().matches(COMPLAINT).count(), 1, "it is said once");
+    drop(inside);
+    server.wait_until_nothing_is_left(&before);
+}
+
+/// Goal: beyond `connections_max` clients wait in the queue and are served when there is room. Method: as many as are
+/// let in, and one more.
+fn connections_max_is_reached(architecture: &str) {
+    let settings = ["server.processes=1", "limits.connections_max=4"];
+    let server = Watched::start(folder(), architecture, &settings);
+    let before = server.sockets();
+    let mut inside: Vec<Client> = (0..4)
+        .map(|_| {
+            let mut client = server.connect();
+            assert_eq!(client.get("/small.txt").status, 200);
+            client
+        })
+        .collect();
+    let waiting = connect_and_send(server.server().address(), LAST);
+    wait_until("accepting has paused", || server.metric("baton_accepts_paused_total") > 0);
+    for client in &mut inside {
+        assert_eq!(client.get("/small.txt").text(), "small", "those inside are served");
+    }
+    assert!(is_silent(&waiting), "there is no room");
+    assert_eq!(server.metric("baton_connections_open"), 4);
+
+    inside.pop();
+    assert_served(&waiting);
+    drop(inside);
+    server.wait_until_nothing_is_left(&before);
+}
+
+fn assert_served(client: &TcpStream) {
+    let (bytes, in_order) = read_to_the_end(client);
+    assert!(bytes.ends_with(b"\r\n\r\nsmall") && in_order, "who waited is served");
+}
+
+fn complains(server: &Watched) -> bool {
+    server.server().said().contains(COMPLAINT)
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    folder
+}
+
+/// A request after which the connection is closed.
+const LAST: &str = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+const COMPLAINT: &str = "cannot accept";
+
+/// Few, but more than the master and a worker need for themselves.
+const DESCRIPTORS: u32 = 40;
+
+/// Clients for which there is no descriptor.
+const WAITING: usize = 8;

@@ -1,0 +1,71 @@
+//! Clients that go away, in every phase. Whatever they leave behind is cleared up, down to the last descriptor.
+
+use std::io::Read;
+
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::wait_until;
+use crate::peer::{FAREWELLS, connect_and_send, leave, request};
+use crate::watched::Watched;
+
+under_each_architecture! { clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
+
+/// Goal: no phase leaks a connection or a descriptor. Method: for each phase, connections are brought there and given
+/// up, by FIN and by reset; then the gauge of connections and the worker's descriptors are what they were.
+fn clients_gone_in_every_phase(architecture: &str) {
+    // Clients that have sent nothing are the server's affair, too.
+    let server = Watched::start(folder(), architecture, &["send.defer_accept_s=0", SMALL_BUFFERS]);
+    let before = server.sockets();
+    let address = server.server().address();
+    for how in FAREWELLS {
+        let before_a_request = connect_and_send(address, "");
+        let in_a_head = connect_and_send(address, "GET /small.txt HTTP/1.1\r\nHo");
+        let in_a_body = connect_and_send(
+            address,
+            "GET /small.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nfirst",
+        );
+        let in_a_response = connect_and_send(address, request("/large.bin"));
+        let in_a_pipeline = connect_and_send(address, request("/large.bin?pipelined").repeat(20));
+        let between_requests = connect_and_send(address, request("/small.txt"));
+        for mut answered in [&in_a_body, &in_a_response, &in_a_pipeline, &between_requests] {
+            answered.read_exact(&mut [0; 100]).expect("the beginning of a response");
+        }
+        wait_until("all are there", || server.metric("baton_connections_open") == 6);
+        for gone in [before_a_request, in_a_head, in_a_body, in_a_response, in_a_pipeline, between_requests] {
+            leave(gone, how);
+        }
+        server.wait_until_nothing_is_left(&before);
+    }
+
+    // Both large responses were on their way when their client left, and so were the first of each pipeline.
+    wait_until("four requests whose client is gone", || server.ended("client-gone") >= 4);
+    let line = server.line_of("/large.bin");
+    assert_eq!((&line["status"], &line["outcome"]), (&200.into(), &"client-gone".into()));
+    let sent = line["body_bytes"].as_u64().expect("a number");
+    assert!(0 < sent && sent < LARGE as u64, "{sent} bytes were sent");
+}
+
+/// Goal: a client that will send nothing more still gets what it asked for. Method: the sending half is closed while a
+/// response that fills all buffers is on its way.
+fn a_client_that_only_stops_sending_is_answered(architecture: &str) {
+    let server = Watched::start(folder(), architecture, &[SMALL_BUFFERS]);
+    let before = server.sockets();
+    let mut client = server.connect();
+    client.send(request("/large.bin").repeat(2));
+    client.finish_sending();
+    for _ in 0..2 {
+        assert!(client.response().body == pattern(LARGE, 1), "all of the file");
+    }
+    client.expect_end();
+    server.wait_until_nothing_is_left(&before);
+    assert_eq!(server.line_of("/large.bin")["outcome"], "complete");
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
+    folder
+}
+
+/// Far more than the kernel takes in advance for a client that does not read.
+const LARGE: usize = 8 << 20;
+const SMALL_BUFFERS: &str = "send.socket_buffer_bytes=65536";

@@ -1,0 +1,41 @@
+//! Faults caused on purpose: clients, files, disks, descriptors and processes fail in every phase.
+//!
+//! Each test starts a server of its own, breaks something, and looks from outside: at the bytes on the wire, at the
+//! metrics, at the log, at the descriptors that the processes hold. Nothing is asserted about how long anything
+//! takes; what must happen is waited for.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+/// Makes tests of functions that take an architecture, for each of those in which a fault can do different harm: one
+/// loop, loops with helpers, stages, a stack per client, several processes.
+macro_rules! under_each_architecture {
+    ($($test:ident),* $(,)?) => {
+        under_each_architecture! { auto = "auto", $($test),* }
+        under_each_architecture! { sped = "sped", $($test),* }
+        under_each_architecture! { pipeline = "pipeline", $($test),* }
+        under_each_architecture! { threads = "threads", $($test),* }
+        under_each_architecture! { symped = "symped", $($test),* }
+    };
+    ($module:ident = $architecture:literal, $($test:ident),*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test($architecture);
+                }
+            )*
+        }
+    };
+}
+
+mod bounds;
+mod crowd;
+mod files;
+mod gone;
+mod log;
+mod peer;
+mod slow;
+mod storm;
+mod watched;
+mod workers;

@@ -1,0 +1,114 @@
+//! One line for each request: none is forgotten, none counted twice, whatever becomes of it.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::common::client::Client;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::wait_until;
+use crate::peer::{Farewell, connect_and_send, leave, read_to_the_end};
+use crate::watched::Watched;
+
+under_each_architecture! { every_request_has_one_line }
+
+/// Status and outcome in the log of a request.
+type End = (u64, &'static str);
+
+/// Goal: the log is complete. Method: clients send good, bad and abandoned requests in all mixtures at the same time,
+/// each with a name of its own; the log then has exactly one line for each name, with the end that it had; and the
+/// counters agree.
+fn every_request_has_one_line(architecture: &str) {
+    let folder = Folder::new();
+    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
+    let server = Watched::start(folder, architecture, &["send.socket_buffer_bytes=65536"]);
+    let address = server.server().address();
+
+    let mut expected: BTreeMap<String, End> = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || rage(address, client))).collect();
+        for client in clients {
+            expected.extend(client.join().expect("a client"));
+        }
+    });
+    wait_until("a line for each", || server.lines().len() >= expected.len());
+    wait_until("no connection is open", || server.metric("baton_connections_open") == 0);
+
+    let lines = server.lines();
+    let mut logged: BTreeMap<String, End> = BTreeMap::new();
+    for line in &lines {
+        let (name, end) = (name_of(line), end_of(line));
+        assert_eq!(logged.insert(name, end), None, "a second line: {line}");
+    }
+    assert_eq!(logged, expected);
+    for outcome in ["complete", "client-gone", "refused", "timed-out", "file-changed", "failed", "stopped"] {
+        let count = logged.values().filter(|(_, logged)| *logged == outcome).count();
+        wait_until(&format!("{count} {outcome}"), || server.ended(outcome) == count as u64);
+    }
+}
+
+/// All that one client does; the names of its requests and how they must end.
+fn rage(address: SocketAddr, client: usize) -> Vec<(String, End)> {
+    let mut expected = Vec::new();
+    for round in 0..ROUNDS {
+        let mut name = |kind: &str, end: End| {
+            let name = format!("{kind}-{client}-{round}");
+            expected.push((name.clone(), end));
+            name
+        };
+        let mut kept = Client::connect(address);
+        assert_eq!(kept.get(&format!("/small.txt?{}", name("good", (200, "complete")))).status, 200);
+        assert_eq!(kept.get(&format!("/{}", name("missing", (404, "complete")))).status, 404);
+        let known = format!("/small.txt?{}", name("known", (304, "complete")));
+        assert_eq!(kept.ask("GET", &known, "If-None-Match: *\r\n").status, 304);
+        let part = format!("/large.bin?{}", name("part", (206, "complete")));
+        assert_eq!(kept.ask("GET", &part, "Range: bytes=5-9\r\n").status, 206);
+        let batch: String = (0..10)
+            .map(|n| get(&format!("/small.txt?{}", name(&format!("batch{n}"), (200, "complete")))))
+            .collect();
+        kept.send(batch);
+        for _ in 0..10 {
+            assert_eq!(kept.response().status, 200);
+        }
+        let patch = format!("/small.txt?{}", name("patch", (501, "complete")));
+        assert_eq!(kept.ask("BREW", &patch, "").status, 501);
+
+        let bad = format!("GET /small.txt?{} HTTP/1.1\r\n\r\n", name("bad", (400, "refused")));
+        let good_then_bad =
+            format!("{}{bad}", get(&format!("/small.txt?{}", name("before", (200, "complete")))));
+        let (bytes, _) = read_to_the_end(&connect_and_send(address, good_then_bad));
+        assert!(String::from_utf8_lossy(&bytes).contains("HTTP/1.1 400 "));
+
+        let abandoned = get(&format!("/large.bin?{}", name("abandoned", (200, "client-gone"))));
+        let mut stream = connect_and_send(address, abandoned);
+        stream.read_exact(&mut [0; 100]).expect("the beginning of a response");
+        leave(stream, Farewell::Reset);
+
+        let large = format!("/large.bin?{}", name("large", (200, "complete")));
+        assert_eq!(Client::connect(address).get(&large).body.len(), LARGE);
+    }
+    expected
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// The name in a line such as `GET /small.txt?good-1-1 HTTP/1.1`.
+fn name_of(line: &Value) -> String {
+    let target = line["request"].as_str().and_then(|text| text.split(' ').nth(1)).unwrap_or_default();
+    target.rsplit(['/', '?']).next().unwrap_or_default().to_owned()
+}
+
+fn end_of(line: &Value) -> End {
+    let outcome = line["outcome"].as_str().expect("an outcome");
+    let known = ["complete", "client-gone", "refused"].into_iter().find(|known| *known == outcome);
+    (line["status"].as_u64().expect("a status"), known.unwrap_or("something else"))
+}
+
+/// Far more than the kernel takes in advance for a client that does not read.
+const LARGE: usize = 4 << 20;
+const CLIENTS: usize = 4;
+const ROUNDS: usize = 5;
