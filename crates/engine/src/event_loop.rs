@@ -146,9 +146,18 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
         self.ctx.clock.tick();
         loop {
-            if let Some(orders) = self.subscription.poll() {
-                self.obey(&orders)?;
+            self.obey_new_orders()?;
+            for event in &events {
+                self.handle_event(event);
+                // Between any two: a request that arrives after an order finds it obeyed.
+                self.obey_new_orders()?;
             }
+            for _ in 0..self.runnable.len() {
+                if let Some(token) = self.runnable.pop_front() {
+                    self.advance(token, Wake::Turn);
+                }
+            }
+            self.handle_time();
             if self.ctx.draining && (self.clients.len() == 0 || self.is_stopped()) {
                 break;
             }
@@ -163,15 +172,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 self.busy.start();
             }
             self.ctx.clock.tick();
-            for event in &events {
-                self.handle_event(event);
-            }
-            for _ in 0..self.runnable.len() {
-                if let Some(token) = self.runnable.pop_front() {
-                    self.advance(token, Wake::Turn);
-                }
-            }
-            self.handle_time();
         }
         self.clients.all(&mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
@@ -187,7 +187,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     fn handle_event(&mut self, event: &Event) {
         let (data, flags) = (event.data.u64(), event.flags);
         match data {
-            ORDERS => {} // Read at the top of the loop.
+            ORDERS => {} // Obeyed by the loop.
             JOBS => {
                 self.jobs.take_done(&mut self.done);
                 for (token, done) in std::mem::take(&mut self.done) {
@@ -329,6 +329,13 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 "tuning": tuning,
             }),
         );
+    }
+
+    fn obey_new_orders(&mut self) -> io::Result<()> {
+        match self.subscription.poll() {
+            Some(orders) => self.obey(&orders),
+            None => Ok(()),
+        }
     }
 
     fn obey(&mut self, orders: &Orders) -> io::Result<()> {

@@ -55,6 +55,15 @@ struct Desk {
     reports: BTreeMap<String, Value>,
 }
 
+impl Desk {
+    /// A socket that nobody accepts from must be closed: clients would wait in its queue.
+    fn let_go_of_listeners(&mut self) {
+        if let Some((_, listeners)) = &mut self.work {
+            listeners.clear();
+        }
+    }
+}
+
 impl Steering {
     /// Steering for a worker that has not begun yet; orders given before it begins are found when it does.
     pub fn new() -> Self {
@@ -63,7 +72,10 @@ impl Steering {
 
     /// Ends the worker at once.
     pub fn stop(&self) {
-        self.order(|desk| desk.phase = Some(Phase::Stopping));
+        self.order(|desk| {
+            desk.phase = Some(Phase::Stopping);
+            desk.let_go_of_listeners();
+        });
     }
 
     /// Ends the worker when what is under way has ended, or after `limit_ms` milliseconds.
@@ -71,6 +83,7 @@ impl Steering {
         self.order(|desk| {
             if desk.phase != Some(Phase::Stopping) {
                 desk.phase = Some(Phase::Draining { limit_ms });
+                desk.let_go_of_listeners();
             }
         });
     }

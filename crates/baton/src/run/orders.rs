@@ -24,7 +24,6 @@ pub(super) struct Desk {
     channel: Arc<OwnedFd>,
     user: WorkerUser,
     steering: Arc<Steering>,
-    plan: Arc<Plan>,
     /// Those that the worker serves, by id.
     listeners: HashMap<usize, Arc<Listener>>,
     /// Those that came for the next plan.
@@ -41,23 +40,14 @@ struct Prepared {
 }
 
 impl Desk {
-    /// A desk for a worker that begins with this plan on these listeners.
+    /// A desk for a worker that begins on these listeners.
     pub(super) fn new(
         channel: Arc<OwnedFd>,
         user: WorkerUser,
         steering: Arc<Steering>,
-        plan: Arc<Plan>,
         listeners: &[Arc<Listener>],
     ) -> Self {
-        Self {
-            channel,
-            user,
-            steering,
-            plan,
-            listeners: by_id(listeners),
-            fresh: HashMap::new(),
-            prepared: None,
-        }
+        Self { channel, user, steering, listeners: by_id(listeners), fresh: HashMap::new(), prepared: None }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -140,7 +130,6 @@ impl Desk {
         if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
             self.listeners = by_id(&prepared.listeners);
             self.fresh.clear();
-            self.plan = Arc::clone(&prepared.plan);
             self.steering.reload(prepared.plan, prepared.listeners);
             self.report(&Report::Committed { generation });
         }
@@ -152,7 +141,6 @@ impl Desk {
         self.listeners.clear();
         self.fresh.clear();
         self.prepared = None;
-        self.steering.reload(Arc::clone(&self.plan), Vec::new());
     }
 
     fn reopen_logs(&self, access: bool, error: bool, descriptors: Vec<OwnedFd>) {

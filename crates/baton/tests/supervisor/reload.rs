@@ -40,8 +40,7 @@ fn a_reload_keeps_connections_and_downloads() {
 
         configure(server.folder(), ANY_PORT, "second", &rest);
         server.ctl(&["reload"]);
-        let what = format!("{architecture}: the new root is served on the connection from before");
-        wait_until(&what, || kept.get("/").text() == "second");
+        assert_eq!(kept.get("/").text(), "second", "{architecture}: the connection from before");
         received.extend(download.take(BIG_BYTES - received.len()));
         assert!(received == big, "{architecture}: the download differs");
         assert_eq!(download.get("/").text(), "second", "{architecture}: the connection of the download");
@@ -141,7 +140,7 @@ fn settings_that_need_a_restart_are_named() {
     configure(server.folder(), ANY_PORT, "second", "architecture = \"sped\"\n[cache]\nfiles_max = 17");
     let told = server.ctl(&["reload"]);
     assert!(told.contains("server.architecture, cache.files_max"), "{told}");
-    wait_until("the rest has changed", || server.get("/").text() == "second");
+    assert_eq!(server.get("/").text(), "second", "the rest has changed");
     assert_eq!(status(&server)["architecture"], "auto");
 }
 

@@ -90,6 +90,12 @@ impl Hands {
     /// Looks at the clock, and obeys new orders, if there are any.
     fn refresh(&mut self) -> Option<Orders> {
         self.ctx.clock.tick();
+        self.look_for_orders()
+    }
+
+    /// Obeys new orders, if there are any: between any two clients, so that a request that arrives after an order finds
+    /// it obeyed.
+    fn look_for_orders(&mut self) -> Option<Orders> {
         let orders = self.subscription.poll()?;
         self.ctx.plan = Arc::clone(&orders.plan);
         self.ctx.draining = orders.phase != Phase::Serving;
@@ -244,6 +250,7 @@ impl<'p> Line<'p> {
             let turn = self.cohort.enter(kind);
             hands.refresh();
             for mut traveller in batch.drain(..) {
+                hands.look_for_orders();
                 let need = traveller.session.step(&mut hands.ctx, stage);
                 self.settle(traveller, need, &mut hands.ctx);
             }
