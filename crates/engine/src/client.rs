@@ -14,8 +14,8 @@ use crate::session::{Need, Session, Stage};
 pub(crate) enum Wake {
     /// It is its turn.
     Turn,
-    /// Its socket is ready; whether there is something to read.
-    Ready { readable: bool },
+    /// Its socket is ready: whether there is something to read, and whether the end of it all has come.
+    Ready { readable: bool, input_ends: bool },
     /// The job it waited for is done.
     Job(JobDone),
     /// Its deadline has passed.
@@ -69,11 +69,15 @@ impl Session {
     /// Tells the session why it goes on; `None`: by a step.
     pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
         match wake {
-            Wake::Turn | Wake::Ready { readable: false } => None,
-            Wake::Ready { readable: true } => {
+            Wake::Ready { input_ends: true, .. } => {
+                self.handle_input_end();
+                None
+            }
+            Wake::Ready { readable: true, .. } => {
                 self.handle_readable();
                 None
             }
+            Wake::Turn | Wake::Ready { .. } => None,
             Wake::Job(done) => {
                 self.handle_job(done, ctx);
                 None

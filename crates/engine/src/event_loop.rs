@@ -197,8 +197,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
                 let token = Token::from_data(data);
-                let readable = flags.intersects(INPUT);
-                self.advance(token, Wake::Ready { readable });
+                let (readable, input_ends) = (flags.intersects(INPUT), flags.intersects(INPUT_ENDS));
+                self.advance(token, Wake::Ready { readable, input_ends });
             }
         }
     }
@@ -377,9 +377,11 @@ const EVENTS_PER_WAKE: usize = 256;
 /// How old the shared counters may be while there is something to count.
 const PUBLISH_MS: u64 = 100;
 
+/// What says that the client will send nothing more.
+const INPUT_ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
 /// What makes a socket worth reading.
-const INPUT: EventFlags =
-    EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::HUP).union(EventFlags::ERR);
+const INPUT: EventFlags = EventFlags::IN.union(INPUT_ENDS);
 
 /// Announced when it changes, and for both directions at once: one registration for the life of a connection.
 const BOTH_WAYS_ONCE: EventFlags = EventFlags::OUT.union(EventFlags::ET);

@@ -73,8 +73,10 @@ pub(crate) struct Session {
     state: State,
     /// The socket may have something to read.
     readable: bool,
-    /// The client will send nothing more.
+    /// The client will send nothing more, and all that it sent has been read.
     input_ended: bool,
+    /// The end of its input was announced, but data may be in front of it; it will not be announced again.
+    end_announced: bool,
     requests: u64,
     waiting: Waiting,
     deadline_ms: u64,
@@ -159,6 +161,7 @@ impl Session {
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
             readable: true,
             input_ended: false,
+            end_announced: false,
             requests: 0,
             waiting: Waiting::FirstRequest,
             deadline_ms: u64::MAX,
@@ -200,9 +203,15 @@ impl Session {
         self.waiting == Waiting::Job
     }
 
-    /// The socket has something to read, or its client is gone.
+    /// The socket has something to read.
     pub(crate) fn handle_readable(&mut self) {
         self.readable = true;
+    }
+
+    /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
+    pub(crate) fn handle_input_end(&mut self) {
+        self.readable = true;
+        self.end_announced = true;
     }
 
     /// The job that [`Need::Job`] asked for is done.
@@ -356,8 +365,9 @@ impl Session {
                     return Some(self.end(Outcome::ClientGone, ctx));
                 }
                 Ok((_, count)) => {
-                    // Less than there was room for: all there was. New data will be announced.
-                    self.readable = filled + count == scratch.len();
+                    // Less than there was room for: all there was. New data will be announced, but not the end that
+                    // came with this.
+                    self.readable = filled + count == scratch.len() || self.end_announced;
                     filled += count;
                 }
                 Err(Errno::AGAIN) => {
