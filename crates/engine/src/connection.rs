@@ -1,29 +1,54 @@
 //! One HTTP/1 connection as a machine: bytes in, requests out. Touches no socket and no clock.
 //!
 //! Input: [`next`](Http1::next) is given what has arrived and is not done with. Commands:
-//! [`pass_body`](Http1::pass_body) after a request whose body is of no interest. The caller drops what was passed
-//! over before it calls again, and the head with it once it has answered; until then it may ask for the same request
-//! again.
+//! [`read_body`](Http1::read_body) for a client that waits to be told so, [`handle_answered`](Http1::handle_answered)
+//! when a request is done with.
+//!
+//! Nobody wants the bodies of requests, but a request is answered only when its body has been read past: one that is
+//! malformed, too large or late is refused in the place of the answer, and what follows an answer is the next
+//! request. Of a request whose body arrives in pieces, the head stays in front of the input.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, HeadScanner, Refusal, RequestHead};
 
 use crate::Limits;
 
-/// What was taken from the front of the input.
+/// What was found at the front of the input.
 #[derive(Debug)]
-pub(crate) struct Taken<'a> {
-    /// Bytes in front that were passed over: done with.
-    pub(crate) passed: usize,
-    /// The request behind them; `None`: it is not complete yet.
-    pub(crate) request: Option<RequestHead<'a>>,
-    /// Length of its head.
-    pub(crate) head_len: usize,
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken apart where it is made; a box would be an allocation per request"
+)]
+pub(crate) enum Taken<'a> {
+    /// A request. Until it is answered, it may be asked for again.
+    Request(Request<'a>),
+    /// A part of one: `input[head_len..][..passed]` is done with; what is around it stays, and more is needed.
+    Part {
+        /// Length of the head, if that is complete.
+        head_len: usize,
+        /// Bytes of the body that were read past.
+        passed: usize,
+    },
 }
 
-impl Taken<'_> {
-    fn nothing(passed: usize) -> Self {
-        Self { passed, request: None, head_len: 0 }
-    }
+/// A request whose turn has come.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) head: RequestHead<'a>,
+    /// Its bytes at the front of the input: what is to be dropped when it has been answered.
+    pub(crate) len: usize,
+    /// Whether the next request follows behind it.
+    pub(crate) body: Body,
+}
+
+/// How far the body of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// Read past, or there is none.
+    Passed,
+    /// The client waits for `100 Continue` before it sends the body.
+    Awaited,
+    /// It would be larger than the limit.
+    TooLarge,
 }
 
 /// Why nothing more can be taken: where the next request begins is unknown.
@@ -46,8 +71,10 @@ pub(crate) struct Http1 {
 enum Phase {
     /// Before or in a head.
     Head,
-    /// In a body that nobody wants: it is read so that the next request is found behind it.
-    Passing { body: BodyReader, passed: u64 },
+    /// In the body behind a head of this length.
+    Body { head_len: usize, reader: BodyReader, passed: u64 },
+    /// Behind a body: head and what is left of the body have these lengths.
+    Passed { head_len: usize, len: usize },
 }
 
 impl Http1 {
@@ -58,51 +85,76 @@ impl Http1 {
 
     /// Whether the input ahead belongs to a body.
     pub(crate) fn is_in_body(&self) -> bool {
-        matches!(self.phase, Phase::Passing { .. })
+        matches!(self.phase, Phase::Body { .. })
     }
 
-    /// Looks at the input from where the last consumed byte ended.
+    /// Looks at the input, which begins where the last request that was answered ended.
     pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Stop> {
-        let mut at = 0;
-        if let Phase::Passing { body, passed } = &mut self.phase {
-            loop {
-                match body.read(&input[at..]) {
-                    Ok(BodyStep::Data { consumed, data }) => {
-                        at += consumed;
-                        *passed += data.len() as u64;
-                        if *passed > limits.body_bytes_max {
-                            return Err(Stop::BodyTooLarge);
+        loop {
+            match &mut self.phase {
+                Phase::Head => {
+                    let Some(head_len) = self.scanner.find_end(input) else {
+                        limits.head.check_incomplete(input).map_err(Stop::Refused)?;
+                        return Ok(Taken::Part { head_len: 0, passed: 0 });
+                    };
+                    self.scanner.reset();
+                    let head = parse(&input[..head_len], limits)?;
+                    let body = match head.framing {
+                        framing if framing.is_empty() => Body::Passed,
+                        BodyFraming::Length(length) if length > limits.body_bytes_max => Body::TooLarge,
+                        // A body that is there already waits for nothing (RFC 9110, section 10.1.1).
+                        _ if head.expects_continue && input.len() == head_len => Body::Awaited,
+                        framing => {
+                            self.read_body(head_len, framing);
+                            continue;
+                        }
+                    };
+                    return Ok(Taken::Request(Request { head, len: head_len, body }));
+                }
+                Phase::Body { head_len, reader, passed } => {
+                    let head_len = *head_len;
+                    let mut at = head_len;
+                    loop {
+                        match reader.read(&input[at..]).map_err(Stop::Refused)? {
+                            BodyStep::Data { consumed, data } => {
+                                at += consumed;
+                                *passed += data.len() as u64;
+                                if *passed > limits.body_bytes_max {
+                                    return Err(Stop::BodyTooLarge);
+                                }
+                            }
+                            BodyStep::NeedMore { consumed } => {
+                                return Ok(Taken::Part { head_len, passed: at + consumed - head_len });
+                            }
+                            BodyStep::End { consumed } => {
+                                at += consumed;
+                                break;
+                            }
                         }
                     }
-                    Ok(BodyStep::NeedMore { consumed }) => {
-                        return Ok(Taken::nothing(at + consumed));
-                    }
-                    Ok(BodyStep::End { consumed }) => {
-                        at += consumed;
-                        break;
-                    }
-                    Err(refusal) => return Err(Stop::Refused(refusal)),
+                    self.phase = Phase::Passed { head_len, len: at };
+                }
+                Phase::Passed { head_len, len } => {
+                    let (head, len) = (parse(&input[..*head_len], limits)?, *len);
+                    return Ok(Taken::Request(Request { head, len, body: Body::Passed }));
                 }
             }
-            self.phase = Phase::Head;
-            self.scanner.reset();
         }
-        let input = &input[at..];
-        let Some(end) = self.scanner.find_end(input) else {
-            limits.head.check_incomplete(input).map_err(Stop::Refused)?;
-            return Ok(Taken::nothing(at));
-        };
-        self.scanner.reset();
-        let head = RequestHead::parse(&input[..end], &limits.head).map_err(Stop::Refused)?;
-        Ok(Taken { passed: at, request: Some(head), head_len: end })
     }
 
-    /// The body that follows the request just taken is to be read past.
-    pub(crate) fn pass_body(&mut self, framing: BodyFraming) {
-        if !matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
-            self.phase = Phase::Passing { body: BodyReader::new(framing), passed: 0 };
-        }
+    /// The body behind this head is to be read past, before the request is taken again.
+    pub(crate) fn read_body(&mut self, head_len: usize, framing: BodyFraming) {
+        self.phase = Phase::Body { head_len, reader: BodyReader::new(framing), passed: 0 };
     }
+
+    /// The request that was taken has been answered, and its bytes are dropped.
+    pub(crate) fn handle_answered(&mut self) {
+        self.phase = Phase::Head;
+    }
+}
+
+fn parse<'a>(head: &'a [u8], limits: &Limits) -> Result<RequestHead<'a>, Stop> {
+    RequestHead::parse(head, &limits.head).map_err(Stop::Refused)
 }
 
 #[cfg(test)]
@@ -123,14 +175,17 @@ mod tests {
                     Ok(taken) => taken,
                     Err(stop) => return (lines, Some(stop)),
                 };
-                let Some(head) = taken.request else {
-                    inbox.drain(..taken.passed);
-                    break;
+                let request = match taken {
+                    Taken::Request(request) => request,
+                    Taken::Part { head_len, passed } => {
+                        inbox.drain(head_len..head_len + passed);
+                        break;
+                    }
                 };
-                lines.push(String::from_utf8_lossy(head.line).into_owned());
-                let framing = head.framing;
-                inbox.drain(..taken.passed + taken.head_len);
-                connection.pass_body(framing);
+                lines.push(String::from_utf8_lossy(request.head.line).into_owned());
+                let len = request.len;
+                inbox.drain(..len);
+                connection.handle_answered();
             }
         }
         (lines, None)
@@ -173,26 +228,55 @@ mod tests {
         }
     }
 
-    /// A request may be asked for again until its answer is there (a job came between): the body of the one before
-    /// it is not passed over a second time.
+    /// A request may be asked for again until its answer is there (a job came between), also when a part of its body
+    /// is gone already.
     #[test]
     fn the_same_request_can_be_taken_twice() {
         let limits = Limits::default();
         let mut connection = Http1::new();
-        connection.pass_body(BodyFraming::Length(4));
-        let input = b"bodyGET /next HTTP/1.1\r\nHost: a\r\n\r\n";
-        let first = connection.next(input, &limits).unwrap();
-        assert_eq!((first.passed, first.head_len), (4, input.len() - 4));
-        let again = connection.next(&input[first.passed..], &limits).unwrap();
-        assert_eq!((again.passed, again.head_len), (0, input.len() - 4));
-        assert_eq!(again.request.unwrap().path, b"/next");
+        let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n";
+        let begun = [&head[..], b"1234"].concat();
+        let Ok(Taken::Part { head_len, passed }) = connection.next(&begun, &limits) else {
+            panic!("no part")
+        };
+        assert_eq!((head_len, passed), (head.len(), 4));
+        let rest = [&head[..], b"56GET /b"].concat();
+        for _ in 0..2 {
+            let Ok(Taken::Request(request)) = connection.next(&rest, &limits) else { panic!("no request") };
+            assert_eq!(
+                (request.head.path, request.len, request.body),
+                (&b"/a"[..], head.len() + 2, Body::Passed)
+            );
+        }
     }
 
     #[test]
-    fn a_body_beyond_the_limit_stops_the_connection() {
+    fn a_request_is_not_taken_before_its_body() {
         let limits = Limits { body_bytes_max: 10, ..Limits::default() };
         let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let (lines, stop) = feed(&[head, b"8\r\n12345678\r\n8\r\n12345678\r\n"], &limits);
-        assert_eq!((lines.len(), stop), (1, Some(Stop::BodyTooLarge)));
+        for (body, stop) in [
+            (&b"8\r\n12345678\r\n8\r\n12345678\r\n"[..], Some(Stop::BodyTooLarge)),
+            (b"8\r\n12345678\r\nx", Some(Stop::Refused(Refusal::ChunkSize))),
+            (b"8\r\n12345678\r\n0\r\n", None),
+        ] {
+            assert_eq!(feed(&[head, body], &limits), (Vec::new(), stop));
+        }
+    }
+
+    /// What the client waits for is known when the head is complete, unless it does not wait.
+    #[test]
+    fn bodies_may_be_awaited_or_too_large() {
+        let limits = Limits { body_bytes_max: 10, ..Limits::default() };
+        let head = |length: u32| {
+            format!("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
+        };
+        let taken = |input: &str| match Http1::new().next(input.as_bytes(), &limits) {
+            Ok(Taken::Request(request)) => Some(request.body),
+            _ => None,
+        };
+        assert_eq!(taken(&head(3)), Some(Body::Awaited));
+        assert_eq!(taken(&(head(3) + "1")), None);
+        assert_eq!(taken(&(head(3) + "123")), Some(Body::Passed));
+        assert_eq!(taken(&head(11)), Some(Body::TooLarge));
     }
 }

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
+use baton_http::{AcceptedCodings, Method, ReplyHead, RequestHead, Status, Version};
 use rustix::io::Errno;
 
+use crate::connection::{Body, Request};
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
@@ -31,6 +32,8 @@ pub(crate) enum Answer {
     Ready(Ready),
     /// The same again once this is done, with what it found.
     Needs(Job),
+    /// The same again once the body has come: the client has been told to send it.
+    Continue,
 }
 
 /// A response that has been put into the outlet.
@@ -65,28 +68,27 @@ struct Asked<'a> {
 pub(crate) fn answer(
     ctx: &mut Context,
     plan: &Plan,
-    head: &RequestHead<'_>,
+    request: &Request<'_>,
     listener: usize,
     keep_alive_allowed: bool,
     found: Option<Found>,
     outlet: &mut Outlet,
 ) -> Answer {
+    let head = &request.head;
     let Some(site_index) = plan.site(listener, head.host) else {
         return Answer::Ready(refuse(ctx, plan, Status::NOT_FOUND, "No site answers here.", outlet));
     };
     let site = &plan.sites()[site_index];
-    let mut asked = Asked {
+    let asked = Asked {
         site,
         site_index,
         method: head.method,
         version: head.version,
-        keep_alive: head.keep_alive && keep_alive_allowed,
+        // Where the next request begins is not known before a body has been read past.
+        keep_alive: head.keep_alive && keep_alive_allowed && request.body == Body::Passed,
         server_header: plan.server_header,
     };
-    if let BodyFraming::Length(length) = head.framing
-        && length > plan.limits.body_bytes_max
-    {
-        asked.keep_alive = false;
+    if request.body == Body::TooLarge {
         return Answer::Ready(asked.page(ctx, Page::error(Status::CONTENT_TOO_LARGE), outlet));
     }
     let action = match site.route(head.path, &mut ctx.path) {
@@ -96,6 +98,11 @@ pub(crate) fn answer(
         Err(refusal) => return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet)),
     };
     let is_read = matches!(head.method, Method::Get | Method::Head);
+    if request.body == Body::Awaited && is_read && action.is_some() {
+        // Nobody wants the body, but to be rid of it costs the client less than a new connection.
+        outlet.push(Buffer::new(CONTINUE.to_vec()));
+        return Answer::Continue;
+    }
     // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
     let found = match (action, found) {
         (Some(Action::Files(tree)), None) if is_read => match find(ctx, tree, head) {
@@ -104,18 +111,7 @@ pub(crate) fn answer(
         },
         (_, found) => found,
     };
-    let mut interim_bytes = 0;
-    if head.expects_continue {
-        if is_read && action.is_some() {
-            // The body will be read past in any case: let it come (RFC 9110, section 10.1.1).
-            interim_bytes = CONTINUE.len() as u64;
-            outlet.push(Buffer::new(CONTINUE.to_vec()));
-        } else {
-            // Whether the body follows is the client's choice; where the next request begins is unknown.
-            asked.keep_alive = false;
-        }
-    }
-    let mut ready = match (action, head.method) {
+    let ready = match (action, head.method) {
         (_, Method::Options) => asked.page(ctx, Page::options(), outlet),
         (_, Method::Other | Method::Connect) => asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), outlet),
         _ if !is_read => asked.page(ctx, Page::method_not_allowed(), outlet),
@@ -131,7 +127,6 @@ pub(crate) fn answer(
             asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, outlet)
         }
     };
-    ready.head_bytes += interim_bytes;
     Answer::Ready(ready)
 }
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use baton_content::Found;
-use baton_http::{BodyFraming, RequestHead, Status};
+use baton_http::Status;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
-use crate::connection::{Http1, Stop};
+use crate::connection::{Body, Http1, Request, Stop, Taken};
 use crate::context::{Context, SCRATCH_BYTES};
 use crate::exchange::{self, Answer, Ready};
 use crate::job::{Job, JobDone};
@@ -114,6 +114,8 @@ enum Next {
     SameAgain,
     /// The same request again, when the job is done.
     Job(Job),
+    /// The same request again, when its body has come.
+    Body,
 }
 
 /// What the deadline is about.
@@ -310,10 +312,7 @@ impl Session {
         self.log_sent(ctx);
         match flush {
             Flush::Done => {
-                self.wait_for(
-                    if self.requests == 0 { Waiting::FirstRequest } else { Waiting::NextRequest },
-                    ctx,
-                );
+                self.wait_for_input(ctx);
                 None
             }
             Flush::Full => {
@@ -384,31 +383,33 @@ impl Session {
     /// Answers as many requests as `input` holds, within bounds; what is left over stays in the inbox.
     fn take_requests(&mut self, input: &[u8], ctx: &mut Context) -> Option<Need> {
         let plan = Arc::clone(&ctx.plan);
-        let mut rest = input;
+        // A head whose body has not arrived stays in front of what follows.
+        let (mut head, mut rest): (&[u8], _) = (&[], input);
         let mut need = None;
         self.inbox_untried = false;
         for answered in 1.. {
-            let taken = match self.connection.next(rest, &plan.limits) {
-                Ok(taken) => taken,
+            let request = match self.connection.next(rest, &plan.limits) {
+                Ok(Taken::Request(request)) => request,
+                Ok(Taken::Part { head_len, passed }) => {
+                    head = &rest[..head_len];
+                    rest = &rest[head_len + passed..];
+                    self.wait_for_more(!rest.is_empty(), ctx);
+                    break;
+                }
                 Err(stop) => {
                     self.refuse_input(rest, stop, ctx);
                     rest = &[];
                     break;
                 }
             };
-            rest = &rest[taken.passed..];
-            let Some(head) = taken.request else {
-                self.wait_for_more(!rest.is_empty(), ctx);
-                break;
-            };
-            match self.answer(&head, &plan, ctx) {
-                Next::Request => rest = &rest[taken.head_len..],
+            match self.answer(&request, &plan, ctx) {
+                Next::Request => rest = &rest[request.len..],
                 Next::End => {
-                    let unread =
-                        rest.len() > taken.head_len || head.framing != BodyFraming::None || self.readable;
+                    let unread = rest.len() > request.len || request.body != Body::Passed || self.readable;
                     self.state = State::Ending { linger: unread };
                     rest = &[];
                 }
+                Next::Body => self.connection.read_body(request.len, request.head.framing),
                 Next::SameAgain => self.inbox_untried = true,
                 Next::Job(job) => need = Some(Need::Job(job)),
             }
@@ -421,21 +422,22 @@ impl Session {
                 break;
             }
         }
-        self.keep(rest);
+        self.keep(head, rest);
         need
     }
 
     /// Answers one request into the outlet.
-    fn answer(&mut self, head: &RequestHead<'_>, plan: &Plan, ctx: &mut Context) -> Next {
+    fn answer(&mut self, request: &Request<'_>, plan: &Plan, ctx: &mut Context) -> Next {
         let found = match std::mem::replace(&mut self.state, State::Open) {
             State::Found(found) => Some(*found),
             _ => None,
         };
         let may_go_on = !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max;
         let start = self.outlet.end();
-        let ready = match exchange::answer(ctx, plan, head, self.listener, may_go_on, found, &mut self.outlet)
-        {
+        let outlet = &mut self.outlet;
+        let ready = match exchange::answer(ctx, plan, request, self.listener, may_go_on, found, outlet) {
             Answer::Ready(ready) => ready,
+            Answer::Continue => return Next::Body,
             // The answers before it need not wait for the disk: they are sent first.
             Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
             Answer::Needs(job) => {
@@ -448,23 +450,24 @@ impl Session {
         self.requests += 1;
         self.trial = ready.trial.filter(|_| start == self.outlet.sent());
         let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
-        let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(head));
+        let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head));
         self.begin_response(&ready, start, text, ctx);
         if !ready.keep_alive {
             return Next::End;
         }
-        self.connection.pass_body(head.framing);
+        self.connection.handle_answered();
         Next::Request
     }
 
     /// Keeps what is left of the input; a connection with nothing left keeps no memory for it.
-    fn keep(&mut self, rest: &[u8]) {
-        if rest.is_empty() {
+    fn keep(&mut self, head: &[u8], rest: &[u8]) {
+        if head.is_empty() && rest.is_empty() {
             if self.inbox.capacity() > 0 {
                 self.inbox = Vec::new();
             }
         } else {
             self.inbox.clear();
+            self.inbox.extend_from_slice(head);
             self.inbox.extend_from_slice(rest);
         }
     }
@@ -476,6 +479,17 @@ impl Session {
         } else if partial && self.waiting != Waiting::Head {
             self.wait_for(Waiting::Head, ctx); // From the first byte: more bytes buy no more time.
         }
+    }
+
+    /// All is sent: it is the client's turn, who may have begun already.
+    fn wait_for_input(&mut self, ctx: &Context) {
+        let waiting = match () {
+            () if self.connection.is_in_body() => Waiting::Body,
+            () if !self.inbox.is_empty() => Waiting::Head,
+            () if self.requests == 0 => Waiting::FirstRequest,
+            () => Waiting::NextRequest,
+        };
+        self.wait_for(waiting, ctx);
     }
 
     /// Refuses what cannot be understood.
@@ -491,9 +505,6 @@ impl Session {
     fn refuse(&mut self, input: &[u8], status: Status, why: &str, outcome: Outcome, ctx: &mut Context) {
         self.inbox_untried = false;
         self.state = State::Ending { linger: true };
-        if self.connection.is_in_body() {
-            return; // The request that this belongs to has been answered: there is nothing to say any more.
-        }
         let body_start = self.outlet.end();
         let plan = Arc::clone(&ctx.plan);
         let mut ready = exchange::refuse(ctx, &plan, status, why, &mut self.outlet);
