@@ -1,0 +1,85 @@
+//! System calls of a running process, as strace sees them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::server::wait_until;
+
+/// An attached strace; it lets go when this is dropped.
+pub(crate) struct Trace {
+    strace: Child,
+    file: PathBuf,
+}
+
+/// One system call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Its name; of several for one purpose, the one that documents use.
+    pub(crate) name: String,
+    /// Its arguments and its result.
+    pub(crate) detail: String,
+}
+
+impl Trace {
+    /// Attaches to all threads of a process, and waits until that is done.
+    pub(crate) fn attach(process: Pid, file: &Path) -> Self {
+        let process = process.as_raw_nonzero();
+        let mut command = Command::new("strace");
+        command.args(["-f", "-s", "16", "-o"]).arg(file).arg("-p").arg(process.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut strace = command.spawn().expect("strace (scripts/setup-tests installs it)");
+        wait_until("strace is attached", || {
+            assert!(strace.try_wait().expect("its status").is_none(), "strace may not attach here");
+            let threads = fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+            threads.flatten().all(|thread| {
+                let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+                !status.contains("TracerPid:\t0\n")
+            })
+        });
+        Self { strace, file: file.to_owned() }
+    }
+
+    /// The calls so far, in their order.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        let text = fs::read_to_string(&self.file).expect("the trace");
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().filter_map(Call::parse).collect()
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.strace), Signal::INT);
+        let _ = self.strace.wait();
+    }
+}
+
+impl Call {
+    /// A line such as `4711 recvfrom(6, "GET /", 65536, MSG_DONTWAIT, NULL, NULL) = 36`.
+    fn parse(line: &str) -> Option<Self> {
+        let (_, call) = line.split_once(' ')?;
+        let (name, detail) = call.trim_start().split_once('(')?;
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return None; // Signals, ends of threads, and second halves of calls.
+        }
+        // In debug builds Rust checks that a descriptor is open before it closes it.
+        if name == "fcntl" && detail.contains("F_GETFD") {
+            return None;
+        }
+        let name = if name == "epoll_pwait" { "epoll_wait" } else { name };
+        Some(Self { name: name.to_owned(), detail: detail.to_owned() })
+    }
+
+    /// Whether this call receives a request.
+    pub(crate) fn receives_a_request(&self) -> bool {
+        self.name == "recvfrom" && ["\"GET ", "\"HEAD "].iter().any(|begin| self.detail.contains(begin))
+    }
+
+    /// Whether this is an attempt to accept when nobody waits.
+    pub(crate) fn accepts_nobody(&self) -> bool {
+        self.name == "accept4" && self.detail.contains("EAGAIN")
+    }
+}
