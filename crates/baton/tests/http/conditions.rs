@@ -1,0 +1,127 @@
+//! Conditional requests (RFC 9110, section 13).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::common::server::{Server, wait_until};
+use crate::museum::{ALPHABET, ALPHABET_DATE, folder, pattern_of};
+
+crate::under_every_architecture!(
+    conditions_in_their_order_of_precedence,
+    what_is_not_modified_still_says_what_it_is,
+    a_change_changes_the_tag,
+);
+
+const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+
+/// Fields as they are sent, where `TAG` and `DATE` stand for the validators of the file; the verdict; and the body.
+fn conditions_in_their_order_of_precedence(server: &Server) {
+    let mut client = server.connect();
+    let whole = client.get("/alphabet.txt");
+    assert_eq!(whole.field("last-modified"), Some(ALPHABET_DATE));
+    let tag = whole.field("etag").expect("a tag").to_owned();
+    assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 2, "a strong tag: {tag}");
+    for (fields, status) in [
+        // Each field alone, true and false.
+        ("If-Match: TAG", 200),
+        ("If-Match: *", 200),
+        ("If-Match: \"x\", TAG", 200),
+        ("If-Match: \"x\"", 412),
+        ("If-Match: W/TAG", 412),
+        ("If-None-Match: TAG", 304),
+        ("If-None-Match: W/TAG", 304),
+        ("If-None-Match: \"x\",TAG", 304),
+        ("If-None-Match: *", 304),
+        ("If-None-Match: \"x\"", 200),
+        ("If-Modified-Since: DATE", 304),
+        ("If-Modified-Since: AFTER", 304),
+        ("If-Modified-Since: BEFORE", 200),
+        ("If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT", 304),
+        ("If-Modified-Since: Sun Nov  6 08:49:37 1994", 304),
+        ("If-Modified-Since: some day", 200),
+        ("If-Unmodified-Since: DATE", 200),
+        ("If-Unmodified-Since: AFTER", 200),
+        ("If-Unmodified-Since: BEFORE", 412),
+        ("If-Unmodified-Since: some day", 200),
+        // 13.2.2: tags hide dates, If-Match comes before If-None-Match.
+        ("If-Match: TAG\r\nIf-Unmodified-Since: BEFORE", 200),
+        ("If-Match: \"x\"\r\nIf-Unmodified-Since: AFTER", 412),
+        ("If-None-Match: \"x\"\r\nIf-Modified-Since: AFTER", 200),
+        ("If-None-Match: TAG\r\nIf-Modified-Since: BEFORE", 304),
+        ("If-None-Match: TAG\r\nIf-Match: \"x\"", 412),
+        ("If-None-Match: TAG\r\nIf-Match: TAG", 304),
+        ("If-Unmodified-Since: BEFORE\r\nIf-None-Match: TAG", 412),
+        ("If-Unmodified-Since: DATE\r\nIf-Modified-Since: DATE", 304),
+        // Lists go on in further lines.
+        ("If-None-Match: \"x\"\r\nIf-None-Match: TAG", 304),
+        ("If-Match: \"x\"\r\nIf-Match: TAG", 200),
+        // The range comes after all of them.
+        ("Range: bytes=1-2\r\nIf-None-Match: TAG", 304),
+        ("Range: bytes=1-2\r\nIf-Match: \"x\"", 412),
+        ("Range: bytes=99-\r\nIf-Modified-Since: DATE", 304),
+        ("Range: bytes=1-2\r\nIf-Match: TAG", 206),
+        ("Range: bytes=1-2\r\nIf-Unmodified-Since: DATE", 206),
+        ("Range: bytes=1-2\r\nIf-None-Match: \"x\"", 206),
+    ] {
+        let fields = fields.replace("TAG", &tag).replace("DATE", ALPHABET_DATE);
+        let fields = fields.replace("BEFORE", BEFORE).replace("AFTER", AFTER) + "\r\n";
+        for method in ["GET", "HEAD"] {
+            let response = client.ask(method, "/alphabet.txt", &fields);
+            let status = if method == "HEAD" && status == 206 { 200 } else { status };
+            assert_eq!(response.status, status, "{method} {fields:?}");
+            match (method, status) {
+                ("GET", 200) => assert_eq!(response.text(), ALPHABET, "{fields:?}"),
+                ("GET", 206) => assert_eq!(response.text(), "bc", "{fields:?}"),
+                _ => {}
+            }
+        }
+    }
+    // Conditions are about what is there.
+    assert_eq!(client.ask("GET", "/none", "If-None-Match: *\r\n").status, 404);
+    assert_eq!(client.ask("GET", "/none", "If-Match: *\r\n").status, 404);
+    assert_eq!(client.ask("POST", "/alphabet.txt", "If-Match: \"x\"\r\n").status, 405);
+}
+
+/// RFC 9110, 15.4.5: what a cache needs to bring its copy up to date, and no body, not even its length's worth.
+fn what_is_not_modified_still_says_what_it_is(server: &Server) {
+    let mut client = server.connect();
+    for path in ["/alphabet.txt", "/1m.bin", "/style.css"] {
+        let whole = client.get(path);
+        let tag = whole.field("etag").expect("a tag");
+        let unmodified = client.ask("GET", path, &format!("If-None-Match: {tag}\r\n"));
+        assert_eq!(unmodified.status, 304);
+        for name in ["etag", "last-modified", "cache-control", "vary", "x-frame-options"] {
+            assert_eq!(unmodified.field(name), whole.field(name), "{path} {name}");
+        }
+        assert!(unmodified.field("date").is_some());
+        assert_eq!(unmodified.field("content-length"), None);
+    }
+    // What followed on the connection was no body.
+    assert!(client.get("/16k.bin").body == pattern_of("16k.bin"));
+}
+
+/// Replaces a file by one of the same size, then writes into it: each time the old tag is no longer good for
+/// anything, neither for a condition nor for a range.
+fn a_change_changes_the_tag(server: &Server) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("changing-{}.txt", COUNT.fetch_add(1, Ordering::Relaxed));
+    let path = format!("/{name}");
+    let mut client = server.connect();
+    folder().write(&name, "first!");
+    let mut tag = client.get(&path).field("etag").expect("a tag").to_owned();
+    for (content, in_place) in [("second", false), ("longer than before", true)] {
+        if in_place {
+            folder().write(&name, content);
+        } else {
+            folder().replace(&name, content);
+        }
+        wait_until("the change is seen", || client.get(&path).text() == content);
+        let stale = client.ask("GET", &path, &format!("If-None-Match: {tag}\r\n"));
+        assert_eq!((stale.status, stale.text()), (200, content));
+        assert_eq!(client.ask("GET", &path, &format!("If-Match: {tag}\r\n")).status, 412);
+        let part = client.ask("GET", &path, &format!("Range: bytes=0-1\r\nIf-Range: {tag}\r\n"));
+        assert_eq!((part.status, part.text()), (200, content));
+        tag = stale.field("etag").expect("a tag").to_owned();
+        assert_eq!(client.ask("GET", &path, &format!("If-None-Match: {tag}\r\n")).status, 304);
+    }
+}

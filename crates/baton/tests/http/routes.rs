@@ -1,0 +1,155 @@
+//! What a configuration adds: pages for errors, fields, answers that are not files.
+
+use crate::common::server::Server;
+
+crate::under_every_architecture!(
+    errors_have_pages_of_their_own,
+    errors_without_one_say_what_is_wrong,
+    fields_are_added_to_what_is_sent,
+    routes_redirect_and_respond,
+    a_route_may_have_a_root_of_its_own,
+    no_spelling_gets_around_a_route,
+);
+
+const SITE: &str = "routes.example";
+
+fn errors_have_pages_of_their_own(server: &Server) {
+    let mut client = server.connect();
+    for (method, path, fields, status, media_type, text) in [
+        ("GET", "/none", "", 404, "text/html; charset=utf-8", "<p>a page of our own</p>"),
+        ("GET", "/guarded/", "", 403, "text/html; charset=utf-8", "<p>a guard of our own</p>"),
+        ("POST", "/small.txt", "", 405, "text/plain; charset=utf-8", "a text of our own"),
+        (
+            "GET",
+            "/small.txt",
+            "Range: bytes=99-\r\n",
+            416,
+            "text/html; charset=utf-8",
+            "<p>a range of our own</p>",
+        ),
+    ] {
+        let response = client.ask_host(SITE, method, path, fields);
+        assert_eq!((response.status, response.text()), (status, text), "{path}");
+        assert_eq!(response.field("content-type"), Some(media_type), "{path}");
+        assert_eq!(response.field("last-modified"), None, "{path}: it is no file");
+        assert_eq!(response.field("allow").is_some(), status == 405, "{path}");
+        assert_eq!(response.field("content-range").is_some(), status == 416, "{path}");
+    }
+    assert_eq!(client.ask_host(SITE, "HEAD", "/none", "").field("content-length"), Some("24"));
+}
+
+fn errors_without_one_say_what_is_wrong(server: &Server) {
+    let mut client = server.connect();
+    for (path, fields, line) in [
+        ("/none", "", "HTTP/1.1 404 Not Found"),
+        ("/links/out.txt", "", "HTTP/1.1 403 Forbidden"),
+        ("/%00", "", "HTTP/1.1 400 Bad Request"),
+        ("/small.txt", "If-Match: \"x\"\r\n", "HTTP/1.1 412 Precondition Failed"),
+        ("/small.txt", "Range: bytes=99-\r\n", "HTTP/1.1 416 Range Not Satisfiable"),
+    ] {
+        let response = client.ask("GET", path, fields);
+        assert_eq!(response.line, line, "{path}");
+        assert_eq!(response.field("content-type"), Some("text/html; charset=utf-8"), "{path}");
+        assert!(response.text().contains(&line["HTTP/1.1 ".len()..]), "{path}");
+    }
+    // Nothing of a request comes back as markup.
+    let response = client.get("/%3Cscript%3Ealert(1)%3C/script%3E");
+    assert!(!response.text().contains("script"), "{}", response.text());
+}
+
+/// Fields of the site and of the first rule that matches, on every answer about a file; and those of the server.
+fn fields_are_added_to_what_is_sent(server: &Server) {
+    let mut client = server.connect();
+    for (path, fields, status, cached) in [
+        ("/style.css", "", 200, Some("max-age=86400")),
+        ("/style.css", "If-None-Match: *\r\n", 304, Some("max-age=86400")),
+        ("/style.css", "Range: bytes=0-0\r\n", 206, Some("max-age=86400")),
+        ("/style.css", "Range: bytes=0-0,2-2\r\n", 206, Some("max-age=86400")),
+        ("/names/a...txt", "", 200, Some("no-store")),
+        ("/small.txt", "", 200, None),
+        ("/1m.bin", "", 200, None),
+    ] {
+        let response = client.ask("GET", path, fields);
+        assert_eq!((response.status, response.field("cache-control")), (status, cached), "{path} {fields}");
+        assert_eq!(response.field("x-frame-options"), Some("DENY"), "{path} {fields}");
+        let links: Vec<_> =
+            response.fields.iter().filter(|(name, _)| name == "link").map(|(_, value)| &**value).collect();
+        assert_eq!(links, ["</a>; rel=preload", "</b>; rel=preload"], "{path} {fields}");
+        assert_eq!(response.field("server"), Some("baton"));
+        assert!(
+            response.field("date").is_some_and(|date| date.len() == 29 && date.ends_with(" GMT")),
+            "{path} {fields}"
+        );
+    }
+}
+
+fn routes_redirect_and_respond(server: &Server) {
+    let mut client = server.connect();
+    for (path, status, location) in [
+        ("/old", 308, "https://new.example/moved/old"),
+        ("/old/a%20b?c=d", 308, "https://new.example/moved/old/a%20b?c=d"),
+        ("/old//a", 308, "https://new.example/moved/old//a"),
+        ("/here", 302, "/small.txt"),
+        ("/here/and?there", 302, "/small.txt"),
+    ] {
+        let response = client.ask_host(SITE, "GET", path, "");
+        assert_eq!((response.status, response.field("location")), (status, Some(location)), "{path}");
+    }
+    for path in ["/gone", "/gone/", "/gone/with/all?of=it"] {
+        let response = client.ask_host(SITE, "GET", path, "");
+        assert_eq!((response.status, response.text()), (410, "Gone for good.\n"), "{path}");
+        assert_eq!(response.field("content-type"), Some("text/plain; charset=utf-8"), "{path}");
+        assert_eq!(response.field("x-route"), Some("gone"), "{path}");
+    }
+    // A prefix ends where a segment ends.
+    for path in ["/older", "/gone.txt", "/hereafter"] {
+        assert_eq!(client.ask_host(SITE, "GET", path, "").status, 404, "{path}");
+    }
+}
+
+/// The longest path wins; its prefix is taken off for a root of its own; fields are inherited or replaced.
+fn a_route_may_have_a_root_of_its_own(server: &Server) {
+    let mut client = server.connect();
+    for (path, text, route, site) in [
+        ("/small.txt", "small\n", None, Some("routes")),
+        ("/exact/who.txt", "exact", Some("exact"), None),
+        ("/exact/deeper/who.txt", "wild", None, Some("routes")),
+        ("/exactly.txt", "not below /exact\n", None, Some("routes")),
+    ] {
+        let response = client.ask_host(SITE, "GET", path, "");
+        assert_eq!((response.status, response.text()), (200, text), "{path}");
+        assert_eq!((response.field("x-route"), response.field("x-site")), (route, site), "{path}");
+    }
+    assert_eq!(client.ask_host(SITE, "GET", "/exact/small.txt", "").status, 404, "that is in the other root");
+    let listing = client.ask_host(SITE, "GET", "/exact/deeper/?format=json", "");
+    assert!(
+        listing.text().contains("\"/exact/deeper/\"") && listing.text().contains("who.txt"),
+        "{}",
+        listing.text()
+    );
+    let packed = client.ask_host(SITE, "GET", "/packed/page.html", "Accept-Encoding: br\r\n");
+    assert_eq!((packed.text(), packed.field("cache-control")), ("packed by brotli", Some("max-age=1")));
+}
+
+/// A route that forbids what lies in the folder, asked for in every way that names the same file.
+fn no_spelling_gets_around_a_route(server: &Server) {
+    let mut client = server.connect();
+    for path in [
+        "/guarded/secret.txt",
+        "/%67uarded/secret.txt",
+        "/g%75ard%65d/secret.txt",
+        "//guarded/secret.txt",
+        "/./guarded/secret.txt",
+        "/%2e/guarded/secret.txt",
+        "/folder/../guarded/secret.txt",
+        "/folder/%2e%2E/guarded/secret.txt",
+        "/gone/../guarded/secret.txt",
+        "/guarded//secret.txt",
+        "/guarded/./secret.txt",
+        "/guarded",
+        "http://routes.example/guarded/secret.txt",
+    ] {
+        assert_eq!(client.ask_host(SITE, "GET", path, "").status, 403, "{path}");
+    }
+    assert_eq!(client.ask_host(SITE, "GET", "/guarded/../small.txt", "").text(), "small\n");
+}
