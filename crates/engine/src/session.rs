@@ -283,12 +283,13 @@ impl Session {
         }
     }
 
-    /// Ends the session at once; responses under way are logged with this outcome.
+    /// Ends the session at once; what is under way is logged with this outcome.
     pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
         self.log_sent(ctx);
         while let Some(response) = self.under_way.pop_front() {
             self.log(response, outcome, ctx);
         }
+        self.log_unanswered(outcome, ctx);
         self.outlet.clear();
         if !matches!(self.state, State::Closed) {
             self.state = State::Closed;
@@ -583,6 +584,31 @@ impl Session {
             let outcome = response.outcome;
             self.log(response, outcome, ctx);
         }
+    }
+
+    /// Logs the request that was begun and got no answer: cut off in its head or body, or overtaken by the end of the
+    /// server while it waited for a disk.
+    fn log_unanswered(&self, outcome: Outcome, ctx: &mut Context) {
+        let begun = self.inbox.trim_ascii_start();
+        if begun.is_empty() || !matches!(self.state, State::Open | State::Finding | State::Found(_)) {
+            return;
+        }
+        let status = match outcome {
+            Outcome::ClientGone => Status::BAD_REQUEST,
+            Outcome::TimedOut => Status::REQUEST_TIMEOUT,
+            _ => Status::SERVICE_UNAVAILABLE,
+        };
+        let end = self.outlet.end();
+        let nothing = UnderWay {
+            end,
+            body_start: end,
+            status: status.code(),
+            outcome,
+            started_ms: ctx.clock.now_ms(),
+            site: usize::MAX,
+            text: ctx.log.as_mut().map(|log| log.note_unreadable(begun)),
+        };
+        self.log(nothing, outcome, ctx);
     }
 
     fn log(&self, response: UnderWay, outcome: Outcome, ctx: &mut Context) {

@@ -81,6 +81,17 @@ fn rage(address: SocketAddr, client: usize) -> Vec<(String, End)> {
         let (bytes, _) = read_to_the_end(&connect_and_send(address, good_then_bad));
         assert!(String::from_utf8_lossy(&bytes).contains("HTTP/1.1 400 "));
 
+        // Cut off in the head and in the body, after a request that was not.
+        for cut_off in ["X: y", "Content-Length: 9\r\n\r\nfirst"] {
+            let whole =
+                get(&format!("/small.txt?{}", name(&format!("whole{}", cut_off.len()), (200, "complete"))));
+            let part = name(&format!("part{}", cut_off.len()), (400, "client-gone"));
+            let part = format!("GET /small.txt?{part} HTTP/1.1\r\nHost: a\r\n{cut_off}");
+            let mut stream = connect_and_send(address, whole + &part);
+            stream.read_exact(&mut [0; 100]).expect("the beginning of a response");
+            leave(stream, Farewell::Close);
+        }
+
         let abandoned = get(&format!("/large.bin?{}", name("abandoned", (200, "client-gone"))));
         let mut stream = connect_and_send(address, abandoned);
         stream.read_exact(&mut [0; 100]).expect("the beginning of a response");
