@@ -198,15 +198,19 @@ impl Cluster {
 
     /// The load of a node as that of a standard node: connections divided by capacity. Infinite if it does not serve.
     pub fn pressure(&self, node: NodeId) -> f32 {
-        self.steps
-            .get(node.index())
-            .filter(|step| step.is_finite())
-            .map_or(f32::INFINITY, |step| self.load(node) as f32 * step)
+        self.pressure_of(node, self.load(node))
+    }
+
+    /// What so many connections are to this node: as many to a standard node. Infinite if the node does not serve.
+    pub fn pressure_of(&self, node: NodeId, connections: u32) -> f32 {
+        // Not a plain product: nothing times infinity is not a number.
+        let step = self.steps.get(node.index()).filter(|step| step.is_finite());
+        step.map_or(f32::INFINITY, |step| connections as f32 * step)
     }
 
     /// The pressure of a node if it is given one connection more. Infinite if it does not serve.
     pub fn pressure_with_one_more(&self, node: NodeId) -> f32 {
-        self.steps.get(node.index()).map_or(f32::INFINITY, |step| (self.load(node) as f32 + 1.0) * step)
+        self.pressure_of(node, self.load(node).saturating_add(1))
     }
 
     /// Whether the pressure of some serving node is below this.

@@ -61,9 +61,9 @@ impl Policy for Lard {
             Some(server) => Why::Moved { from: std::mem::replace(server, lightest) },
             None => {
                 if self.servers.is_full() {
-                    self.servers.forget_oldest(0);
+                    self.servers.forget_oldest();
                 }
-                self.servers.insert(target.hash, 0, lightest);
+                self.servers.insert(target.hash, lightest);
                 Why::FirstAssignment
             }
         };

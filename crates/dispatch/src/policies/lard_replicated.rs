@@ -40,11 +40,11 @@ impl LardReplicated {
         let Some(node) = cluster.least_loaded(self.next) else { return Decision::nobody() };
         self.next = node.following();
         if self.sets.is_full()
-            && let Some(forgotten) = self.sets.forget_oldest(0)
+            && let Some(forgotten) = self.sets.forget_oldest()
         {
             self.replicas.release(forgotten.nodes);
         }
-        self.sets.insert(target.hash, 0, ServerSet { nodes: NodeSet::of(node), last_change: now });
+        self.sets.insert(target.hash, ServerSet { nodes: NodeSet::of(node), last_change: now });
         Decision::to(node, Why::FirstAssignment)
     }
 }

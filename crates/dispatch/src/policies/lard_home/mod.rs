@@ -1,0 +1,195 @@
+//! LARD/H: locality-aware distribution with homes. Our own, grown from LARD/R.
+//!
+//! LARD/R counts connections: a node on which sixty requests wait for the disk looks as busy as one on which sixty wait
+//! for the CPU, and while it looks busy nobody gives it the work that its idle CPU could do. What the front-end knows
+//! anyway is enough to tell the two queues of a node apart: the first request for a target that a node does not have
+//! waits for the disk, and so do all that join it, until the first of them completes.
+//!
+//! ```text
+//!   known target ──► the node of the target with the shortest CPU queue        (mapped)
+//!                        │ that queue is long, that of another node short, and the disk there not busy
+//!                        └─► that node gets the target, too                    (replicated)
+//!   new target ────► its home, unless the disk queue there is beyond a bound   (first assignment)
+//!   dynamic ───────► its home, unless the CPU queue there is beyond a bound
+//! ```
+//!
+//! - **Homes.** A target has an order of preference over the nodes, by rendezvous hashing; its home is the first of them
+//!   with room. Front-ends that never talk to each other agree on it, so the cluster caches a target once, not once for
+//!   each front-end; and after the failure of a node they agree on where its targets go.
+//! - **One copy at a time.** While one more node reads a target, requests for it still go to those that have it. A target
+//!   is given only to nodes whose disk has time for it: when the disks are the bottleneck, spreading makes it worse.
+//! - **Quiet sets shrink** as in LARD/R: after a set has been unchanged for K, it loses its most loaded node.
+
+mod queues;
+mod rendezvous;
+
+use queues::Queues;
+use rendezvous::preferred;
+
+use crate::mapping::Mapping;
+use crate::node_set::{NodeSet, Replicas};
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+
+/// Locality-aware request distribution with homes. Works with or without [`crate::Admission`].
+pub(crate) struct LardHome {
+    copies: Mapping<Copies>,
+    replicas: Replicas,
+    queues: Queues,
+    quiet_us: u64,
+    /// A node with fewer connections in a queue, for its weight, has time for more.
+    queue_short: f32,
+    /// A node with more connections in its CPU queue, for its weight, needs relief.
+    queue_long: f32,
+    /// How far beyond the mean a queue may be for a home to stay the home; a factor.
+    bound: f32,
+}
+
+/// Which nodes have a target.
+#[derive(Clone, Copy)]
+struct Copies {
+    nodes: NodeSet,
+    last_change: Time,
+    /// The read by which one of the nodes is getting the target.
+    read: Option<Read>,
+}
+
+/// A target on its way from the disk of a node into its memory.
+#[derive(Clone, Copy)]
+struct Read {
+    node: NodeId,
+    /// Requests that wait for it.
+    waiting: u32,
+    /// The life of the node's queues in which it began: a read does not survive the node.
+    life: u32,
+}
+
+impl LardHome {
+    pub(crate) fn new(settings: &PolicySettings) -> Self {
+        Self {
+            copies: Mapping::new(settings.mappings_max, settings.seed),
+            replicas: Replicas::new(settings.replicas_max),
+            queues: Queues::default(),
+            quiet_us: settings.quiet_us,
+            queue_short: settings.queue_short as f32,
+            queue_long: settings.queue_long as f32,
+            bound: settings.bound_percent as f32 / 100.0,
+        }
+    }
+
+    /// The home of the target with regard to one kind of queue: the first node of its order whose queue is within the
+    /// bound. There always is one: some queue is not longer than the mean.
+    fn home(&self, target: Target, cluster: &Cluster, queue: impl Fn(NodeId) -> u32) -> Option<NodeId> {
+        let total: f32 = cluster.serving().iter().map(|&node| queue(node) as f32).sum();
+        let longest = total / cluster.total_capacity() * self.bound + self.queue_short;
+        preferred(target.hash, cluster, |node| cluster.pressure_of(node, queue(node)) <= longest)
+    }
+
+    /// Gives a target that no node has to its home.
+    fn place(&mut self, target: Target, cluster: &Cluster, now: Time, why: Why) -> Decision {
+        let Some(node) = self.home(target, cluster, |node| self.queues.disk(node, cluster)) else {
+            return Decision::nobody();
+        };
+        if self.copies.is_full()
+            && let Some(forgotten) = self.copies.forget_oldest()
+        {
+            self.release(forgotten);
+        }
+        let read = self.queues.begin_read(node, cluster);
+        self.copies
+            .insert(target.hash, Copies { nodes: NodeSet::of(node), last_change: now, read: Some(read) });
+        Decision::to(node, why)
+    }
+
+    fn release(&mut self, copies: Copies) {
+        self.replicas.release(copies.nodes);
+        if let Some(read) = copies.read {
+            self.queues.end_read(read);
+        }
+    }
+}
+
+impl Policy for LardHome {
+    fn name(&self) -> &'static str {
+        "lard-h"
+    }
+
+    fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
+        if target.dynamic {
+            let home = self.home(target, cluster, |node| self.queues.cpu(node, cluster));
+            return home.map_or(Decision::nobody(), |node| Decision::to(node, Why::Hashed));
+        }
+        let Some(copies) = self.copies.get(target.hash) else {
+            return self.place(target, cluster, now, Why::FirstAssignment);
+        };
+        let (replicas, queues) = (&mut self.replicas, &mut self.queues);
+        copies.forget_lost(replicas, queues, cluster);
+        let Some(server) = copies.server(replicas, queues, cluster) else {
+            let from = copies.nodes.first();
+            if let Some(lost) = self.copies.forget(target.hash) {
+                self.release(lost);
+            }
+            return self.place(target, cluster, now, Why::Moved { from });
+        };
+        let mut decision = Decision::to(server, Why::Mapped);
+        if copies.read.is_none()
+            && cluster.pressure_of(server, queues.cpu(server, cluster)) > self.queue_long
+            && let Some(relief) = preferred(target.hash, cluster, |node| {
+                cluster.pressure_of(node, queues.cpu(node, cluster)) < self.queue_short
+                    && cluster.pressure_of(node, queues.disk(node, cluster)) < self.queue_long
+                    && replicas.nodes(&copies.nodes).all(|known| known != node)
+            })
+            && replicas.add(&mut copies.nodes, relief)
+        {
+            copies.last_change = now;
+            copies.read = Some(queues.begin_read(relief, cluster));
+            decision = Decision::to(relief, Why::Replicated { nodes: copies.nodes.len() });
+        } else if let Some(read) = &mut copies.read {
+            if read.node == server {
+                queues.join_read(read);
+            }
+        } else if copies.nodes.len() > 1
+            && now.saturating_sub(copies.last_change) > self.quiet_us
+            && let Some(dropped) = replicas.most_loaded(&copies.nodes, cluster, server)
+        {
+            replicas.remove(&mut copies.nodes, dropped);
+            copies.last_change = now;
+            decision.why = Why::Shrunk { dropped };
+        }
+        decision
+    }
+
+    fn completed(&mut self, target: Target, node: NodeId, _: u64, _: u64, _: Time) {
+        // Whoever completes first tells that the target has been read: all others that waited for it wait for the CPU.
+        if let Some(copies) = self.copies.peek(target.hash)
+            && let Some(read) = copies.read.take_if(|read| read.node == node)
+        {
+            self.queues.end_read(read);
+        }
+    }
+
+    fn handle_membership(&mut self, cluster: &Cluster, now: Time) {
+        self.queues.handle_membership(cluster, now);
+    }
+}
+
+impl Copies {
+    /// Takes out nodes that no longer have the target, except for the last one.
+    fn forget_lost(&mut self, replicas: &mut Replicas, queues: &Queues, cluster: &Cluster) {
+        self.read.take_if(|read| !queues.is_under_way(read));
+        while self.nodes.len() > 1 {
+            let is_lost = |&node: &NodeId| !queues.survived(node, self.last_change, cluster);
+            let Some(lost) = replicas.nodes(&self.nodes).find(is_lost) else { return };
+            replicas.remove(&mut self.nodes, lost);
+        }
+    }
+
+    /// The node with the shortest CPU queue of those that have the target; the one that is reading it if it is alone.
+    fn server(&self, replicas: &Replicas, queues: &Queues, cluster: &Cluster) -> Option<NodeId> {
+        let reading = self.read.filter(|_| self.nodes.len() > 1).map(|read| read.node);
+        let having = replicas
+            .nodes(&self.nodes)
+            .filter(|&node| Some(node) != reading && queues.survived(node, self.last_change, cluster));
+        let queue = |node| cluster.pressure_of(node, queues.cpu(node, cluster));
+        having.min_by(|&a, &b| queue(a).total_cmp(&queue(b)))
+    }
+}
