@@ -1,0 +1,14 @@
+//! A simulator of web clusters: which distribution policy, how many nodes, how much memory would a site need?
+//!
+//! ```text
+//!   trace  ─┐                    ┌─► report (text, JSON, CSV, SVG)
+//!           ├─► model ─► Outcome ┼─► experiments: the published figures, and our own claims
+//!  Scenario ┘                    └─► advice in plain words
+//! ```
+//!
+//! The model is that of Pai, *Cache Management in Scalable Network Servers* (1999), section 3.2; the policies are
+//! those of `baton-dispatch`, the very code that a front-end runs. A run depends on its scenario and trace alone: the
+//! same seed gives the same numbers.
+
+pub mod model;
+pub mod trace;

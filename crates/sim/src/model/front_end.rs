@@ -1,0 +1,151 @@
+//! Front-ends: requests wait here, and leave when a policy names their node.
+
+use std::collections::VecDeque;
+
+use baton_dispatch::{Admission, Cluster, Decision, NodeId, Policy, PolicySettings, Target};
+
+use super::scenario::{NodeChange, Scenario, Sharing};
+use crate::trace::Request;
+
+/// A request that has arrived and has no node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) request: Request,
+    /// When it came, in nanoseconds; none if it comes at the moment in which it is let in.
+    pub(crate) arrived_ns: Option<u64>,
+}
+
+/// One front-end's own part.
+#[derive(Debug, Default)]
+pub(crate) struct FrontEnd {
+    pub(crate) queue: VecDeque<Waiting>,
+    /// Until when it is busy with what it has handed over, in nanoseconds.
+    pub(crate) busy_until_ns: u64,
+    pub(crate) worked_ns: u64,
+}
+
+/// All front-ends, with what they know together or each for itself.
+pub(crate) struct FrontEnds {
+    pub(crate) each: Vec<FrontEnd>,
+    /// One policy for all, or one for each.
+    policies: Vec<Admission>,
+    /// One picture of the nodes for all, or one for each.
+    clusters: Vec<Cluster>,
+    pub(crate) cost_ns: u64,
+}
+
+impl FrontEnds {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let count = scenario.front_ends.count.max(1);
+        let (policies, clusters) = match scenario.front_ends.sharing {
+            Sharing::Nothing => (count, count),
+            Sharing::Loads => (count, 1),
+            Sharing::Everything => (1, 1),
+        };
+        let settings = PolicySettings {
+            node_cache_bytes: scenario.profile.cache_bytes,
+            seed: scenario.settings.seed ^ scenario.seed,
+            ..scenario.settings.clone()
+        };
+        let weights: Vec<u32> = scenario.weights.iter().map(|&weight| share_of(weight, clusters)).collect();
+        let policy = |number: u64| {
+            let settings = PolicySettings { seed: settings.seed.wrapping_add(number), ..settings.clone() };
+            Admission::new(scenario.policy.build(&settings), &settings)
+        };
+        let mut front_ends = Self {
+            each: (0..count).map(|_| FrontEnd::default()).collect(),
+            policies: (0..policies as u64).map(policy).collect(),
+            clusters: vec![Cluster::of(&weights, scenario.slow_start_us); clusters],
+            cost_ns: (scenario.front_ends.cost_us * 1000.0) as u64,
+        };
+        front_ends.tell_membership(0);
+        front_ends
+    }
+
+    /// Asks the policy of a front-end.
+    pub(crate) fn choose(&mut self, front_end: usize, target: Target, now_us: u64) -> Decision {
+        let cluster = &self.clusters[front_end % self.clusters.len()];
+        let policies = self.policies.len();
+        self.policies[front_end % policies].choose(target, cluster, now_us)
+    }
+
+    pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {
+        let clusters = self.clusters.len();
+        self.clusters[front_end % clusters].begin(node);
+    }
+
+    /// A connection ended without an answer.
+    pub(crate) fn end(&mut self, front_end: usize, node: NodeId) {
+        let clusters = self.clusters.len();
+        self.clusters[front_end % clusters].end(node);
+    }
+
+    /// A connection ended with an answer.
+    pub(crate) fn complete(&mut self, front_end: usize, node: NodeId, answer: &Answer, now_us: u64) {
+        self.end(front_end, node);
+        let policies = self.policies.len();
+        let policy = &mut self.policies[front_end % policies];
+        policy.completed(answer.target, node, answer.bytes, answer.service_us, now_us);
+    }
+
+    pub(crate) fn handle_change(&mut self, change: NodeChange, now_us: u64) {
+        let clusters = self.clusters.len();
+        for cluster in &mut self.clusters {
+            match change {
+                NodeChange::Fail(node) => cluster.fail(NodeId(node)),
+                NodeChange::Recover(node) => cluster.recover(NodeId(node), now_us),
+                NodeChange::Drain(node) => cluster.drain(NodeId(node)),
+                NodeChange::Join(weight) => {
+                    cluster.join(share_of(weight, clusters), now_us);
+                }
+            }
+        }
+        self.tell_membership(now_us);
+    }
+
+    /// When the next step of a slow start is due, in microseconds.
+    pub(crate) fn poll_timeout(&self) -> Option<u64> {
+        self.clusters.iter().filter_map(Cluster::poll_timeout).min()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now_us: u64) {
+        self.clusters.iter_mut().for_each(|cluster| cluster.handle_timeout(now_us));
+        self.tell_membership(now_us);
+    }
+
+    fn tell_membership(&mut self, now_us: u64) {
+        let clusters = self.clusters.len();
+        for (number, policy) in self.policies.iter_mut().enumerate() {
+            policy.handle_membership(&self.clusters[number % clusters], now_us);
+        }
+    }
+
+    /// Connections that front-ends believe a node to have.
+    #[cfg(test)]
+    pub(crate) fn believed_load(&self, node: NodeId) -> u32 {
+        self.clusters.iter().map(|cluster| cluster.load(node)).sum()
+    }
+
+    /// Connections in the cluster, and how many may be there, over all front-ends.
+    #[cfg(test)]
+    pub(crate) fn admitted(&self) -> (u64, u64) {
+        let total = self.clusters.iter().map(Cluster::total_load).sum();
+        let limit =
+            self.clusters.iter().zip(&self.policies).map(|(cluster, policy)| policy.limit(cluster)).sum();
+        (total, limit)
+    }
+}
+
+/// What a policy is told of a completed request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) target: Target,
+    pub(crate) bytes: u64,
+    pub(crate) service_us: u64,
+}
+
+/// A node's weight for one of several front-ends that each see their own connections only: what limits connections
+/// then means, for all together, what it means for one.
+fn share_of(weight: u32, front_ends: usize) -> u32 {
+    (weight / front_ends as u32).max(1)
+}

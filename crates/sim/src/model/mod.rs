@@ -1,0 +1,20 @@
+//! The cluster: front-ends, nodes, and what happens between them.
+
+mod cache;
+mod events;
+mod front_end;
+mod node;
+mod outcome;
+mod profile;
+mod scenario;
+mod serving;
+mod sharing;
+mod simulation;
+mod station;
+#[cfg(test)]
+mod tests;
+
+pub use outcome::{Delay, Outcome};
+pub use profile::{NodeProfile, Replacement};
+pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing};
+pub use simulation::simulate;

@@ -1,0 +1,118 @@
+//! A back-end node: processors and disks with a queue each, and memory for files.
+
+use hashbrown::HashMap;
+
+use super::NodeProfile;
+use super::cache::Cache;
+use super::station::{Station, Work};
+use crate::trace::TargetId;
+
+/// A request in the cluster: an index into the simulation's table.
+pub(crate) type RequestId = u32;
+
+/// What a station works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Establish the connection of a request.
+    Establish(RequestId),
+    /// Send a request what is in memory up to this block.
+    Send { request: RequestId, until: u32 },
+    /// Send the rest, and tear the connection down.
+    Finish(RequestId),
+    /// Send a file to the node of a request, out of this one's memory.
+    Lend { request: RequestId, loan: u64 },
+    /// Read the next block of a file.
+    Read(TargetId),
+}
+
+/// Where a job is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Cpu,
+    Disk(u32),
+}
+
+/// A file on its way from a disk into memory. All who want it meanwhile wait for this one reading.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Blocks that are in memory.
+    pub(crate) blocks_read: u32,
+    pub(crate) blocks: u32,
+    /// The first of those who want it asks for each next block when it has sent the last one.
+    pub(crate) readers: Vec<RequestId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) profile: NodeProfile,
+    pub(crate) cpu: Station<Job>,
+    pub(crate) disks: Vec<Station<Job>>,
+    pub(crate) cache: Cache,
+    pub(crate) reading: HashMap<TargetId, Reading, foldhash::fast::FixedState>,
+    /// Requests here.
+    pub(crate) load: u32,
+    /// Grows when the node fails: what was foreseen before does not happen.
+    pub(crate) life: u32,
+    pub(crate) is_up: bool,
+}
+
+impl Node {
+    pub(crate) fn new(profile: NodeProfile) -> Self {
+        let disk = || Station::new(profile.reads_per_disk);
+        let file_bytes_max = match profile.replacement {
+            super::Replacement::Gds => u64::MAX,
+            super::Replacement::Lru => profile.lru_file_bytes_max,
+        };
+        Self {
+            profile,
+            cpu: Station::new(profile.cpus),
+            disks: (0..profile.disks).map(|_| disk()).collect(),
+            cache: Cache::new(profile.replacement, profile.cache_bytes, file_bytes_max),
+            reading: HashMap::default(),
+            load: 0,
+            life: 0,
+            is_up: true,
+        }
+    }
+
+    pub(crate) fn station(&mut self, place: Place) -> &mut Station<Job> {
+        match place {
+            Place::Cpu => &mut self.cpu,
+            Place::Disk(number) => &mut self.disks[number as usize],
+        }
+    }
+
+    /// Which disk has the file of this rank.
+    pub(crate) fn disk_of(&self, rank: u32) -> Place {
+        Place::Disk(rank % self.profile.disks)
+    }
+
+    /// The work of reading a file's next block.
+    pub(crate) fn read(&self, target: TargetId, bytes: u64, block: u32) -> Work<Job> {
+        Work { job: Job::Read(target), ns: self.profile.read_ns(bytes, block) }
+    }
+
+    /// Loses all it has.
+    pub(crate) fn fail(&mut self) {
+        self.life += 1;
+        self.is_up = false;
+        self.load = 0;
+        self.cpu.clear();
+        self.disks.iter_mut().for_each(Station::clear);
+        self.cache.clear();
+        self.reading.clear();
+    }
+}
+
+/// A node of some weight, in hundredths of the standard one: faster by that, and with more memory.
+pub(crate) fn weighted(standard: &NodeProfile, weight: u32) -> NodeProfile {
+    let factor = f64::from(weight) / f64::from(baton_dispatch::STANDARD_WEIGHT);
+    NodeProfile {
+        cpu_speed: standard.cpu_speed * factor,
+        disk_latency_us: standard.disk_latency_us / factor,
+        disk_us_per_4k: standard.disk_us_per_4k / factor,
+        further_block_us: standard.further_block_us / factor,
+        cache_bytes: (standard.cache_bytes as f64 * factor) as u64,
+        ..*standard
+    }
+}

@@ -1,0 +1,390 @@
+//! A run: events in the order of time, from the first arrival to the last answer.
+//!
+//! ```text
+//!  trace ─► front-end queue ─► policy ─► node: establish ─► in memory? ─yes─► send, tear down ─► answered
+//!             ▲     (waits: admission limit)      │                no
+//!             │                                   └► disk queue: read a block ─► send it ─┐
+//!             └── all that was on a failed node              ▲────────────────────────────┘
+//! ```
+//!
+//! This file has the cluster; what a request goes through on its node is in [`super::serving`].
+
+use std::collections::VecDeque;
+
+use baton_dispatch::{NodeId, PolicyName, Target};
+
+use super::events::EventQueue;
+use super::front_end::{Answer, FrontEnds, Waiting};
+use super::node::{Job, Node, Place, RequestId, weighted};
+use super::outcome::{Measures, Outcome};
+use super::scenario::{Arrivals, Change, NODES_MAX, NodeChange, Scenario};
+use super::station::Work;
+use crate::trace::{Request, Trace};
+
+/// Runs a scenario. `progress` is called now and then with the number of answers so far.
+#[must_use]
+pub fn simulate(scenario: &Scenario, trace: &Trace, progress: &mut dyn FnMut(u64)) -> Outcome {
+    let mut simulation = Simulation::new(scenario, trace);
+    let mut steps: u64 = 0;
+    while simulation.step() {
+        steps += 1;
+        if steps.is_multiple_of(PROGRESS_STEPS) {
+            progress(simulation.answered);
+        }
+    }
+    progress(simulation.answered);
+    simulation.finish()
+}
+
+const PROGRESS_STEPS: u64 = 1 << 17;
+
+pub(crate) struct Simulation<'a> {
+    scenario: &'a Scenario,
+    pub(crate) trace: &'a Trace,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) front_ends: FrontEnds,
+    pub(crate) measures: Measures,
+    events: EventQueue<Event>,
+    pub(crate) now_ns: u64,
+    random: fastrand::Rng,
+
+    /// Requests in the cluster, by [`RequestId`]; free places are used again.
+    pub(crate) active: Vec<Active>,
+    free: Vec<RequestId>,
+
+    /// How many requests of the trace have arrived.
+    pub(crate) arrived: usize,
+    pub(crate) answered: u64,
+    /// Not yet happened, the next one first.
+    changes: VecDeque<Change>,
+    /// Whose turn it is to take a request.
+    turn: usize,
+    timeout_is_foreseen: bool,
+    pub(crate) loans: u64,
+}
+
+/// A request in the cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Active {
+    pub(crate) request: Request,
+    /// Its node; none if this place is free.
+    pub(crate) node: Option<u32>,
+    front_end: u32,
+    arrived_ns: u64,
+    admitted_ns: u64,
+    /// Blocks that were sent, or are being sent.
+    pub(crate) blocks_sent: u32,
+    /// Whether the node sends for it now.
+    pub(crate) is_sending: bool,
+    /// The file that another node sends it out of its memory.
+    pub(crate) loan: Option<Loan>,
+}
+
+/// A file that is sent from one node's memory to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loan {
+    pub(crate) lender: u32,
+    /// No other loan has it.
+    pub(crate) number: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The next request comes.
+    Arrival,
+    /// A front-end is done with handing a request over to its node.
+    HandedOver { node: u32, life: u32, request: RequestId },
+    /// A node did something.
+    Done { node: u32, life: u32, place: Place, job: Job },
+    /// A step of a slow start.
+    Timeout,
+}
+
+impl<'a> Simulation<'a> {
+    pub(crate) fn new(scenario: &'a Scenario, trace: &'a Trace) -> Self {
+        // 40 % of T_low: below, a node's processor and disk were both seen idle at times (section 3.2.3).
+        let idle_below = 0.4 * f64::from(scenario.settings.t_low);
+        let mut changes = scenario.changes.clone();
+        changes.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let mut simulation = Self {
+            scenario,
+            trace,
+            nodes: Vec::new(),
+            front_ends: FrontEnds::new(scenario),
+            measures: Measures::new(idle_below, scenario.series_ms),
+            events: EventQueue::new(),
+            now_ns: 0,
+            random: fastrand::Rng::with_seed(scenario.seed),
+            active: Vec::new(),
+            free: Vec::new(),
+            arrived: 0,
+            answered: 0,
+            changes: changes.into(),
+            turn: 0,
+            timeout_is_foreseen: false,
+            loans: 0,
+        };
+        for &weight in &scenario.weights {
+            simulation.add_node(weight);
+        }
+        match scenario.arrivals {
+            Arrivals::Saturating => simulation.dispatch(),
+            Arrivals::Random { .. } => simulation.foresee_arrival(),
+        }
+        simulation
+    }
+
+    /// Lets the next event happen; false if there is none.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((at_ns, event)) = self.events.pop() else { return false };
+        debug_assert!(at_ns >= self.now_ns);
+        // Steps of slow starts after the last answer take no time of the run.
+        if !matches!(event, Event::Timeout) || self.answered < self.trace.requests().len() as u64 {
+            self.now_ns = at_ns;
+        }
+        match event {
+            Event::Arrival => {
+                self.arrive();
+                self.dispatch();
+                self.foresee_arrival();
+            }
+            Event::HandedOver { node, life, request } if self.nodes[node as usize].life == life => {
+                self.establish(node, request);
+            }
+            Event::Done { node, life, place, job } if self.nodes[node as usize].life == life => {
+                if let Some(next) = self.nodes[node as usize].station(place).handle_done() {
+                    self.foresee_done(node, place, next);
+                }
+                self.handle_done(node, job);
+            }
+            Event::HandedOver { .. } | Event::Done { .. } => {}
+            Event::Timeout => {
+                self.timeout_is_foreseen = false;
+                self.front_ends.handle_timeout(self.now_us());
+                self.foresee_timeout();
+                self.dispatch();
+            }
+        }
+        true
+    }
+
+    pub(crate) fn finish(self) -> Outcome {
+        let worked: Vec<u64> = self.front_ends.each.iter().map(|front_end| front_end.worked_ns).collect();
+        Outcome {
+            policy: self.scenario.policy.to_string(),
+            trace: self.trace.name.clone(),
+            unanswered: self.trace.requests().len() as u64 - self.answered,
+            ..self.measures.finish(&self.nodes, &worked, self.now_ns)
+        }
+    }
+
+    /// Gives a node work to do.
+    pub(crate) fn offer(&mut self, node: u32, place: Place, work: Work<Job>) {
+        if let Some(begun) = self.nodes[node as usize].station(place).offer(work) {
+            self.foresee_done(node, place, begun);
+        }
+    }
+
+    /// A request has its answer.
+    pub(crate) fn handle_answered(&mut self, id: RequestId) {
+        let active = self.active[id as usize];
+        let Some(node) = active.node else { return };
+        let target = self.trace.target(active.request.target());
+        let bytes = if active.request.has_body() { target.bytes } else { 0 };
+        self.leave(id);
+
+        let answer = Answer {
+            target: target_of(self.trace, active.request),
+            bytes,
+            service_us: (self.now_ns - active.admitted_ns) / 1000,
+        };
+        let now_us = self.now_us();
+        self.front_ends.complete(active.front_end as usize, NodeId(node), &answer, now_us);
+        let delay_us = (self.now_ns - active.arrived_ns) / 1000;
+        self.measures.handle_answer(node as usize, bytes, delay_us, self.now_ns);
+        self.answered += 1;
+        let measured_from = (self.scenario.measured_from * self.trace.requests().len() as f64) as u64;
+        if self.answered == measured_from {
+            let worked_ns = self.front_ends.each.iter().map(|front_end| front_end.worked_ns).sum();
+            self.measures.begin(&self.nodes, worked_ns, self.now_ns);
+        }
+        self.turn = active.front_end as usize;
+        self.dispatch();
+    }
+
+    /// Lets front-ends, in turn, hand requests over until none may.
+    fn dispatch(&mut self) {
+        let front_ends = self.front_ends.each.len();
+        let mut refused = 0;
+        while refused < front_ends {
+            let front_end = self.turn % front_ends;
+            self.turn = front_end + 1;
+            refused = if self.dispatch_one(front_end) { 0 } else { refused + 1 };
+        }
+    }
+
+    /// Hands over the next request of a front-end; false if there is none, or it has to wait.
+    fn dispatch_one(&mut self, front_end: usize) -> bool {
+        if self.front_ends.each[front_end].queue.is_empty() {
+            if self.scenario.arrivals != Arrivals::Saturating || self.arrived == self.trace.requests().len() {
+                return false;
+            }
+            let request = self.trace.requests()[self.arrived];
+            self.front_ends.each[front_end].queue.push_back(Waiting { request, arrived_ns: None });
+            self.arrived += 1;
+            self.handle_changes();
+        }
+        let Some(waiting) = self.front_ends.each[front_end].queue.front().copied() else { return false };
+        let decision =
+            self.front_ends.choose(front_end, target_of(self.trace, waiting.request), self.now_us());
+        self.measures.handle_decision(decision.why);
+        let Some(node) = decision.node else { return false };
+        self.front_ends.each[front_end].queue.pop_front();
+        self.hand_over(front_end, node, waiting);
+        true
+    }
+
+    fn hand_over(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
+        self.front_ends.begin(front_end, node);
+        let active = Active {
+            request: waiting.request,
+            node: Some(node.0),
+            front_end: front_end as u32,
+            arrived_ns: waiting.arrived_ns.unwrap_or(self.now_ns),
+            admitted_ns: self.now_ns,
+            blocks_sent: 0,
+            is_sending: false,
+            loan: None,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.active[id as usize] = active;
+                id
+            }
+            None => {
+                self.active.push(active);
+                (self.active.len() - 1) as RequestId
+            }
+        };
+        let known = &mut self.nodes[node.index()];
+        known.load += 1;
+        let (load, life) = (known.load, known.life);
+        self.measures.handle_load(node.index(), load, self.now_ns);
+
+        let cost_ns = self.front_ends.cost_ns;
+        if cost_ns == 0 {
+            self.establish(node.0, id);
+            return;
+        }
+        let each = &mut self.front_ends.each[front_end];
+        each.busy_until_ns = each.busy_until_ns.max(self.now_ns) + cost_ns;
+        each.worked_ns += cost_ns;
+        self.events.push(each.busy_until_ns, Event::HandedOver { node: node.0, life, request: id });
+    }
+
+    /// A request is no longer on its node.
+    fn leave(&mut self, id: RequestId) {
+        let active = &mut self.active[id as usize];
+        let Some(node) = active.node.take() else { return };
+        self.free.push(id);
+        let known = &mut self.nodes[node as usize];
+        known.load -= 1;
+        let load = known.load;
+        self.measures.handle_load(node as usize, load, self.now_ns);
+    }
+
+    /// The next request of the trace comes to a front-end.
+    fn arrive(&mut self) {
+        let front_end = self.arrived % self.front_ends.each.len();
+        let request = self.trace.requests()[self.arrived];
+        self.front_ends.each[front_end].queue.push_back(Waiting { request, arrived_ns: Some(self.now_ns) });
+        self.arrived += 1;
+        self.handle_changes();
+    }
+
+    fn foresee_arrival(&mut self) {
+        let Arrivals::Random { per_s } = self.scenario.arrivals else { return };
+        if self.arrived < self.trace.requests().len() {
+            let wait_s = -(1.0 - self.random.f64()).ln() / per_s;
+            self.events.push(self.now_ns + (wait_s * 1e9) as u64, Event::Arrival);
+        }
+    }
+
+    fn foresee_done(&mut self, node: u32, place: Place, work: Work<Job>) {
+        let life = self.nodes[node as usize].life;
+        self.events.push(self.now_ns + work.ns, Event::Done { node, life, place, job: work.job });
+    }
+
+    fn foresee_timeout(&mut self) {
+        if let Some(at_us) = self.front_ends.poll_timeout()
+            && !self.timeout_is_foreseen
+        {
+            self.timeout_is_foreseen = true;
+            self.events.push((at_us * 1000).max(self.now_ns), Event::Timeout);
+        }
+    }
+
+    /// Lets happen to nodes what is due by the number of requests that have arrived.
+    fn handle_changes(&mut self) {
+        let share = self.arrived as f64 / self.trace.requests().len() as f64;
+        while self.changes.front().is_some_and(|change| change.at <= share)
+            && let Some(change) = self.changes.pop_front()
+        {
+            self.handle_change(change.what);
+        }
+    }
+
+    fn handle_change(&mut self, change: NodeChange) {
+        let known = |node: u32| (node as usize) < self.nodes.len();
+        match change {
+            NodeChange::Fail(node) if known(node) => self.fail(node),
+            NodeChange::Recover(node) if known(node) => {
+                self.nodes[node as usize].is_up = true;
+                self.measures.handle_up(node as usize, self.now_ns);
+            }
+            NodeChange::Drain(node) if known(node) => self.measures.handle_down(node as usize, self.now_ns),
+            NodeChange::Join(weight) if self.nodes.len() < NODES_MAX => self.add_node(weight),
+            _ => return,
+        }
+        self.front_ends.handle_change(change, self.now_us());
+        self.foresee_timeout();
+    }
+
+    fn add_node(&mut self, weight: u32) {
+        self.nodes.push(Node::new(weighted(&self.scenario.profile, weight)));
+        self.measures.handle_join(weight, self.now_ns);
+    }
+
+    /// A node is gone: its requests go back to their front-ends, before all others, in the order of their arrival.
+    fn fail(&mut self, node: u32) {
+        let mut lost: Vec<RequestId> = (0..self.active.len() as RequestId)
+            .filter(|&id| self.active[id as usize].node == Some(node))
+            .collect();
+        lost.sort_by_key(|&id| (self.active[id as usize].admitted_ns, id));
+        for &id in lost.iter().rev() {
+            let active = self.active[id as usize];
+            self.leave(id);
+            self.front_ends.end(active.front_end as usize, NodeId(node));
+            let waiting = Waiting { request: active.request, arrived_ns: Some(active.arrived_ns) };
+            self.front_ends.each[active.front_end as usize].queue.push_front(waiting);
+            self.measures.retried += 1;
+        }
+        self.nodes[node as usize].fail();
+        self.measures.handle_down(node as usize, self.now_ns);
+        self.handle_lender_failed(node);
+    }
+
+    pub(crate) fn policy(&self) -> PolicyName {
+        self.scenario.policy
+    }
+
+    fn now_us(&self) -> u64 {
+        self.now_ns / 1000
+    }
+}
+
+/// What policies know of a request.
+fn target_of(trace: &Trace, request: Request) -> Target {
+    let target = trace.target(request.target());
+    Target { hash: target.hash, bytes_hint: Some(target.bytes), dynamic: target.dynamic }
+}

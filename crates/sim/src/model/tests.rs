@@ -1,0 +1,238 @@
+//! Whole runs: what must hold after every event, whatever the policy and whatever fails; and small runs whose numbers
+//! can be worked out by hand.
+
+use baton_dispatch::{NodeId, PolicyName};
+
+use super::simulation::Simulation;
+use super::station::Station;
+use super::*;
+use crate::trace::{Request, TargetFacts, Trace, Zipf};
+
+/// Panics if something is lost, counted twice, or beyond a bound.
+fn check_invariants(simulation: &Simulation<'_>, admitted_before: u64) -> u64 {
+    let waiting: usize = simulation.front_ends.each.iter().map(|front_end| front_end.queue.len()).sum();
+    let active = simulation.active.iter().filter(|active| active.node.is_some()).count();
+    assert_eq!(
+        simulation.arrived,
+        simulation.answered as usize + waiting + active,
+        "a request is lost or doubled"
+    );
+
+    for (number, node) in simulation.nodes.iter().enumerate() {
+        let number = number as u32;
+        let here = simulation.active.iter().filter(|active| active.node == Some(number)).count();
+        assert_eq!(node.load as usize, here);
+        assert_eq!(node.load, simulation.front_ends.believed_load(NodeId(number)));
+        assert!(node.is_up || here == 0, "a node that is down has requests");
+        node.cache.check_invariants();
+        node.cpu.check_invariants();
+        node.disks.iter().for_each(Station::check_invariants);
+    }
+
+    // The limit falls when a node fails; what is in by then may stay.
+    let (admitted, limit) = simulation.front_ends.admitted();
+    assert!(admitted <= limit.max(admitted_before), "{admitted} connections are in, {limit} may be");
+    admitted
+}
+
+fn run_checked(scenario: &Scenario, trace: &Trace) -> Outcome {
+    let mut simulation = Simulation::new(scenario, trace);
+    let mut admitted = u64::MAX;
+    loop {
+        admitted = check_invariants(&simulation, admitted);
+        if !simulation.step() {
+            break;
+        }
+    }
+    simulation.finish()
+}
+
+fn small_zipf(seed: u64) -> Trace {
+    Zipf { targets: 300, alpha: 0.8, kb: 60.0, requests: 1500 }.trace(seed)
+}
+
+/// Every policy, front-ends that share nothing, loads, or everything, both kinds of arrivals; nodes that fail, recover,
+/// drain and join on the way. Nobody is lost, and nobody asked in vain, since some node always serves.
+#[test]
+fn nothing_is_lost_whatever_fails() {
+    for seed in 0..6 {
+        let trace = small_zipf(seed);
+        for policy in PolicyName::ALL {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut at: Vec<f64> = (0..5).map(|_| random.f64()).collect();
+            at.sort_by(f64::total_cmp);
+            let node = random.u32(..3);
+            let changes = [
+                NodeChange::Fail(node),
+                NodeChange::Join(random.u32(50..300)),
+                NodeChange::Recover(node),
+                NodeChange::Drain((node + 1) % 3),
+                NodeChange::Fail((node + 1) % 3),
+            ];
+            let sharing = Sharing::ALL[random.usize(..3)].1;
+            let scenario = Scenario {
+                profile: NodeProfile { cache_bytes: 2 << 20, ..NodeProfile::published() },
+                weights: vec![100, 200, 50],
+                front_ends: FrontEnds { count: random.usize(1..4), sharing, cost_us: 50.0 * random.f64() },
+                arrivals: match seed % 2 {
+                    0 => Arrivals::Saturating,
+                    _ => Arrivals::Random { per_s: 400.0 },
+                },
+                changes: at.into_iter().zip(changes).map(|(at, what)| Change { at, what }).collect(),
+                slow_start_us: 500_000,
+                seed,
+                ..Scenario::published(policy, 3)
+            };
+            let outcome = run_checked(&scenario, &trace);
+            let all = trace.requests().len() as u64;
+            assert_eq!((outcome.answered, outcome.unanswered), (all, 0), "{policy}, seed {seed}");
+            let repeated = simulate(&scenario, &trace, &mut |_| ());
+            assert_eq!(format!("{outcome:?}"), format!("{repeated:?}"), "the same seed, other numbers");
+        }
+    }
+}
+
+/// With no node left, requests wait, and are told at the end.
+#[test]
+fn requests_without_a_node_are_told() {
+    let change = Change { at: 0.5, what: NodeChange::Fail(0) };
+    let scenario = Scenario { changes: vec![change], ..Scenario::published(PolicyName::LardR, 1) };
+    let trace = small_zipf(1);
+    let outcome = run_checked(&scenario, &trace);
+    let all = trace.requests().len() as u64;
+    assert_eq!(outcome.answered + outcome.unanswered, all);
+    assert!(outcome.unanswered >= all / 2, "{}", outcome.unanswered);
+}
+
+fn trace_of(bytes: &[u64], requests: &[u32]) -> Trace {
+    let target =
+        |(hash, bytes): (usize, &u64)| TargetFacts { hash: hash as u64, bytes: *bytes, dynamic: false };
+    let requests = requests.iter().map(|&target| Request::whole(target)).collect();
+    Trace::new("t".into(), bytes.iter().enumerate().map(target).collect(), requests)
+}
+
+fn near(seconds: f64, expected_us: f64) {
+    assert!((seconds * 1e6 - expected_us).abs() < 1.0, "{} for {expected_us} µs", seconds * 1e6);
+}
+
+/// One request for 8 KB: 145 µs, a read of 28 ms and two times 410 µs, sixteen times 40 µs, 145 µs.
+#[test]
+fn one_request_costs_what_its_steps_cost() {
+    let trace = trace_of(&[8 << 10], &[0]);
+    let outcome = run_checked(&Scenario::published(PolicyName::Wrr, 1), &trace);
+    near(outcome.seconds, 145.0 + 28_820.0 + 640.0 + 145.0);
+    assert_eq!((outcome.miss_ratio, outcome.shared_miss_ratio), (1.0, 0.0));
+    assert!((outcome.delay.max_ms - 29.75).abs() < 0.05);
+}
+
+/// Two requests for 100 KB at once: one reading. Blocks of 44, 44 and 12 KB, each sent by both before the next is
+/// read by the first: its sending of a block (88 times 40 µs) delays the next read, the second one's does not, but for
+/// the last block, which it sends after its second one.
+#[test]
+fn a_file_is_read_once_for_all_and_sent_block_by_block() {
+    let trace = trace_of(&[100 << 10], &[0, 0]);
+    let outcome = run_checked(&Scenario::published(PolicyName::Wrr, 1), &trace);
+    assert_eq!((outcome.miss_ratio, outcome.shared_miss_ratio), (1.0, 0.5));
+    let (first_read, second_read, third_read) = (32_510.0, 18_510.0, 15_230.0);
+    let (block, rest) = (88.0 * 40.0, 24.0 * 40.0 + 145.0);
+    near(outcome.seconds, 145.0 + first_read + block + second_read + block + third_read + rest + rest);
+}
+
+/// The third request finds the file in memory; a head needs none.
+#[test]
+fn memory_saves_the_disk() {
+    let trace = trace_of(&[1000], &[0]);
+    let requests = vec![Request::whole(0), Request::head_only(0)];
+    let heads = Trace::new("t".into(), trace.targets().to_vec(), requests);
+    let scenario = Scenario::published(PolicyName::Wrr, 1);
+    let outcome = run_checked(&scenario, &heads);
+    assert_eq!(outcome.miss_ratio, 1.0, "a head is no hit");
+
+    let many = trace_of(&[1000], &[0; 100]);
+    let outcome = run_checked(&scenario, &many);
+    // 24 connections may be in; all but the first wait for its reading.
+    assert!((outcome.miss_ratio - 0.24).abs() < 1e-9, "{}", outcome.miss_ratio);
+}
+
+/// Applications work on processors, and never on disks.
+#[test]
+fn dynamic_targets_cost_computing_time() {
+    let program = TargetFacts { hash: 1, bytes: 512, dynamic: true };
+    let trace = Trace::new("t".into(), vec![program], vec![Request::whole(0); 10]);
+    let outcome = run_checked(&Scenario::published(PolicyName::Wrr, 1), &trace);
+    near(outcome.seconds, 10.0 * (145.0 + 10_000.0 + 40.0 + 145.0));
+    assert_eq!(outcome.disk_busy, 0.0);
+}
+
+/// Two processors do twice the work, two disks too, and a node of twice the weight.
+#[test]
+fn more_of_a_node_does_more() {
+    let in_memory = trace_of(&[1000], &[0; 2000]);
+    let reading = trace_of(&[1000; 400], &(0..400).collect::<Vec<_>>());
+    let throughput = |settings: &str, weight: u32, trace: &Trace| {
+        let mut scenario = Scenario { weights: vec![weight], ..Scenario::published(PolicyName::Wrr, 1) };
+        scenario.profile.set(settings).unwrap();
+        run_checked(&scenario, trace).throughput
+    };
+    let doubled = |more: f64, base: f64| assert!((more / base - 2.0).abs() < 0.1, "{more} and {base}");
+    doubled(throughput("cpus=2", 100, &in_memory), throughput("", 100, &in_memory));
+    doubled(throughput("disks=2", 100, &reading), throughput("", 100, &reading));
+    doubled(throughput("reads_per_disk=2", 100, &reading), throughput("", 100, &reading));
+    doubled(throughput("", 200, &in_memory), throughput("", 100, &in_memory));
+}
+
+/// Two nodes of 32 MB, each asked in turn for files of 40 MB together. With shared memory, what one has read the
+/// other takes from it.
+#[test]
+fn shared_memory_reads_once() {
+    let requests: Vec<u32> = (0..4).flat_map(|_| 0..81).collect();
+    let trace = trace_of(&[512 << 10; 81], &requests);
+    let misses = |policy| {
+        let outcome = run_checked(&Scenario::published(policy, 2), &trace);
+        outcome.miss_ratio * (1.0 - outcome.shared_miss_ratio - outcome.lent_ratio)
+    };
+    let (alone, together) = (misses(PolicyName::Wrr), misses(PolicyName::WrrGms));
+    assert!(together < 0.75 * alone, "{together} for {alone}");
+}
+
+/// Front-ends that cost time are busy, and delay what they hand over.
+#[test]
+fn a_front_end_may_cost_time() {
+    let trace = trace_of(&[0], &[0; 1000]);
+    let scenario = Scenario {
+        front_ends: FrontEnds { cost_us: 1000.0, ..FrontEnds::default() },
+        ..Scenario::published(PolicyName::Wrr, 4)
+    };
+    let outcome = run_checked(&scenario, &trace);
+    near(outcome.seconds, 1000.0 * 1000.0 + 290.0);
+    assert!(outcome.front_end_busy > 0.99);
+}
+
+/// Measuring may begin when memory is warm.
+#[test]
+fn measuring_may_begin_later() {
+    let trace = trace_of(&[1000; 10], &(0..1000).map(|request| request % 10).collect::<Vec<_>>());
+    let scenario = Scenario { measured_from: 0.5, ..Scenario::published(PolicyName::Wrr, 1) };
+    let outcome = run_checked(&scenario, &trace);
+    assert_eq!((outcome.answered, outcome.miss_ratio), (500, 0.0));
+    assert_eq!(outcome.disk_busy, 0.0);
+}
+
+/// Random arrivals come at their rate, and wait only when nodes are busy.
+#[test]
+fn random_arrivals_keep_their_rate() {
+    let trace = trace_of(&[1000], &[0; 5000]);
+    let scenario =
+        Scenario { arrivals: Arrivals::Random { per_s: 100.0 }, ..Scenario::published(PolicyName::Wrr, 2) };
+    let outcome = run_checked(&scenario, &trace);
+    assert!((outcome.throughput / 100.0 - 1.0).abs() < 0.05, "{}", outcome.throughput);
+    assert!(outcome.delay.p50_ms < 1.0 && outcome.idle > 0.9);
+}
+
+/// The published formula: nine nodes let 8 * 65 + 25 - 1 connections in, which makes the mean delay.
+#[test]
+fn saturating_arrivals_fill_the_admission_limit() {
+    let outcome = run_checked(&Scenario::published(PolicyName::Wrr, 9), &trace_of(&[1000], &[0; 20_000]));
+    let in_cluster = outcome.throughput * outcome.delay.mean_ms / 1000.0;
+    assert!((in_cluster / 544.0 - 1.0).abs() < 0.03, "{in_cluster}");
+}

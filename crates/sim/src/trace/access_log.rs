@@ -1,0 +1,320 @@
+//! One line of an access log in the common or combined format.
+//!
+//! ```text
+//! 192.0.2.1 - mary [10/Oct/2000:13:55:36 -0700] "GET /a?b HTTP/1.1" 200 2326 "http://…" "Mozilla/…"
+//! └ host    │ └ user                             └ request           │   └ bytes of the body, or -
+//!           └ ident                                                  └ status
+//! ```
+//!
+//! Whoever talks to a server writes into its log: names of users with spaces, requests that are half a TLS handshake,
+//! quotes (escaped by a backslash, or not). A line is taken apart from the outside in, and what does not fit is named.
+
+use std::fmt;
+
+use memchr::memmem;
+
+/// What a line says, as far as a simulation needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry<'a> {
+    /// Seconds since 1970 in UTC.
+    pub time_s: i64,
+    /// The method.
+    pub method: Method,
+    /// The request's target as the client sent it: path and query.
+    pub target: &'a [u8],
+    /// The status.
+    pub status: u16,
+    /// Bytes of the body that were sent; `-` means none.
+    pub bytes: u64,
+}
+
+/// The methods that matter to a file server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `HEAD`
+    Head,
+    /// `POST`
+    Post,
+    /// Any other.
+    Other,
+}
+
+/// Why a line is not an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BadLine {
+    /// Longer than [`super::LogReader`] keeps.
+    TooLong,
+    /// No time in brackets.
+    NoTime,
+    /// The time is not `10/Oct/2000:13:55:36 -0700`.
+    BadTime,
+    /// No request in quotes.
+    NoRequest,
+    /// The request is not `METHOD target HTTP/…`.
+    BadRequest,
+    /// The status is not three digits.
+    BadStatus,
+    /// The number of bytes is neither a number nor `-`.
+    BadBytes,
+}
+
+impl BadLine {
+    /// All reasons.
+    pub const ALL: [Self; 7] = [
+        Self::TooLong,
+        Self::NoTime,
+        Self::BadTime,
+        Self::NoRequest,
+        Self::BadRequest,
+        Self::BadStatus,
+        Self::BadBytes,
+    ];
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the line is too long",
+            Self::NoTime => "no time in brackets",
+            Self::BadTime => "the time is not like 10/Oct/2000:13:55:36 -0700",
+            Self::NoRequest => "no request in quotes",
+            Self::BadRequest => "the request is not like GET /path HTTP/1.1",
+            Self::BadStatus => "the status is not three digits",
+            Self::BadBytes => "the number of bytes is neither a number nor -",
+        })
+    }
+}
+
+/// Takes a line apart. It comes without its end of line.
+///
+/// # Errors
+/// The first thing that does not fit.
+pub fn parse_line(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
+    let (time, rest) = bracketed(line)?;
+    let time_s = parse_time(time).ok_or(BadLine::BadTime)?;
+    let (request, rest) = quoted(rest)?;
+    let (method, target) = parse_request(request).ok_or(BadLine::BadRequest)?;
+
+    let mut fields = rest.split(|&byte| byte == b' ').filter(|field| !field.is_empty());
+    let status = fields.next().and_then(parse_status).ok_or(BadLine::BadStatus)?;
+    let bytes = match fields.next() {
+        Some(b"-") => 0,
+        field => field.and_then(parse_number).ok_or(BadLine::BadBytes)?,
+    };
+    Ok(LogEntry { time_s, method, target, status, bytes })
+}
+
+/// The time is in the first brackets that follow a space and hold a time: a user's name may hold spaces, and brackets.
+fn bracketed(line: &[u8]) -> Result<(&[u8], &[u8]), BadLine> {
+    let mut found = Err(BadLine::NoTime);
+    for start in memmem::find_iter(line, b" [").map(|at| at + 2) {
+        let Some(len) = memchr::memchr(b']', &line[start..]) else { break };
+        let inside = &line[start..start + len];
+        found = Ok((inside, &line[start + len + 1..]));
+        if parse_time(inside).is_some() {
+            break;
+        }
+    }
+    found
+}
+
+/// The request is between quotes, the last one of which comes before a status. Servers escape quotes within; some
+/// write them as they come.
+fn quoted(rest: &[u8]) -> Result<(&[u8], &[u8]), BadLine> {
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"").ok_or(BadLine::NoRequest)?;
+    let mut first = None;
+    for end in memmem::find_iter(rest, b"\" ") {
+        let after = &rest[end + 2..];
+        if after.split(|&byte| byte == b' ').next().and_then(parse_status).is_some() {
+            return Ok((&rest[..end], after));
+        }
+        first.get_or_insert((&rest[..end], after));
+    }
+    first.ok_or(BadLine::NoRequest)
+}
+
+fn parse_request(request: &[u8]) -> Option<(Method, &[u8])> {
+    let (method, rest) = split_once(request, b' ')?;
+    // HTTP/0.9 has no version; a target with a space in it has one more word than it should.
+    let target = match memmem::rfind(rest, b" HTTP/") {
+        Some(end) => &rest[..end],
+        None => rest,
+    };
+    let plausible = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase) && !target.is_empty();
+    let method = match method {
+        b"GET" => Method::Get,
+        b"HEAD" => Method::Head,
+        b"POST" => Method::Post,
+        _ => Method::Other,
+    };
+    plausible.then_some((method, target))
+}
+
+fn parse_status(field: &[u8]) -> Option<u16> {
+    match field {
+        &[a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            Some([a, b, c].iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
+        }
+        _ => None,
+    }
+}
+
+fn parse_number(field: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(field).ok()?;
+    // The sign that `parse` would take.
+    if number.starts_with('+') { None } else { number.parse().ok() }
+}
+
+/// `10/Oct/2000:13:55:36 -0700`
+fn parse_time(time: &[u8]) -> Option<i64> {
+    let (date, clock) = split_once(time, b':')?;
+    let mut date = date.split(|&byte| byte == b'/');
+    let day = two_digits(date.next()?)?;
+    let month = MONTHS.iter().position(|&name| Some(&name[..]) == date.clone().next())? as i64 + 1;
+    let year = parse_number(date.nth(1)?).filter(|year| (1970..10_000).contains(year))? as i64;
+    if date.next().is_some() || !(1..=31).contains(&day) {
+        return None;
+    }
+
+    let (clock, zone) = split_once(clock, b' ')?;
+    let mut clock = clock.split(|&byte| byte == b':');
+    let [hour, minute, second] = [clock.next()?, clock.next()?, clock.next()?].map(two_digits);
+    let (hour, minute, second) = (hour?, minute?, second?);
+    // 60: a leap second.
+    if clock.next().is_some() || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+
+    let (sign, zone) = match zone {
+        [b'+', zone @ ..] => (1, zone),
+        [b'-', zone @ ..] => (-1, zone),
+        _ => return None,
+    };
+    let offset_minutes = match zone {
+        [a, b, c, d] => two_digits(&[*a, *b])? * 60 + two_digits(&[*c, *d])?,
+        _ => return None,
+    };
+    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(seconds - sign * offset_minutes * 60)
+}
+
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// Days of the Gregorian calendar. A year begins in March here, so that the leap day is its last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
+}
+
+fn two_digits(field: &[u8]) -> Option<i64> {
+    match field {
+        &[a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(i64::from(a - b'0') * 10 + i64::from(b - b'0')),
+        _ => None,
+    }
+}
+
+fn split_once(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let position = memchr::memchr(at, bytes)?;
+    Some((&bytes[..position], &bytes[position + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const COMMON: &str = r#"192.0.2.1 - mary [10/Oct/2000:13:55:36 -0700] "GET /a?b HTTP/1.0" 200 2326"#;
+
+    #[test]
+    fn a_line_of_the_common_format() {
+        let entry =
+            LogEntry { time_s: 971_211_336, method: Method::Get, target: b"/a?b", status: 200, bytes: 2326 };
+        assert_eq!(parse_line(COMMON.as_bytes()), Ok(entry));
+    }
+
+    #[test]
+    fn lines_as_they_are_met() {
+        let parsed = |line: &'static str| {
+            parse_line(line.as_bytes()).map(|entry| (std::str::from_utf8(entry.target).unwrap(), entry.bytes))
+        };
+        let cases = [
+            // Combined, with a referrer that looks like the end of a request.
+            (
+                r#"::1 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 304 - "x" 200 5" "a \"b\"""#,
+                Ok(("/", 0)),
+            ),
+            // The virtual host first.
+            (
+                r#"a.example:80 192.0.2.1 - - [29/Feb/2000:23:59:60 +0000] "HEAD /x HTTP/1.1" 200 0"#,
+                Ok(("/x", 0)),
+            ),
+            // A user's name with spaces and brackets.
+            (r#"h - a [b] c [10/Oct/2000:13:55:36 -0700] "GET /u HTTP/1.0" 200 1"#, Ok(("/u", 1))),
+            // Quotes in the request, escaped and not.
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /\"q\" HTTP/1.0" 200 1"#, Ok((r#"/\"q\""#, 1))),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /" b" HTTP/1.0" 200 1"#, Ok((r#"/" b""#, 1))),
+            // HTTP/0.9; a space in the target.
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /old" 200 7"#, Ok(("/old", 7))),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /a b HTTP/1.1" 200 7"#, Ok(("/a b", 7))),
+            // What scanners leave behind.
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 226"#, Err(BadLine::BadRequest)),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "-" 408 -"#, Err(BadLine::BadRequest)),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "" 400 0"#, Err(BadLine::BadRequest)),
+            // Cut off by a full disk; two lines run together.
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /"#, Err(BadLine::NoRequest)),
+            (r#"h - - [10/Oct/2000:13:5"#, Err(BadLine::NoTime)),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200"#, Err(BadLine::BadBytes)),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 20h - -"#, Err(BadLine::BadStatus)),
+            (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 +5"#, Err(BadLine::BadBytes)),
+            (
+                r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 99999999999999999999"#,
+                Err(BadLine::BadBytes),
+            ),
+            // Other languages, other formats.
+            (r#"h - - [10/Okt/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1"#, Err(BadLine::BadTime)),
+            (r#"h - - [2000-10-10T13:55:36Z] "GET / HTTP/1.0" 200 1"#, Err(BadLine::BadTime)),
+            ("", Err(BadLine::NoTime)),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parsed(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn times_are_utc() {
+        let cases = [
+            ("01/Jan/1970:00:00:00 +0000", Some(0)),
+            ("01/Jan/1970:01:00:00 +0130", Some(-1800)),
+            ("01/Mar/2000:00:00:00 +0000", Some(951_868_800)),
+            ("31/Dec/2099:23:59:59 -0000", Some(4_102_444_799)),
+            ("00/Jan/1970:00:00:00 +0000", None),
+            ("01/Jan/1970:24:00:00 +0000", None),
+            ("01/Jan/1970:00:00:00", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_time(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        /// Any bytes, and any damage done to a good line, are answered without a panic; and what is taken from a line
+        /// lies within it.
+        #[test]
+        fn damaged_lines(noise in prop::collection::vec(any::<u8>(), 0..40), from in 0..76usize, to in 0..76usize) {
+            let (from, to) = (from.min(to).min(COMMON.len()), from.max(to).min(COMMON.len()));
+            let mut line = COMMON.as_bytes().to_vec();
+            line.splice(from..to, noise.iter().copied());
+            for line in [&line[..], &noise[..]] {
+                if let Ok(entry) = parse_line(line) {
+                    prop_assert!((100..1000).contains(&entry.status));
+                    prop_assert!(memmem::find(line, entry.target).is_some());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A trace with a few artificial targets of high frequency, as in section 3.3.2 of the source.
+
+use super::{Request, TargetFacts, TargetId, Trace};
+
+/// The targets to add.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HotTargets {
+    /// How many, above 0.
+    pub count: u32,
+    /// Their share in the requests together, 0 to 1.
+    pub share: f64,
+    /// Size of each in bytes.
+    pub bytes: u64,
+}
+
+/// The trace, of unchanged length, in which hot targets have replaced requests at random.
+#[must_use]
+pub fn with_hot_targets(trace: &Trace, hot: HotTargets, seed: u64) -> Trace {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut targets = trace.targets().to_vec();
+    let first = targets.len() as TargetId;
+    targets.extend((0..hot.count).map(|number| TargetFacts {
+        hash: baton_dispatch::target_hash(format!("/hot/{number}").as_bytes()),
+        bytes: hot.bytes,
+        dynamic: false,
+    }));
+    let requests = trace.requests().iter().map(|request| {
+        if random.f64() < hot.share { Request::whole(first + random.u32(..hot.count)) } else { *request }
+    });
+    let name = format!("{} + {:.0} % hot", trace.name, 100.0 * hot.share);
+    Trace::new(name, targets, requests.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hot_targets_get_their_share() {
+        let cold = TargetFacts { hash: 1, bytes: 1, dynamic: false };
+        let trace = Trace::new("t".into(), vec![cold], vec![Request::whole(0); 10_000]);
+        let hot = HotTargets { count: 2, share: 0.3, bytes: 20_480 };
+        let counts = with_hot_targets(&trace, hot, 1).counts();
+        assert_eq!(counts.iter().sum::<u64>(), 10_000);
+        assert!(counts[1..].iter().all(|count| (1350..1650).contains(count)), "{counts:?}");
+    }
+}

@@ -1,0 +1,336 @@
+//! Access logs, plain or compressed, into a trace.
+//!
+//! Nothing that a log may hold stops the reading: a line that is no entry is counted by its fault, the first of each
+//! fault is kept to be shown, and the rest of the log is read. Entries that a file server's memory has nothing to do
+//! with (redirects, errors, other methods) are counted as left out.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use baton_dispatch::target_hash;
+use flate2::bufread::MultiGzDecoder;
+use hashbrown::HashMap;
+
+use super::{BadLine, LogEntry, Method, Request, TargetFacts, TargetId, Trace, parse_line};
+
+/// The longest line that is looked at, in bytes: four times the longest request head that servers usually take.
+const LINE_BYTES_MAX: u64 = 32 * 1024;
+/// How much of a bad line is kept to be shown, in bytes.
+const EXCERPT_BYTES: usize = 120;
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Reads logs, in any order, and makes one trace of them in the order of time.
+#[derive(Debug, Default)]
+pub struct LogReader {
+    ids: HashMap<u64, TargetId, foldhash::fast::FixedState>,
+    targets: Vec<TargetFacts>,
+    entries: Vec<(i64, Request)>,
+    summary: LogSummary,
+}
+
+/// What was found in logs.
+#[derive(Clone, Debug, Default)]
+pub struct LogSummary {
+    /// Lines, bad ones included.
+    pub lines: u64,
+    /// Entries that are in the trace.
+    pub requests: u64,
+    /// Bad lines by fault: how many, and the first one.
+    pub bad: BTreeMap<BadLine, (u64, FirstBad)>,
+    /// Entries that are not in the trace, by reason.
+    pub left_out: BTreeMap<LeftOut, u64>,
+    /// Files that end in the middle of compressed data.
+    pub cut_off: Vec<String>,
+    /// From the first entry to the last, in seconds, both included.
+    pub span_s: u64,
+    /// The most requests within one second of the clock.
+    pub busiest_second: u64,
+    /// The most requests within one minute of the clock.
+    pub busiest_minute: u64,
+}
+
+/// Where the first bad line of its kind is, and how it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstBad {
+    /// Name of the file.
+    pub file: String,
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// How the line begins, bytes that cannot be printed escaped.
+    pub excerpt: String,
+}
+
+/// Why an entry is not in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// Neither `GET`, `HEAD` nor `POST`.
+    Method,
+    /// Neither success nor `304`: a redirect, or an error.
+    Status,
+}
+
+/// A log could not be read at all.
+#[derive(Debug)]
+pub struct LogError {
+    file: String,
+    error: io::Error,
+}
+
+impl std::fmt::Display for LogError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot read the log {}: {}", self.file, self.error)
+    }
+}
+
+impl std::error::Error for LogError {}
+
+impl LogReader {
+    /// Reads a file; `-` is the standard input.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or reading fails.
+    pub fn read_path(&mut self, path: &Path) -> Result<(), LogError> {
+        let file = path.display().to_string();
+        if path == Path::new("-") {
+            return self.read("standard input", io::stdin().lock());
+        }
+        let opened = File::open(path).map_err(|error| LogError { file: file.clone(), error })?;
+        self.read(&file, opened)
+    }
+
+    /// Reads a log; whether it is compressed with gzip is seen from its first bytes.
+    ///
+    /// # Errors
+    /// Reading fails. A log whose compressed data ends too soon, as one does that is being written, is no error.
+    pub fn read(&mut self, file: &str, source: impl Read) -> Result<(), LogError> {
+        let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
+        let compressed = source.fill_buf().is_ok_and(|start| start.starts_with(&GZIP_MAGIC));
+        let result = if compressed {
+            self.read_lines(file, BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(source)))
+        } else {
+            self.read_lines(file, source)
+        };
+        match result {
+            Err(error) if compressed && error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.summary.cut_off.push(file.to_owned());
+                Ok(())
+            }
+            Err(error) => Err(LogError { file: file.to_owned(), error }),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn read_lines(&mut self, file: &str, mut source: impl BufRead) -> io::Result<()> {
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            if source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let too_long = line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n");
+            if too_long {
+                source.skip_until(b'\n')?;
+            }
+            let line = line.trim_ascii_end();
+            if line.is_empty() {
+                continue;
+            }
+            self.summary.lines += 1;
+            match if too_long { Err(BadLine::TooLong) } else { parse_line(line) } {
+                Ok(entry) => self.take_entry(&entry),
+                Err(fault) => self.count_bad(fault, file, number, line),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_entry(&mut self, entry: &LogEntry<'_>) {
+        let with_body = match (entry.method, entry.status) {
+            (Method::Other, _) => return self.leave_out(LeftOut::Method),
+            (Method::Get | Method::Post, 200..=299) => true,
+            (Method::Head, 200..=299) | (_, 304) => false,
+            _ => return self.leave_out(LeftOut::Status),
+        };
+        let path = path_of(entry.target);
+        let hash = target_hash(path);
+        let next = self.targets.len() as TargetId;
+        let id = *self.ids.entry(hash).or_insert(next);
+        if id == next {
+            self.targets.push(TargetFacts { hash, bytes: 0, dynamic: false });
+        }
+        let target = &mut self.targets[id as usize];
+        // Clients that hang up get less than the whole, and some ask for a range.
+        target.bytes = target.bytes.max(entry.bytes);
+        target.dynamic |= is_dynamic(entry.method, path, entry.target.len() > path.len());
+        let request = if with_body { Request::whole(id) } else { Request::head_only(id) };
+        self.entries.push((entry.time_s, request));
+    }
+
+    fn leave_out(&mut self, reason: LeftOut) {
+        *self.summary.left_out.entry(reason).or_default() += 1;
+    }
+
+    fn count_bad(&mut self, fault: BadLine, file: &str, line: u64, text: &[u8]) {
+        let first = || FirstBad {
+            file: file.to_owned(),
+            line,
+            excerpt: text[..text.len().min(EXCERPT_BYTES)].escape_ascii().to_string(),
+        };
+        self.summary.bad.entry(fault).or_insert_with(|| (0, first())).0 += 1;
+    }
+
+    /// The trace, and what was found.
+    #[must_use]
+    pub fn finish(mut self, name: &str) -> (Trace, LogSummary) {
+        // Servers write an entry when the answer is complete, so neighbours may be out of order; and a month's files
+        // come in whatever order a shell names them.
+        self.entries.sort_by_key(|(time_s, _)| *time_s);
+        let times = || self.entries.iter().map(|(time_s, _)| *time_s);
+        self.summary.requests = self.entries.len() as u64;
+        self.summary.span_s = match (self.entries.first(), self.entries.last()) {
+            (Some((first, _)), Some((last, _))) => first.abs_diff(*last) + 1,
+            _ => 0,
+        };
+        self.summary.busiest_second = longest_run(times());
+        self.summary.busiest_minute = longest_run(times().map(|time_s| time_s.div_euclid(60)));
+        let requests = self.entries.iter().map(|(_, request)| *request).collect();
+        (Trace::new(name.to_owned(), self.targets, requests), self.summary)
+    }
+}
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+impl LogSummary {
+    /// How many lines are bad.
+    #[must_use]
+    pub fn bad_lines(&self) -> u64 {
+        self.bad.values().map(|(count, _)| count).sum()
+    }
+}
+
+/// The path within a request's target, which may be a whole URL, without its query.
+fn path_of(target: &[u8]) -> &[u8] {
+    let target = match memchr::memmem::find(target, b"://") {
+        Some(at) if !target.starts_with(b"/") => {
+            let authority = &target[at + 3..];
+            memchr::memchr(b'/', authority).map_or(&b"/"[..], |path| &authority[path..])
+        }
+        _ => target,
+    };
+    memchr::memchr2(b'?', b'#', target).map_or(target, |end| &target[..end])
+}
+
+/// Whether an application makes the answer, by the looks of the request: logs do not say.
+fn is_dynamic(method: Method, path: &[u8], has_query: bool) -> bool {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let extension = memchr::memrchr(b'.', name).map(|dot| &name[dot + 1..]);
+    method == Method::Post
+        || extension.is_some_and(|extension| PROGRAMS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
+        || memchr::memmem::find(path, b"/cgi-bin/").is_some()
+        // `style.css?v=3` is a file, `search?q=3` is not.
+        || (has_query && extension.is_none())
+}
+
+const PROGRAMS: [&[u8]; 10] = [b"php", b"cgi", b"pl", b"py", b"asp", b"aspx", b"jsp", b"do", b"fcgi", b"cfm"];
+
+/// The length of the longest run of equal neighbours.
+fn longest_run(values: impl Iterator<Item = i64>) -> u64 {
+    let (mut longest, mut run, mut last) = (0, 0, None);
+    for value in values {
+        run = if last == Some(value) { run + 1 } else { 1 };
+        last = Some(value);
+        longest = longest.max(run);
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn line(second: u8, request: &str, status: u16, bytes: u64) -> String {
+        format!("h - - [10/Oct/2000:13:55:{second:02} +0000] \"{request}\" {status} {bytes}\n")
+    }
+
+    fn read(logs: &[&[u8]]) -> (Trace, LogSummary) {
+        let mut reader = LogReader::default();
+        for (number, log) in logs.iter().enumerate() {
+            reader.read(&format!("log{number}"), *log).unwrap();
+        }
+        reader.finish("test")
+    }
+
+    #[test]
+    fn entries_become_requests_in_order_of_time() {
+        let later = line(9, "GET /a HTTP/1.1", 200, 500) + &line(9, "GET /b HTTP/1.1", 200, 70);
+        let earlier = line(1, "GET http://site.example/a?x HTTP/1.1", 206, 100)
+            + &line(2, "HEAD /b HTTP/1.1", 200, 0)
+            + &line(3, "GET /b HTTP/1.1", 304, 0);
+        let (trace, summary) = read(&[later.as_bytes(), earlier.as_bytes()]);
+        let [a, b] = [0, 1];
+        let expected = [
+            Request::whole(a),
+            Request::head_only(b),
+            Request::head_only(b),
+            Request::whole(a),
+            Request::whole(b),
+        ];
+        assert_eq!(trace.requests(), expected);
+        assert_eq!(trace.target(a).bytes, 500, "the whole, not the range");
+        assert_eq!((summary.span_s, summary.busiest_second, summary.busiest_minute), (9, 2, 5));
+    }
+
+    #[test]
+    fn bad_lines_are_counted_and_the_first_is_shown() {
+        let mut log = line(1, "GET /a HTTP/1.1", 200, 5).into_bytes();
+        log.extend(b"\x16\x03\x01\xff\n\n");
+        log.extend(b"nothing here either\n");
+        log.extend(vec![b'x'; 3 * LINE_BYTES_MAX as usize]);
+        log.extend(b"\n");
+        log.extend(line(1, "BREW /pot HTCPCP/1.0", 418, 0).bytes());
+        log.extend(line(1, "GET /gone HTTP/1.1", 404, 9).bytes());
+        log.extend(line(2, "GET /a HTTP/1.1", 200, 5).trim_end().bytes());
+        let (trace, summary) = read(&[&log]);
+        assert_eq!(trace.requests().len(), 2, "the last line needs no end");
+        assert_eq!((summary.lines, summary.bad_lines()), (7, 3));
+        let (count, first) = &summary.bad[&BadLine::NoTime];
+        assert_eq!((*count, first.line, first.excerpt.as_str()), (2, 2, r"\x16\x03\x01\xff"));
+        assert_eq!(summary.bad[&BadLine::TooLong].1.line, 5);
+        assert_eq!(summary.left_out, BTreeMap::from([(LeftOut::Method, 1), (LeftOut::Status, 1)]));
+    }
+
+    #[test]
+    fn compressed_logs_are_read_also_in_several_members_and_cut_off() {
+        let member = |text: &str| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let mut whole = member(&line(1, "GET /a HTTP/1.1", 200, 5));
+        whole.extend(member(&line(2, "GET /b HTTP/1.1", 200, 5)));
+        let (trace, summary) = read(&[&whole]);
+        assert_eq!((trace.requests().len(), summary.cut_off.len()), (2, 0));
+        let (trace, summary) = read(&[&whole[..whole.len() - 3]]);
+        assert_eq!((trace.requests().len(), summary.cut_off), (2, vec!["log0".to_owned()]));
+    }
+
+    #[test]
+    fn programs_are_told_from_files() {
+        let cases = [
+            ("/a.html", false, false),
+            ("/style.css", true, false),
+            ("/search", true, true),
+            ("/search", false, false),
+            ("/index.PHP", false, true),
+            ("/cgi-bin/env", false, true),
+        ];
+        for (path, query, expected) in cases {
+            assert_eq!(is_dynamic(Method::Get, path.as_bytes(), query), expected, "{path} {query}");
+        }
+        assert!(is_dynamic(Method::Post, b"/a.html", false));
+    }
+}
