@@ -2,12 +2,15 @@
 //!
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
+//! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
 
 pub mod bench;
+pub mod disk;
 pub mod files;
 pub mod load;
 pub mod mix;
+mod rig;
 pub mod stats;

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
 use baton_lab::bench::{self, BenchSettings, Isolation, Workload};
+use baton_lab::disk::{self, DiskSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::{files, mix};
 
@@ -27,6 +28,9 @@ enum Command {
     Load(LoadArguments),
     /// Compare Baton with other servers, interleaved, by CPU time per request; prints tables in Markdown
     Bench(BenchArguments),
+    /// Compare architectures and nginx with memory too small for the content and a throttled disk; prints tables in
+    /// Markdown. Needs root
+    Disk(DiskArguments),
     /// Write the files that are served in a comparison
     Files {
         /// Where
@@ -57,6 +61,10 @@ struct LoadArguments {
     /// Connections that make one request before and are silent from then on
     #[arg(long, default_value_t = 0)]
     idle: usize,
+    /// Requests that are due per second, instead of a new one as soon as a reply is complete; latency counts from
+    /// when they are due
+    #[arg(long)]
+    rate: Option<f64>,
     /// Read every body and check that it never changes, instead of letting the kernel drop it
     #[arg(long)]
     verify: bool,
@@ -108,10 +116,55 @@ struct BenchArguments {
     sleep: bool,
 }
 
+#[derive(Args)]
+struct DiskArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    baton: PathBuf,
+    /// Architectures to run it under
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "auto,amped,sped,n-copy,symped,shared-symped,pipeline,threads,threads-cache"
+    )]
+    architectures: Vec<String>,
+    /// More settings for all of them; may be repeated
+    #[arg(long = "set", short = 's', value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
+    /// Leave nginx out
+    #[arg(long)]
+    without_nginx: bool,
+    /// Memory of each server, page cache included
+    #[arg(long, default_value_t = 128)]
+    memory_mib: u64,
+    /// Rate at which each server may read from its disk, in MB per second
+    #[arg(long, default_value_t = 40.0)]
+    disk_mb: f64,
+    /// How far the kernel reads ahead
+    #[arg(long, default_value_t = 128)]
+    read_ahead_kb: u32,
+    /// How many directories of 5.1 MB the content has; it takes so much memory
+    #[arg(long, default_value_t = 100)]
+    directories: usize,
+    /// How often each server is measured for each of the two questions
+    #[arg(long, short = 'n', default_value_t = 3)]
+    rounds: usize,
+    /// How long each time
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// How long servers are warmed up, all at once
+    #[arg(long, default_value_t = 15.0)]
+    warm_up_seconds: f64,
+    /// Where mount points, configurations and logs are put
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Load(arguments) => load(&arguments),
         Command::Bench(arguments) => bench(arguments),
+        Command::Disk(arguments) => disk(arguments),
         Command::Files { folder } => {
             files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
         }
@@ -141,6 +194,7 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
         connections: arguments.connections,
         connection_per_request: arguments.close,
         idle_connections: arguments.idle,
+        requests_per_second: arguments.rate,
         duration: duration(arguments.seconds)?,
         requests_max: arguments.requests,
         sleep: arguments.sleep,
@@ -173,6 +227,26 @@ fn bench(arguments: BenchArguments) -> Result<bool> {
         sleep: arguments.sleep,
     };
     println!("{}", bench::run(&settings)?);
+    Ok(true)
+}
+
+fn disk(arguments: DiskArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0 && arguments.directories > 0, "a comparison needs a round and content");
+    let settings = DiskSettings {
+        baton: arguments.baton,
+        architectures: arguments.architectures,
+        baton_settings: arguments.settings,
+        nginx: !arguments.without_nginx,
+        memory_mib: arguments.memory_mib,
+        disk_mb_per_s: arguments.disk_mb,
+        read_ahead_kb: arguments.read_ahead_kb,
+        directories: arguments.directories,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        warm_up: duration(arguments.warm_up_seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-disk")),
+    };
+    println!("{}", disk::run(&settings)?);
     Ok(true)
 }
 

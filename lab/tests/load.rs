@@ -52,6 +52,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
         connections: 3,
         connection_per_request: false,
         idle_connections: 0,
+        requests_per_second: None,
         // The number of requests ends it, however slow the machine is.
         duration: Duration::from_secs(30),
         requests_max: Some(REQUESTS),

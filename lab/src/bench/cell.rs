@@ -6,12 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::loopback;
-use super::machine::{CpuTicks, Machine};
-use super::processes::{cpu_time, memory_bytes};
-use super::server::Running;
 use super::workload::Workload;
 use crate::load::{Load, LoadSettings, RequestList};
+use crate::rig::processes::{cpu_time, memory_bytes};
+use crate::rig::{CpuTicks, Machine, Running, loopback};
 
 /// One server under one load in one round.
 #[derive(Clone, Debug, Serialize)]
@@ -96,6 +94,7 @@ fn figures(server: &Running, machine: &Machine, load: &CellLoad) -> Result<Figur
         connection_per_request: workload.connection_per_request(),
         idle_connections,
         duration,
+        requests_per_second: None,
         requests_max: None,
         sleep,
         verify: false,

@@ -8,27 +8,20 @@
 //! wrongly even once has failed.
 
 mod cell;
-mod machine;
-mod processes;
-mod server;
 mod table;
 mod workload;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::getuid;
 
-use crate::files;
+pub use crate::rig::Isolation;
+use crate::rig::{Entry, Machine, OTHER_NAMES, Running, own_folder};
+use crate::{files, mix};
 use cell::{Cell, CellLoad};
-pub use machine::Isolation;
-use machine::Machine;
-use server::Running;
 pub use workload::Workload;
 
 /// What to compare and how long.
@@ -64,7 +57,7 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
     let machine = Machine::prepare(settings.isolation)?;
     let root = folder.join("root");
-    files::write_all(&root, crate::mix::DIRECTORIES)?;
+    files::write_all(&root, mix::DIRECTORIES)?;
     let mut output = match &settings.output {
         Some(path) => {
             Some(File::options().append(true).create(true).open(path).context(path.display().to_string())?)
@@ -74,7 +67,7 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
 
     let mut cells = Vec::new();
     for workload in &settings.workloads {
-        let entries = server::entries(settings, *workload);
+        let entries = entries(settings, *workload);
         let mut servers = Vec::new();
         for entry in entries {
             match Running::start(&entry, &machine, &folder, &root) {
@@ -93,6 +86,20 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
         })?;
     }
     Ok(table::markdown(&cells, &machine.description()))
+}
+
+/// Who takes part in this workload, the reference (the first of the others) first.
+fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
+    let others = OTHER_NAMES.iter().filter(|name| settings.others.iter().any(|wanted| wanted == *name));
+    let architectures = settings.architectures.iter();
+    let all = others
+        .filter_map(|name| Entry::other(name))
+        .chain(architectures.map(|architecture| Entry::baton(&settings.baton, architecture).workers(1)));
+    if workload == Workload::Log {
+        all.filter_map(|entry| entry.logging().map(|logging| [entry, logging])).flatten().collect()
+    } else {
+        all.collect()
+    }
 }
 
 fn measure(
@@ -132,39 +139,8 @@ fn measure(
     Ok(())
 }
 
-/// Makes the folder, and refuses one that somebody else has put there: a place below `/tmp` is known beforehand, and
-/// configurations that are found there are run as root. The path is absolute, as servers change their folder.
-fn own_folder(folder: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let found = fs::symlink_metadata(folder)?;
-    ensure!(
-        found.is_dir() && found.uid() == getuid().as_raw(),
-        "this is not a folder of ours: name another one with --folder"
-    );
-    Ok(folder.canonicalize()?)
-}
-
-/// The address of a server on this port.
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], port))
-}
-
 /// What disturbed a cell gets this long to pass.
 const PAUSE: Duration = Duration::from_millis(500);
 const WARM_UP: Duration = Duration::from_millis(300);
 /// How often a cell that others disturbed is measured again.
 const REPEATS_MAX: usize = 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_that_is_a_link_is_not_ours() {
-        let place = tempfile::tempdir().unwrap();
-        let (real, link) = (place.path().join("real"), place.path().join("link"));
-        assert!(own_folder(&real).unwrap().is_absolute());
-        std::os::unix::fs::symlink(&real, &link).unwrap();
-        assert!(own_folder(&link).is_err());
-    }
-}

@@ -18,6 +18,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use rustix::net::{connect, recv, send, socket_with};
 
 use super::FAILURES_MAX;
+use super::pace::Pace;
 use super::reply::{HEAD_BYTES_MAX, ReplyHead};
 use super::report::{Failure, LoadReport};
 use super::requests::RequestList;
@@ -38,11 +39,13 @@ pub(super) struct Shared {
     pub(super) requests_left: u64,
     /// Clients with a request under way.
     pub(super) busy: usize,
+    /// When requests are due, if not at once.
+    pub(super) pace: Option<Pace>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Before the first request, and after the last.
+    /// Before the first request, after the last, and while none is due.
     Resting,
     Sending {
         sent: usize,
@@ -103,7 +106,7 @@ impl Client {
         })
     }
 
-    /// Begins with the first request.
+    /// Begins with the first request, or goes on after a rest.
     pub(super) fn start(&mut self, shared: &mut Shared, now: Instant) -> Result<()> {
         self.begin(shared, now);
         self.handle_event(shared)
@@ -160,10 +163,21 @@ impl Client {
             self.state = State::Resting;
             return;
         }
+        let asked = match &mut shared.pace {
+            None => now,
+            Some(pace) => {
+                let Some(due) = pace.take_due(now) else {
+                    self.state = State::Resting;
+                    pace.rest(self.index);
+                    return;
+                };
+                due
+            }
+        };
         shared.requests_left -= 1;
         shared.busy += 1;
         self.request = shared.requests.take_next();
-        self.asked = now;
+        self.asked = asked;
         self.ask();
     }
 

@@ -8,10 +8,13 @@
 //!   looks up to twice as expensive as it is, and rankings turn round.
 //!
 //! Closed loop: each connection asks again when its reply is complete. Overload cannot occur, and CPU time per request
-//! is exact.
+//! is exact. The exception is a load with a *pace*: its requests are due at fixed times, whatever became of the ones
+//! before, and latency counts from then on. A server that stops for a second is late for all requests of that second,
+//! where a closed loop would have made only one of them.
 
 mod client;
 mod idle;
+mod pace;
 mod reply;
 mod report;
 mod requests;
@@ -26,6 +29,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use client::{Client, Shared};
+use pace::Pace;
 pub use report::{Failure, Figures, LoadReport, Quantiles};
 pub use requests::{Request, RequestList};
 
@@ -44,6 +48,9 @@ pub struct LoadSettings {
     pub duration: Duration,
     /// How many requests to make at most.
     pub requests_max: Option<u64>,
+    /// Requests that are due per second, taken by whichever connection is free; `None`: each connection asks again
+    /// when its reply is complete.
+    pub requests_per_second: Option<f64>,
     /// Sleep when there is nothing to read, instead of spinning.
     pub sleep: bool,
     /// Read every body and check that the same path always gives the same bytes, instead of dropping them unread.
@@ -80,6 +87,7 @@ impl Load {
             stopping: false,
             requests_left: settings.requests_max.unwrap_or(u64::MAX),
             busy: 0,
+            pace: settings.requests_per_second.map(Pace::new),
         };
         let clients = (0..settings.connections)
             .map(|index| Client::new(index, &mut shared))
@@ -105,6 +113,7 @@ impl Load {
         let mut progress = (0, start);
         let mut now = start;
         while now - start < self.duration {
+            self.start_due(now)?;
             now = self.turn()?;
             let finished = self.shared.report.requests + self.shared.report.failed();
             if finished != progress.0 {
@@ -129,11 +138,27 @@ impl Load {
         Ok(report)
     }
 
+    /// Lets resting connections make the requests that are due.
+    fn start_due(&mut self, now: Instant) -> Result<()> {
+        while let Some(client) = self.shared.pace.as_mut().and_then(|pace| pace.take_free(now)) {
+            self.clients[client].start(&mut self.shared, now)?;
+        }
+        Ok(())
+    }
+
     /// One look at the sockets; returns the time after it.
     fn turn(&mut self) -> Result<Instant> {
         let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 256];
-        let count = match epoll::wait(&self.shared.epoll, &mut events[..], Some(&self.timeout)) {
+        let until_due = self.shared.pace.as_ref().and_then(|pace| pace.until_due(Instant::now()));
+        let timeout = until_due.and_then(|due| Timespec::try_from(due).ok()).map_or(self.timeout, |due| {
+            if (due.tv_sec, due.tv_nsec) < (self.timeout.tv_sec, self.timeout.tv_nsec) {
+                due
+            } else {
+                self.timeout
+            }
+        });
+        let count = match epoll::wait(&self.shared.epoll, &mut events[..], Some(&timeout)) {
             Err(Errno::INTR) => 0,
             result => result.context("epoll_wait")?,
         };

@@ -11,27 +11,26 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use super::machine::Machine;
-use super::processes;
-use super::workload::Workload;
-use super::{BenchSettings, loopback};
+use super::{loopback, processes};
 
 /// A server as it takes part: which program with which arguments, and whether it logs.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// As in the tables: `nginx`, `baton auto`, `nginx +log`.
-    pub(super) name: String,
+    pub(crate) name: String,
     kind: Kind,
     log: bool,
+    groups: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Baton { program: PathBuf, architecture: String },
-    Other(&'static Other),
+    Baton { program: PathBuf, architecture: String, workers: Option<usize>, settings: Vec<String> },
+    Other { server: &'static Other, file_threads: bool },
 }
 
-/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`
-/// and `@DESCRIPTORS@` are replaced.
+/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`,
+/// `@AIO@` and `@DESCRIPTORS@` are replaced.
 #[derive(Debug)]
 struct Other {
     name: &'static str,
@@ -68,38 +67,77 @@ static OTHERS: [Other; 4] = [
     },
 ];
 
-/// Who takes part in this workload, the reference (the first of the others) first.
-pub(super) fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
-    let others = OTHERS.iter().filter(|other| settings.others.iter().any(|name| name == other.name));
-    let kinds = others.map(|other| (other.name.to_owned(), Kind::Other(other), other.logs)).chain(
-        settings.architectures.iter().map(|architecture| {
-            let kind = Kind::Baton { program: settings.baton.clone(), architecture: architecture.clone() };
-            (format!("baton {architecture}"), kind, true)
-        }),
-    );
-    let mut entries = Vec::new();
-    for (name, kind, logs) in kinds {
-        if workload != Workload::Log {
-            entries.push(Entry { name, kind, log: false });
-        } else if logs {
-            entries.push(Entry { name: name.clone(), kind: kind.clone(), log: false });
-            entries.push(Entry { name: format!("{name} +log"), kind, log: true });
-        }
+/// The names of the others that are known, the reference first.
+pub(crate) const OTHER_NAMES: [&str; 4] = ["nginx", "lighttpd", "h2o", "apache2"];
+
+impl Entry {
+    /// Baton under an architecture.
+    pub(crate) fn baton(program: &Path, architecture: &str) -> Self {
+        let kind = Kind::Baton {
+            program: program.to_owned(),
+            architecture: architecture.to_owned(),
+            workers: None,
+            settings: Vec::new(),
+        };
+        Self { name: format!("baton {architecture}"), kind, log: false, groups: Vec::new() }
     }
-    entries
+
+    /// Another server, if it is known.
+    pub(crate) fn other(name: &str) -> Option<Self> {
+        let server = OTHERS.iter().find(|other| other.name == name)?;
+        let kind = Kind::Other { server, file_threads: false };
+        Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new() })
+    }
+
+    /// With so many worker processes; otherwise Baton chooses. The others are configured with one.
+    pub(crate) fn workers(mut self, count: usize) -> Self {
+        if let Kind::Baton { workers, .. } = &mut self.kind {
+            *workers = Some(count);
+        }
+        self
+    }
+
+    /// With more settings of Baton's, as `section.key=value`.
+    pub(crate) fn settings(mut self, more: &[String]) -> Self {
+        if let Kind::Baton { settings, .. } = &mut self.kind {
+            settings.extend_from_slice(more);
+        }
+        self
+    }
+
+    /// Reading files on threads of their own where that is a matter of configuration: nginx's `aio threads`.
+    pub(crate) fn with_file_threads(mut self) -> Self {
+        if let Kind::Other { file_threads, .. } = &mut self.kind {
+            *file_threads = true;
+            self.name += " aio threads";
+        }
+        self
+    }
+
+    /// The same, writing an access log; `None` if nobody has written the configuration for it.
+    pub(crate) fn logging(&self) -> Option<Self> {
+        let logs =
+            matches!(&self.kind, Kind::Baton { .. } | Kind::Other { server: Other { logs: true, .. }, .. });
+        logs.then(|| Self { name: format!("{} +log", self.name), log: true, ..self.clone() })
+    }
+
+    /// In these control groups, named by their folders.
+    pub(crate) fn in_groups(self, groups: Vec<PathBuf>) -> Self {
+        Self { groups, ..self }
+    }
 }
 
 /// A server that runs on the server's CPU. It is stopped when this is dropped.
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) name: String,
-    pub(super) port: u16,
+pub(crate) struct Running {
+    pub(crate) name: String,
+    pub(crate) port: u16,
     child: Child,
 }
 
 impl Running {
     /// Starts a server and waits until it listens.
-    pub(super) fn start(entry: &Entry, machine: &Machine, folder: &Path, root: &Path) -> Result<Self> {
+    pub(crate) fn start(entry: &Entry, machine: &Machine, folder: &Path, root: &Path) -> Result<Self> {
         let port = TcpListener::bind(loopback(0))?.local_addr()?.port();
         let run = folder.join(entry.name.replace(' ', "-"));
         fs::create_dir_all(&run).with_context(|| run.display().to_string())?;
@@ -108,8 +146,10 @@ impl Running {
         // The affinity and the priority of this process are inherited; a server that outlived a killed lab would spoil
         // the next measurement.
         machine.run_on(machine.server_cpu)?;
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "TERM", "--"])
+        let child = Command::new("sh")
+            .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
+            .args(&entry.groups)
+            .args(["setpriv", "--pdeathsig", "TERM", "--"])
             .arg(program)
             .args(arguments)
             .env("PATH", search_path())
@@ -118,8 +158,7 @@ impl Running {
             .stderr(output)
             .spawn();
         machine.run_on(machine.client_cpu)?;
-        let mut running =
-            Self { name: entry.name.clone(), port, child: child.context("setpriv (package util-linux)")? };
+        let mut running = Self { name: entry.name.clone(), port, child: child.context("sh")? };
         running.wait_until_it_listens().with_context(|| format!("see {}", run.join("output").display()))?;
         Ok(running)
     }
@@ -138,14 +177,31 @@ impl Running {
         Ok(())
     }
 
+    /// Stops its clock: no process of it runs until [`resume`](Self::resume).
+    pub(crate) fn pause(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for pid in self.processes().into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
     /// Its processes.
-    pub(super) fn processes(&self) -> Vec<i32> {
+    pub(crate) fn processes(&self) -> Vec<i32> {
         processes::tree(self.child.id() as i32)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.resume();
         let processes = self.processes();
         let signal = |pid: i32, signal| Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
         signal(self.child.id() as i32, Signal::TERM);
@@ -171,17 +227,22 @@ impl Entry {
     ) -> Result<(PathBuf, Vec<String>)> {
         let log_file = run.join("access.log");
         match &self.kind {
-            Kind::Baton { program, architecture } => {
+            Kind::Baton { program, architecture, workers, settings } => {
                 let mut arguments = vec!["serve".to_owned(), root.display().to_string()];
                 arguments.extend(["--listen".to_owned(), loopback(port).to_string()]);
-                arguments.extend(["--workers", "1", "--architecture", architecture].map(str::to_owned));
+                arguments.extend(["--architecture".to_owned(), architecture.clone()]);
+                arguments.extend(["--control".to_owned(), run.join("control").display().to_string()]);
+                if let Some(count) = workers {
+                    arguments.push(format!("--workers={count}"));
+                }
+                arguments.extend(settings.iter().map(|setting| format!("--set={setting}")));
                 if self.log {
                     arguments.push(format!("--access-log={}", log_file.display()));
                 }
                 let program = program.canonicalize().with_context(|| program.display().to_string())?;
                 Ok((program, arguments))
             }
-            Kind::Other(other) => {
+            Kind::Other { server: other, file_threads } => {
                 let program = find_program(other.name).context("it is not installed")?;
                 let access_log = match self.log {
                     true => format!("{} combined buffer=64k flush=1s", log_file.display()),
@@ -193,6 +254,7 @@ impl Entry {
                         .replace("@RUN@", &run.display().to_string())
                         .replace("@USER@", if getuid().is_root() { "root" } else { "nobody" })
                         .replace("@ACCESS_LOG@", &access_log)
+                        .replace("@AIO@", if *file_threads { "threads" } else { "off" })
                         .replace("@DESCRIPTORS@", &machine.descriptors.min(DESCRIPTORS_MAX).to_string())
                 };
                 fs::write(run.join("conf"), replace(other.configuration))?;
@@ -203,13 +265,19 @@ impl Entry {
 }
 
 /// Where programs are looked for: servers live in folders that are not in every user's path.
-fn search_path() -> String {
+pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
     search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
+
+/// Shell: enters so many control groups, then becomes the command behind them. What it starts is in them from its
+/// first page on.
+const JOIN_AND_RUN: &str = r#"n=$1; shift
+while [ "$n" -gt 0 ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; n=$((n - 1)); done
+exec "$@""#;
 
 const START_MAX: Duration = Duration::from_secs(5);
 const STOP_MAX: Duration = Duration::from_secs(3);

@@ -19,17 +19,17 @@ pub enum Isolation {
 
 /// What the measurements run on.
 #[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) server_cpu: usize,
-    pub(super) client_cpu: usize,
+pub(crate) struct Machine {
+    pub(crate) server_cpu: usize,
+    pub(crate) client_cpu: usize,
     /// Descriptors that one process may have.
-    pub(super) descriptors: u64,
+    pub(crate) descriptors: u64,
     isolated: bool,
 }
 
 impl Machine {
     /// Changes this process, and thereby all that it starts: call it while there is only one thread.
-    pub(super) fn prepare(isolation: Isolation) -> Result<Self> {
+    pub(crate) fn prepare(isolation: Isolation) -> Result<Self> {
         let allowed = sched_getaffinity(None)?;
         let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
         let (Some(server_cpu), Some(client_cpu)) = (cpus.next(), cpus.next()) else {
@@ -54,14 +54,14 @@ impl Machine {
     }
 
     /// Binds this process, and what it starts from now on, to one CPU.
-    pub(super) fn run_on(&self, cpu: usize) -> Result<()> {
+    pub(crate) fn run_on(&self, cpu: usize) -> Result<()> {
         let mut set = CpuSet::new();
         set.set(cpu);
         sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
     }
 
     /// One line for the head of the tables.
-    pub(super) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpu_info = text("/proc/cpuinfo");
         let model = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
@@ -96,14 +96,14 @@ fn private_network() -> Result<()> {
 
 /// Ticks of the clock that a CPU was busy, and that it was there at all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CpuTicks {
+pub(crate) struct CpuTicks {
     busy: u64,
     all: u64,
 }
 
 impl CpuTicks {
     /// The account of one CPU so far.
-    pub(super) fn of(cpu: usize) -> Result<Self> {
+    pub(crate) fn of(cpu: usize) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
         Self::parse(&text, cpu).with_context(|| format!("no CPU {cpu} in /proc/stat"))
     }
@@ -118,7 +118,7 @@ impl CpuTicks {
     }
 
     /// The busy share since `earlier`.
-    pub(super) fn busy_since(self, earlier: Self) -> f64 {
+    pub(crate) fn busy_since(self, earlier: Self) -> f64 {
         (self.busy - earlier.busy) as f64 / (self.all - earlier.all).max(1) as f64
     }
 }

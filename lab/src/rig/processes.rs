@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
 /// A process and all its descendants.
-pub(super) fn tree(root: i32) -> Vec<i32> {
+pub(crate) fn tree(root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
@@ -37,13 +37,13 @@ fn parent_of(stat: &str) -> Option<i32> {
 ///
 /// Read from the process CPU clocks: to the nanosecond, kernel time and io_uring workers included, where the counters of
 /// `/proc/PID/stat` have ticks of 10 ms and those of `/proc/PID/schedstat` know one thread only.
-pub(super) fn cpu_time(processes: &[i32]) -> Duration {
+pub(crate) fn cpu_time(processes: &[i32]) -> Duration {
     let clock = |pid: &i32| clock_getcpuclockid(Pid::from_raw(*pid)).and_then(ClockId::now).ok();
     processes.iter().filter_map(clock).map(Duration::from).sum()
 }
 
 /// Memory of these processes in bytes, shared pages counted in proportion (PSS).
-pub(super) fn memory_bytes(processes: &[i32]) -> u64 {
+pub(crate) fn memory_bytes(processes: &[i32]) -> u64 {
     let pss = |pid: &i32| {
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;

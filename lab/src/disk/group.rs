@@ -1,0 +1,196 @@
+//! Control groups that bound what a server may use: memory, page cache included, and the rate of its reads.
+//!
+//! Both versions are spoken: version 1, where memory and block devices have hierarchies of their own, and version 2,
+//! where one group has both.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{SigSet, Signal as Blocked};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Makes control groups and takes all of them away when it is dropped, or when the user interrupts.
+#[derive(Debug)]
+pub(super) struct Groups {
+    hierarchy: Hierarchy,
+    made: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+/// Where the kernel shows its control groups.
+#[derive(Debug)]
+enum Hierarchy {
+    V1 { memory: PathBuf, block: PathBuf },
+    V2(PathBuf),
+}
+
+/// What a group may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Memory of its processes, and of the pages that they brought into the page cache.
+    pub(super) memory_bytes: u64,
+    /// Device as `major`, `minor`.
+    pub(super) device: (u32, u32),
+    pub(super) read_bytes_per_s: u64,
+}
+
+impl Groups {
+    /// Finds the hierarchies. From now on SIGINT and SIGTERM take the groups away before they end the process. To be
+    /// called before other threads are started: they inherit who gets signals.
+    ///
+    /// # Errors
+    /// If the kernel has no memory and block controllers.
+    pub(super) fn new() -> Result<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
+        let hierarchy = Hierarchy::find(&mounts).context(
+            "no control groups for memory and block devices are mounted: there is no way to bound a server",
+        )?;
+        if let Hierarchy::V2(root) = &hierarchy {
+            fs::write(root.join("cgroup.subtree_control"), "+memory +io")
+                .context("the root control group does not give memory and io to its children")?;
+        }
+        let made = Arc::new(Mutex::new(Vec::new()));
+        let signals: SigSet = [Blocked::SIGINT, Blocked::SIGTERM, Blocked::SIGHUP].into_iter().collect();
+        signals.thread_block().context("blocking signals")?;
+        let to_remove = Arc::clone(&made);
+        std::thread::spawn(move || {
+            let signal = signals.wait();
+            remove_all(&to_remove);
+            std::process::exit(128 + signal.map_or(0, |signal| signal as i32));
+        });
+        Ok(Self { hierarchy, made })
+    }
+
+    /// A new group; returns the folders that a process has to enter.
+    ///
+    /// # Errors
+    /// What the kernel says, with the name of the file.
+    pub(super) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
+        let name = format!("baton-lab-{}-{name}", std::process::id());
+        let (major, minor) = bounds.device;
+        let rate = bounds.read_bytes_per_s;
+        let memory = bounds.memory_bytes.to_string();
+        match &self.hierarchy {
+            Hierarchy::V1 { memory: memory_root, block } => {
+                let memory_group = self.make_one(&memory_root.join(&name))?;
+                set(&memory_group, "memory.limit_in_bytes", &memory)?;
+                let block_group = self.make_one(&block.join(&name))?;
+                set(&block_group, "blkio.throttle.read_bps_device", &format!("{major}:{minor} {rate}"))?;
+                Ok(vec![memory_group, block_group])
+            }
+            Hierarchy::V2(root) => {
+                let group = self.make_one(&root.join(&name))?;
+                set(&group, "memory.max", &memory)?;
+                set(&group, "io.max", &format!("{major}:{minor} rbps={rate}"))?;
+                Ok(vec![group])
+            }
+        }
+    }
+
+    fn make_one(&self, folder: &Path) -> Result<PathBuf> {
+        fs::create_dir(folder).with_context(|| folder.display().to_string())?;
+        lock(&self.made).push(folder.to_owned());
+        Ok(folder.to_owned())
+    }
+
+    /// How often the kernel killed a process of these groups for want of memory.
+    pub(super) fn out_of_memory(groups: &[PathBuf]) -> u64 {
+        let files = ["memory.oom_control", "memory.events"];
+        let texts = groups.iter().flat_map(|group| files.map(|file| fs::read_to_string(group.join(file))));
+        let kills = texts.flatten().filter_map(|text| {
+            text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+        });
+        kills.sum()
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        remove_all(&self.made);
+    }
+}
+
+impl Hierarchy {
+    /// From the text of `/proc/self/mounts`. Version 2 is only of use where version 1 has not taken the controllers.
+    fn find(mounts: &str) -> Option<Self> {
+        let mounted: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
+        let place = |kind: &str, option: &str| {
+            let mount = mounted.iter().find(|fields| {
+                fields.get(2) == Some(&kind)
+                    && fields
+                        .get(3)
+                        .is_some_and(|options| option.is_empty() || options.split(',').any(|o| o == option))
+            })?;
+            Some(PathBuf::from(mount[1]))
+        };
+        match (place("cgroup", "memory"), place("cgroup", "blkio")) {
+            (Some(memory), Some(block)) => Some(Self::V1 { memory, block }),
+            _ => place("cgroup2", "").map(Self::V2),
+        }
+    }
+}
+
+fn set(group: &Path, file: &str, value: &str) -> Result<()> {
+    let path = group.join(file);
+    fs::write(&path, value).with_context(|| format!("{value} > {}", path.display()))
+}
+
+/// Ends whoever is in the groups, and takes them away.
+fn remove_all(made: &Mutex<Vec<PathBuf>>) {
+    for group in lock(made).drain(..) {
+        if let Err(error) = remove(&group) {
+            eprintln!("{}: {error:#}", group.display());
+        }
+    }
+}
+
+fn remove(group: &Path) -> Result<()> {
+    for _ in 0..REMOVE_TRIES {
+        match fs::remove_dir(group) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            result => return Ok(result?),
+        }
+        let inside = fs::read_to_string(group.join("cgroup.procs"))?;
+        for pid in inside.lines().filter_map(|line| line.parse().ok().and_then(Pid::from_raw)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        sleep(REMOVE_PAUSE);
+    }
+    bail!("its processes do not end");
+}
+
+fn lock(made: &Mutex<Vec<PathBuf>>) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
+    made.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const REMOVE_TRIES: usize = 100;
+const REMOVE_PAUSE: Duration = Duration::from_millis(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_1_is_found_by_controller() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+            cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n\
+            cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+            cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n\
+            cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        let Some(Hierarchy::V1 { memory, block }) = Hierarchy::find(mounts) else { panic!("not found") };
+        assert_eq!((memory, block), ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/blkio".into()));
+    }
+
+    #[test]
+    fn version_2_is_found_where_version_1_is_not() {
+        let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
+        assert!(
+            matches!(Hierarchy::find(mounts), Some(Hierarchy::V2(root)) if root == Path::new("/sys/fs/cgroup"))
+        );
+        assert!(Hierarchy::find("proc /proc proc rw 0 0\n").is_none());
+    }
+}
