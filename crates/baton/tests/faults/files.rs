@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::Write;
 
 use crate::common::client::Client;
-use crate::common::folder::{Folder, pattern};
+use crate::common::folder::pattern;
 use crate::common::server::wait_until;
 use crate::peer::{connect_and_send, read_to_the_end, request};
+use crate::site::{LARGE, SMALL_BUFFERS, large, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! {
@@ -34,7 +35,7 @@ fn a_file_that_shrinks_ends_the_connection(architecture: &str) {
     let body_start = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
     let body = &bytes[body_start..];
     assert!(body.len() < LARGE, "{} bytes, though some are gone", body.len());
-    assert!(body == &pattern(LARGE, 1)[..body.len()], "only true bytes");
+    assert!(body == &large()[..body.len()], "only true bytes");
 
     let line = server.line_of("/large.bin");
     assert_eq!((&line["status"], &line["outcome"]), (&200.into(), &"file-changed".into()));
@@ -43,7 +44,7 @@ fn a_file_that_shrinks_ends_the_connection(architecture: &str) {
     wait_until("the new length is seen", || {
         server.connect().ask("HEAD", "/large.bin", "").field("content-length") == Some(&KEPT.to_string())
     });
-    assert!(server.get("/large.bin").body == pattern(LARGE, 1)[..KEPT], "the file as it is now");
+    assert!(server.get("/large.bin").body == large()[..KEPT], "the file as it is now");
 }
 
 /// Goal: a deployment by rename reaches new clients soon and disturbs no transfer. Method: large and small file are
@@ -60,7 +61,7 @@ fn a_file_that_is_replaced_is_finished_and_then_seen(architecture: &str) {
     wait_until("the new small file", || is_new("/small.txt", b"fresh"));
     wait_until("the new large file", || is_new("/large.bin", &pattern(LARGE, 2)));
     assert_ne!(server.connect().ask("HEAD", "/large.bin", "").field("etag"), Some(&*etag));
-    assert!(client.take(LARGE) == pattern(LARGE, 1), "all of the old file");
+    assert!(client.take(LARGE) == large(), "all of the old file");
 }
 
 /// Goal: a name that goes away takes no bytes with it. Method: the file is deleted in the midst of its transfer.
@@ -69,7 +70,7 @@ fn a_file_that_is_deleted_is_finished(architecture: &str) {
     let mut client = begin(&server);
     fs::remove_file(server.folder().path("large.bin")).unwrap();
     wait_until("the file is missing", || server.get("/large.bin").status == 404);
-    assert!(client.take(LARGE) == pattern(LARGE, 1), "all of the file");
+    assert!(client.take(LARGE) == large(), "all of the file");
     assert_eq!(client.get("/small.txt").text(), "small");
 }
 
@@ -80,17 +81,15 @@ fn a_file_that_grows_sends_what_was_promised(architecture: &str) {
     let mut client = begin(&server);
     let mut file = File::options().append(true).open(server.folder().path("large.bin")).unwrap();
     file.write_all(b"and more").unwrap();
-    assert!(client.take(LARGE) == pattern(LARGE, 1), "what was promised");
+    assert!(client.take(LARGE) == large(), "what was promised");
     assert_eq!(client.get("/small.txt").text(), "small", "and no byte more");
     assert_eq!(server.line_of("/large.bin")["outcome"], "complete");
     wait_until("the new length is seen", || server.get("/large.bin").body.ends_with(b"and more"));
 }
 
 fn start(architecture: &str) -> Watched {
-    let folder = Folder::new();
-    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
     // A single worker: each has caches of its own, and learns of a change on its own.
-    Watched::start(folder, architecture, &["server.processes=1", "send.socket_buffer_bytes=65536"])
+    Watched::start(small_and_large(), architecture, &["server.processes=1", SMALL_BUFFERS])
 }
 
 /// A client in the midst of the large file: its head has been read, and the kernel holds no more than a part of the
@@ -101,9 +100,6 @@ fn begin(server: &Watched) -> Client {
     assert_eq!(client.head().field("content-length"), Some(&*LARGE.to_string()));
     client
 }
-
-/// Far more than the kernel takes in advance for a client that does not read.
-const LARGE: usize = 8 << 20;
 
 /// What is left of the file that shrinks: less than has been sent already, or more; either way not all.
 const KEPT: usize = 1 << 20;

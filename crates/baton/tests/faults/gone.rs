@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use crate::common::folder::{Folder, pattern};
 use crate::common::server::wait_until;
 use crate::peer::{FAREWELLS, connect_and_send, leave, request};
+use crate::site::{LARGE, SMALL_BUFFERS, large, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! { clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
@@ -13,7 +13,7 @@ under_each_architecture! { clients_gone_in_every_phase, a_client_that_only_stops
 /// up, by FIN and by reset; then the gauge of connections and the worker's descriptors are what they were.
 fn clients_gone_in_every_phase(architecture: &str) {
     // Clients that have sent nothing are the server's affair, too.
-    let server = Watched::start(folder(), architecture, &["send.defer_accept_s=0", SMALL_BUFFERS]);
+    let server = Watched::start(small_and_large(), architecture, &["send.defer_accept_s=0", SMALL_BUFFERS]);
     let before = server.sockets();
     let address = server.server().address();
     for how in FAREWELLS {
@@ -47,25 +47,15 @@ fn clients_gone_in_every_phase(architecture: &str) {
 /// Goal: a client that will send nothing more still gets what it asked for. Method: the sending half is closed while a
 /// response that fills all buffers is on its way.
 fn a_client_that_only_stops_sending_is_answered(architecture: &str) {
-    let server = Watched::start(folder(), architecture, &[SMALL_BUFFERS]);
+    let server = Watched::start(small_and_large(), architecture, &[SMALL_BUFFERS]);
     let before = server.sockets();
     let mut client = server.connect();
     client.send(request("/large.bin").repeat(2));
     client.finish_sending();
     for _ in 0..2 {
-        assert!(client.response().body == pattern(LARGE, 1), "all of the file");
+        assert!(client.response().body == large(), "all of the file");
     }
     client.expect_end();
     server.wait_until_nothing_is_left(&before);
     assert_eq!(server.line_of("/large.bin")["outcome"], "complete");
 }
-
-fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
-    folder
-}
-
-/// Far more than the kernel takes in advance for a client that does not read.
-const LARGE: usize = 8 << 20;
-const SMALL_BUFFERS: &str = "send.socket_buffer_bytes=65536";

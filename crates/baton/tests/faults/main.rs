@@ -35,6 +35,7 @@ mod files;
 mod gone;
 mod log;
 mod peer;
+mod site;
 mod slow;
 mod storm;
 mod watched;

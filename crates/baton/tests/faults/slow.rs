@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::common::folder::{Folder, pattern};
 use crate::common::server::wait_until;
 use crate::peer::{connect_and_send, is_cut_off, read_to_the_end, request};
+use crate::site::{LARGE, SMALL_BUFFERS, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! {
@@ -18,7 +18,7 @@ under_each_architecture! {
 /// Goal: a client that takes nothing is cut off after the send timeout, and nobody else waits for it. Method: it asks
 /// for more than all buffers hold and reads nothing, while others are served.
 fn a_reader_that_stops_is_given_up(architecture: &str) {
-    let server = Watched::start(folder(), architecture, &["timeouts.send_ms=500", SMALL_BUFFERS]);
+    let server = Watched::start(small_and_large(), architecture, &["timeouts.send_ms=500", SMALL_BUFFERS]);
     let before = server.sockets();
     let stuck = connect_and_send(server.server().address(), request("/large.bin"));
     wait_until("it is cut off", || {
@@ -35,7 +35,7 @@ fn a_reader_that_stops_is_given_up(architecture: &str) {
 /// stops reading, a kilobyte at a time, where a megabyte per second is asked for.
 fn a_reader_that_trickles_is_given_up(architecture: &str) {
     let settings = ["timeouts.send_ms=500", "timeouts.send_rate_min_bytes_per_s=1000000", SMALL_BUFFERS];
-    let server = Watched::start(folder(), architecture, &settings);
+    let server = Watched::start(small_and_large(), architecture, &settings);
     let mut slow = connect_and_send(server.server().address(), request("/large.bin"));
     let mut bytes = 0;
     loop {
@@ -62,7 +62,7 @@ fn senders_that_stop_are_given_up(architecture: &str) {
         "timeouts.idle_ms=300",
         "timeouts.linger_ms=300",
     ];
-    let server = Watched::start(folder(), architecture, &settings);
+    let server = Watched::start(small_and_large(), architecture, &settings);
     let before = server.sockets();
     let address = server.server().address();
     let silent = connect_and_send(address, "");
@@ -103,13 +103,3 @@ fn send_until_answered(mut stream: TcpStream) -> TcpStream {
     }
     panic!("a head may take for ever");
 }
-
-fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
-    folder
-}
-
-/// Far more than the kernel takes in advance for a client that does not read.
-const LARGE: usize = 8 << 20;
-const SMALL_BUFFERS: &str = "send.socket_buffer_bytes=65536";

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use crate::common::client::Client;
-use crate::common::folder::{Folder, pattern};
 use crate::common::server::wait_until;
 use crate::peer::{Farewell, connect_and_send, leave, read_to_the_end};
+use crate::site::{LARGE, SMALL_BUFFERS, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! { every_request_has_one_line }
@@ -21,9 +21,7 @@ type End = (u64, &'static str);
 /// each with a name of its own; the log then has exactly one line for each name, with the end that it had; and the
 /// counters agree.
 fn every_request_has_one_line(architecture: &str) {
-    let folder = Folder::new();
-    folder.write("small.txt", "small").write("large.bin", pattern(LARGE, 1));
-    let server = Watched::start(folder, architecture, &["send.socket_buffer_bytes=65536"]);
+    let server = Watched::start(small_and_large(), architecture, &[SMALL_BUFFERS]);
     let address = server.server().address();
 
     let mut expected: BTreeMap<String, End> = BTreeMap::new();
@@ -119,7 +117,5 @@ fn end_of(line: &Value) -> End {
     (line["status"].as_u64().expect("a status"), known.unwrap_or("something else"))
 }
 
-/// Far more than the kernel takes in advance for a client that does not read.
-const LARGE: usize = 4 << 20;
 const CLIENTS: usize = 4;
 const ROUNDS: usize = 5;
