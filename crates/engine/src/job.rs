@@ -67,14 +67,17 @@ impl Job {
                 JobDone::Found(found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
             Self::BringIn(slice) => {
-                touch(slice.file(), slice.offset(), slice.len());
+                let (file, offset, len) = (slice.file(), slice.offset(), slice.len());
+                if baton_sys::residency::bring_in(file, offset, len).is_err() {
+                    touch(file, offset, len);
+                }
                 JobDone::BroughtIn { until: slice.offset() + slice.len() }
             }
         }
     }
 }
 
-/// Reads a range and forgets it: the pages stay.
+/// Reads a range and forgets it: the pages stay. The way for kernels and file systems that know no better one.
 fn touch(file: &OpenFile, mut offset: u64, len: u64) {
     let end = offset + len;
     let mut bytes = [0; 64 * 1024];

@@ -162,7 +162,7 @@ impl Outlet {
 
 /// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
 /// the file system has no page cache), they are sent.
-fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
+pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
     let (file, end) = (slice.file(), slice.offset() + window);
     if file.was_resident(end, unix_seconds) {
         return true;

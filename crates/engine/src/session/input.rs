@@ -1,0 +1,213 @@
+//! From bytes to answers: the half of a session that reads.
+
+use std::sync::Arc;
+
+use baton_http::Status;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use super::deadline::Waiting;
+use super::{Need, Session, State};
+use crate::connection::{Body, Request, Stop, Taken};
+use crate::context::{Context, SCRATCH_BYTES};
+use crate::exchange::{self, Answer};
+use crate::job::Job;
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::plan::Plan;
+
+/// What follows an attempt to answer a request.
+#[derive(Debug)]
+enum Next {
+    /// The request behind it.
+    Request,
+    /// The end of the connection.
+    End,
+    /// The same request again, when what is in the outlet has been sent.
+    SameAgain,
+    /// The same request again, when the job is done.
+    Job(Job),
+    /// The same request again, when its body has come.
+    Body,
+}
+
+impl Session {
+    /// `None`: something was done, the outlet or the state tells what.
+    pub(super) fn receive(&mut self, ctx: &mut Context) -> Option<Need> {
+        // The scratch memory is the context's; it is taken out while the context is in use otherwise.
+        let mut scratch = std::mem::take(&mut ctx.scratch);
+        let need = self.receive_into(&mut scratch, ctx);
+        ctx.scratch = scratch;
+        need
+    }
+
+    fn receive_into(&mut self, scratch: &mut Vec<u8>, ctx: &mut Context) -> Option<Need> {
+        let mut filled = self.inbox.len();
+        let tried_before = !self.inbox_untried && matches!(self.state, State::Open);
+        if filled == 0 || tried_before {
+            if self.input_ended {
+                return Some(self.end(Outcome::ClientGone, ctx));
+            }
+            if !self.readable {
+                return Some(Need::Readable);
+            }
+        }
+        if scratch.len() < filled + SCRATCH_BYTES / 2 {
+            scratch.resize(filled + SCRATCH_BYTES, 0); // Limits on heads were raised beyond the usual.
+        }
+        scratch[..filled].copy_from_slice(&self.inbox);
+        if filled == 0 || tried_before {
+            match rustix::net::recv(&self.socket, &mut scratch[filled..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => {
+                    self.input_ended = true;
+                    return Some(self.end(Outcome::ClientGone, ctx));
+                }
+                Ok((_, count)) => {
+                    // Less than there was room for: all there was. New data will be announced, but not the end that
+                    // came with this.
+                    self.readable = filled + count == scratch.len() || self.end_announced;
+                    filled += count;
+                }
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Some(Need::Readable);
+                }
+                Err(Errno::INTR) => return None,
+                Err(_) => return Some(self.end(Outcome::ClientGone, ctx)),
+            }
+        }
+        self.take_requests(&scratch[..filled], ctx)
+    }
+
+    /// Answers as many requests as `input` holds, within bounds; what is left over stays in the inbox.
+    fn take_requests(&mut self, input: &[u8], ctx: &mut Context) -> Option<Need> {
+        let plan = Arc::clone(&ctx.plan);
+        // A head whose body has not arrived stays in front of what follows.
+        let (mut head, mut rest): (&[u8], _) = (&[], input);
+        let mut need = None;
+        self.inbox_untried = false;
+        for answered in 1.. {
+            let request = match self.connection.next(rest, &plan.limits) {
+                Ok(Taken::Request(request)) => request,
+                Ok(Taken::Part { head_len, passed }) => {
+                    head = &rest[..head_len];
+                    rest = &rest[head_len + passed..];
+                    self.wait_for_more(!rest.is_empty(), ctx);
+                    break;
+                }
+                Err(stop) => {
+                    self.refuse_input(rest, stop, ctx);
+                    rest = &[];
+                    break;
+                }
+            };
+            match self.answer(&request, &plan, ctx) {
+                Next::Request => rest = &rest[request.len..],
+                Next::End => {
+                    let unread = rest.len() > request.len || request.body != Body::Passed || self.readable;
+                    self.state = State::Ending { linger: unread };
+                    rest = &[];
+                }
+                Next::Body => self.connection.read_body(request.len, request.head.framing),
+                Next::SameAgain => self.inbox_untried = true,
+                Next::Job(job) => need = Some(Need::Job(job)),
+            }
+            let enough = answered == plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
+            if rest.is_empty() || need.is_some() || self.inbox_untried {
+                break;
+            }
+            if enough {
+                self.inbox_untried = true;
+                break;
+            }
+        }
+        self.keep(head, rest);
+        need
+    }
+
+    /// Answers one request into the outlet.
+    fn answer(&mut self, request: &Request<'_>, plan: &Plan, ctx: &mut Context) -> Next {
+        let found = match std::mem::replace(&mut self.state, State::Open) {
+            State::Found(found) => Some(*found),
+            _ => None,
+        };
+        let may_go_on = !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max;
+        let start = self.outlet.end();
+        let outlet = &mut self.outlet;
+        let ready = match exchange::answer(ctx, plan, request, self.listener, may_go_on, found, outlet) {
+            Answer::Ready(ready) => ready,
+            Answer::Continue => return Next::Body,
+            // The answers before it need not wait for the disk: they are sent first.
+            Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
+            Answer::Needs(job) => {
+                self.state = State::Finding;
+                self.wait_for(Waiting::Job, ctx);
+                ctx.tally.add(Metric::Jobs, 1);
+                return Next::Job(job);
+            }
+        };
+        self.requests += 1;
+        self.trial = ready.trial.filter(|_| start == self.outlet.sent());
+        let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
+        let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head));
+        self.begin_response(&ready, start, text, ctx);
+        if !ready.keep_alive {
+            return Next::End;
+        }
+        self.connection.handle_answered();
+        Next::Request
+    }
+
+    /// Keeps what is left of the input; a connection with nothing left keeps no memory for it.
+    fn keep(&mut self, head: &[u8], rest: &[u8]) {
+        if head.is_empty() && rest.is_empty() {
+            if self.inbox.capacity() > 0 {
+                self.inbox = Vec::new();
+            }
+        } else {
+            self.inbox.clear();
+            self.inbox.extend_from_slice(head);
+            self.inbox.extend_from_slice(rest);
+        }
+    }
+
+    /// The input ends in the midst of something, or between two requests.
+    fn wait_for_more(&mut self, partial: bool, ctx: &Context) {
+        if self.connection.is_in_body() {
+            self.wait_for(Waiting::Body, ctx);
+        } else if partial && self.waiting != Waiting::Head {
+            self.wait_for(Waiting::Head, ctx); // From the first byte: more bytes buy no more time.
+        }
+    }
+
+    /// Refuses what cannot be understood.
+    fn refuse_input(&mut self, input: &[u8], stop: Stop, ctx: &mut Context) {
+        let (status, why) = match stop {
+            Stop::Refused(refusal) => (refusal.status(), refusal.to_string()),
+            Stop::BodyTooLarge => (Status::CONTENT_TOO_LARGE, String::new()),
+        };
+        self.refuse(input, status, &why, Outcome::Refused, ctx);
+    }
+
+    /// Refuses what the client sends; `input` is all there is of it.
+    pub(super) fn refuse(
+        &mut self,
+        input: &[u8],
+        status: Status,
+        why: &str,
+        outcome: Outcome,
+        ctx: &mut Context,
+    ) {
+        self.inbox_untried = false;
+        self.state = State::Ending { linger: true };
+        let body_start = self.outlet.end();
+        let plan = Arc::clone(&ctx.plan);
+        let mut ready = exchange::refuse(ctx, &plan, status, why, &mut self.outlet);
+        ready.outcome = outcome;
+        let text = ctx.log.as_mut().map(|log| log.note_unreadable(input));
+        self.begin_response(&ready, body_start, text, ctx);
+    }
+}
+
+/// Bytes of responses that are collected before they are sent, when requests are pipelined.
+const BATCH_BYTES: u64 = 256 * 1024;

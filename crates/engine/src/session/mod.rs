@@ -1,0 +1,300 @@
+//! A client: a socket, the connection on it, and what is being sent.
+//!
+//! [`Session::step`] takes the client as far as it goes without waiting and answers what is needed next. It never
+//! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
+
+mod deadline;
+mod input;
+mod under_way;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use baton_content::Found;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
+
+use crate::connection::Http1;
+use crate::context::Context;
+use crate::job::{Job, JobDone};
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::outlet::{Flush, Outlet};
+use crate::ways::Trial;
+use deadline::Waiting;
+use under_way::UnderWay;
+
+/// What a session needs before its next step.
+#[derive(Debug)]
+pub(crate) enum Need {
+    /// Its socket readable.
+    Readable,
+    /// Its socket writable.
+    Writable,
+    /// A job done that may block; then [`Session::handle_job`].
+    Job(Job),
+    /// The job that was asked for before.
+    JobUnderWay,
+    /// Nothing but another step: others are to have their turn in between, or this stage may not go on.
+    Turn,
+    /// Nothing ever again: drop it.
+    Finished,
+}
+
+/// The halves of the work, for architectures that give them to different threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Reading, parsing, finding content.
+    Read,
+    /// Sending.
+    Write,
+    /// Both.
+    Any,
+}
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Session {
+    socket: Arc<OwnedFd>,
+    /// `None`: a client on a Unix socket.
+    peer: Option<SocketAddr>,
+    listener: usize,
+    connection: Http1,
+    outlet: Outlet,
+    /// What has arrived and is not consumed: an incomplete head, or requests whose turn has not come. No memory
+    /// while there is nothing.
+    inbox: Vec<u8>,
+    /// Whether the inbox may hold a whole request.
+    inbox_untried: bool,
+    /// What is in the outlet is measured: nothing else is in it.
+    trial: Option<Trial>,
+    /// Responses not yet handed to the kernel as a whole, oldest first.
+    under_way: VecDeque<UnderWay>,
+    state: State,
+    /// The socket may have something to read.
+    readable: bool,
+    /// The client will send nothing more, and all that it sent has been read.
+    input_ended: bool,
+    /// The end of its input was announced, but data may be in front of it; it will not be announced again.
+    end_announced: bool,
+    requests: u64,
+    waiting: Waiting,
+    deadline_ms: u64,
+    /// What the outlet had sent when the deadline was set.
+    sent_at_deadline_start: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Requests are taken.
+    Open,
+    /// The request at the front of the inbox waits for a job.
+    Finding,
+    /// The job is done; what it found belongs to the request at the front of the inbox.
+    Found(Box<Found>),
+    /// What is in the outlet is the last.
+    Ending {
+        /// The client may still be sending: read that past, lest a reset destroys the response.
+        linger: bool,
+    },
+    /// Our side is closed; what the client still sends is thrown away.
+    Lingering,
+    /// Over.
+    Closed,
+}
+
+impl Session {
+    /// A client that has just been accepted on the listener with this id.
+    pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
+        ctx.tally.add(Metric::ConnectionsAccepted, 1);
+        ctx.tally.add(Metric::ConnectionsOpen, 1);
+        let mut session = Self {
+            socket: Arc::new(socket),
+            peer,
+            listener,
+            connection: Http1::new(),
+            outlet: Outlet::default(),
+            inbox: Vec::new(),
+            inbox_untried: false,
+            trial: None,
+            under_way: VecDeque::new(),
+            state: State::Open,
+            // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
+            readable: true,
+            input_ended: false,
+            end_announced: false,
+            requests: 0,
+            waiting: Waiting::FirstRequest,
+            deadline_ms: u64::MAX,
+            sent_at_deadline_start: 0,
+        };
+        session.wait_for(Waiting::FirstRequest, ctx);
+        session
+    }
+
+    /// The socket, to wait on.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The socket, for whoever waits on it while the session is out of reach.
+    pub(crate) fn share_socket(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.socket)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        self.deadline_ms
+    }
+
+    /// Which half of the work is next.
+    pub(crate) fn stage(&self) -> Stage {
+        if self.outlet.is_empty() { Stage::Read } else { Stage::Write }
+    }
+
+    /// Whether no request has been begun that is not answered: such a connection can be closed without loss.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Open)
+            && self.outlet.is_empty()
+            && self.inbox.is_empty()
+            && !self.connection.is_in_body()
+    }
+
+    fn waits_for_job(&self) -> bool {
+        self.waiting == Waiting::Job
+    }
+
+    /// The socket has something to read.
+    pub(crate) fn handle_readable(&mut self) {
+        self.readable = true;
+    }
+
+    /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
+    pub(crate) fn handle_input_end(&mut self) {
+        self.readable = true;
+        self.end_announced = true;
+    }
+
+    /// The job that [`Need::Job`] asked for is done.
+    pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
+        match done {
+            JobDone::Found(found) => self.state = State::Found(Box::new(found)),
+            JobDone::BroughtIn { until } => self.outlet.handle_pages(until),
+        }
+        self.wait_for(Waiting::Send, ctx);
+    }
+
+    /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
+    pub(crate) fn step(&mut self, ctx: &mut Context, stage: Stage) -> Need {
+        if self.waits_for_job() {
+            return Need::JobUnderWay;
+        }
+        loop {
+            if !self.outlet.is_empty() {
+                if stage == Stage::Read {
+                    return Need::Writable;
+                }
+                if let Some(need) = self.send(ctx) {
+                    return need;
+                }
+            }
+            let need = match self.state {
+                State::Open | State::Found(_) if stage == Stage::Write => {
+                    let has_input =
+                        self.readable || self.inbox_untried || matches!(self.state, State::Found(_));
+                    Some(if has_input { Need::Turn } else { Need::Readable })
+                }
+                State::Open | State::Found(_) => self.receive(ctx),
+                State::Finding => Some(Need::JobUnderWay),
+                State::Ending { linger } => Some(self.close(linger, ctx)),
+                State::Lingering => Some(self.linger(ctx)),
+                State::Closed => Some(Need::Finished),
+            };
+            if let Some(need) = need {
+                return need;
+            }
+        }
+    }
+
+    /// Ends the session at once; what is under way is logged with this outcome.
+    pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
+        self.log_all(outcome, ctx);
+        self.outlet.clear();
+        if !matches!(self.state, State::Closed) {
+            self.state = State::Closed;
+            ctx.tally.subtract(Metric::ConnectionsOpen, 1);
+        }
+        Need::Finished
+    }
+
+    /// `None`: all is sent.
+    fn send(&mut self, ctx: &mut Context) -> Option<Need> {
+        let last = matches!(self.state, State::Ending { .. });
+        let before = self.outlet.sent();
+        let unix_seconds = ctx.clock.stamp().unix_seconds;
+        let started = self.trial.map(|_| Instant::now());
+        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, last, unix_seconds);
+        // Only what leaves at once can be compared: the rest depends on the client.
+        if let (Some(trial), Some(started), Flush::Done) = (self.trial.take(), started, &flush) {
+            ctx.ways.handle_cost(trial, started.elapsed());
+        }
+        ctx.tally.add(Metric::BytesSent, self.outlet.sent() - before);
+        self.log_sent(ctx);
+        match flush {
+            Flush::Done => {
+                self.wait_for_input(ctx);
+                None
+            }
+            Flush::Full => {
+                if self.waiting != Waiting::Send {
+                    self.wait_for(Waiting::Send, ctx);
+                }
+                Some(Need::Writable)
+            }
+            Flush::Quantum => Some(Need::Turn),
+            Flush::NeedsPages(slice) => {
+                self.wait_for(Waiting::Job, ctx);
+                ctx.tally.add(Metric::Jobs, 1);
+                Some(Need::Job(Job::BringIn(slice)))
+            }
+            Flush::FileShrank => Some(self.end(Outcome::FileChanged, ctx)),
+            Flush::FileFailed => Some(self.end(Outcome::Failed, ctx)),
+            Flush::ClientGone => Some(self.end(Outcome::ClientGone, ctx)),
+        }
+    }
+
+    /// Everything is sent and the connection is to end.
+    fn close(&mut self, linger: bool, ctx: &mut Context) -> Need {
+        if linger && !self.input_ended && rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok() {
+            self.inbox = Vec::new();
+            self.state = State::Lingering;
+            self.readable = true;
+            self.wait_for(Waiting::Linger, ctx);
+            return self.linger(ctx);
+        }
+        self.end(Outcome::Complete, ctx)
+    }
+
+    /// Throws away what the client still sends: closing a socket with unread data sends a reset, which could
+    /// overtake the response (RFC 9112, section 9.6).
+    fn linger(&mut self, ctx: &mut Context) -> Need {
+        let mut turns = LINGER_READS_MAX;
+        while self.readable {
+            match rustix::net::recv(&self.socket, &mut ctx.scratch[..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return self.end(Outcome::Complete, ctx),
+                Ok(_) if turns == 0 => return Need::Turn,
+                Ok(_) => turns -= 1,
+                Err(Errno::AGAIN) => self.readable = false,
+                Err(Errno::INTR) => {}
+                Err(_) => return self.end(Outcome::Complete, ctx),
+            }
+        }
+        Need::Readable
+    }
+}
+
+/// Reads of a lingering client's data before others have their turn.
+const LINGER_READS_MAX: usize = 16;
