@@ -126,13 +126,11 @@ impl FrontEnds {
         self.clusters.iter().map(|cluster| cluster.load(node)).sum()
     }
 
-    /// Connections in the cluster, and how many may be there, over all front-ends.
+    /// Connections in the cluster, and how many may be there, for all front-ends that count together.
     #[cfg(test)]
-    pub(crate) fn admitted(&self) -> (u64, u64) {
-        let total = self.clusters.iter().map(Cluster::total_load).sum();
-        let limit =
-            self.clusters.iter().zip(&self.policies).map(|(cluster, policy)| policy.limit(cluster)).sum();
-        (total, limit)
+    pub(crate) fn admitted(&self) -> Vec<(u64, u64)> {
+        let limits = self.clusters.iter().zip(&self.policies);
+        limits.map(|(cluster, policy)| (cluster.total_load(), policy.limit(cluster))).collect()
     }
 }
 

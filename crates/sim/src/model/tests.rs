@@ -9,7 +9,7 @@ use super::*;
 use crate::trace::{Request, TargetFacts, Trace, Zipf};
 
 /// Panics if something is lost, counted twice, or beyond a bound.
-fn check_invariants(simulation: &Simulation<'_>, admitted_before: u64) -> u64 {
+fn check_invariants(simulation: &Simulation<'_>, admitted_before: &[u64]) -> Vec<u64> {
     let waiting: usize = simulation.front_ends.each.iter().map(|front_end| front_end.queue.len()).sum();
     let active = simulation.active.iter().filter(|active| active.node.is_some()).count();
     assert_eq!(
@@ -30,16 +30,19 @@ fn check_invariants(simulation: &Simulation<'_>, admitted_before: u64) -> u64 {
     }
 
     // The limit falls when a node fails; what is in by then may stay.
-    let (admitted, limit) = simulation.front_ends.admitted();
-    assert!(admitted <= limit.max(admitted_before), "{admitted} connections are in, {limit} may be");
-    admitted
+    let admitted = simulation.front_ends.admitted();
+    for (at, &(admitted, limit)) in admitted.iter().enumerate() {
+        let before = admitted_before.get(at).copied().unwrap_or(0);
+        assert!(admitted <= limit.max(before), "{admitted} connections are in, {limit} may be");
+    }
+    admitted.iter().map(|&(admitted, _)| admitted).collect()
 }
 
 fn run_checked(scenario: &Scenario, trace: &Trace) -> Outcome {
     let mut simulation = Simulation::new(scenario, trace);
-    let mut admitted = u64::MAX;
+    let mut admitted = Vec::new();
     loop {
-        admitted = check_invariants(&simulation, admitted);
+        admitted = check_invariants(&simulation, &admitted);
         if !simulation.step() {
             break;
         }
