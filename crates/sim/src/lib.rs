@@ -11,4 +11,5 @@
 //! same seed gives the same numbers.
 
 pub mod model;
+pub mod report;
 pub mod trace;

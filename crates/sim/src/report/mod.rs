@@ -1,0 +1,215 @@
+//! What is shown of runs: a report of figures, claims and numbers, as text, JSON, CSV and a page.
+
+mod csv;
+mod html;
+mod svg;
+mod text;
+
+use serde::Serialize;
+
+use crate::model::Outcome;
+use crate::trace::{Fit, Statistics};
+
+pub use svg::render as svg;
+
+/// All there is to tell of some runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// As on the command line.
+    pub name: String,
+    /// A line.
+    pub title: String,
+    /// What it is about, in paragraphs.
+    pub words: Vec<String>,
+    /// How near synthetic traces come to what is published.
+    pub fits: Vec<Fit>,
+    /// What the trace looks like, if there is one.
+    pub statistics: Option<Statistics>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// What is published, and what came out here.
+    pub claims: Vec<Claim>,
+    /// All numbers.
+    pub runs: Vec<Run>,
+}
+
+/// A run's place in a report, and its numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// What distinguishes it from others with the same policy and nodes, such as `cpu 2x`.
+    pub variant: String,
+    /// The numbers.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// A figure: lines over a common axis.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figure {
+    /// A name for files.
+    pub name: String,
+    /// Above the figure.
+    pub title: String,
+    /// Below the horizontal axis.
+    pub x: String,
+    /// Beside the vertical axis.
+    pub y: String,
+    /// Whether equal steps of the horizontal axis are equal factors.
+    pub x_is_logarithmic: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// Published values.
+    pub marks: Vec<Mark>,
+}
+
+/// A line of a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// In the legend.
+    pub name: String,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A published value, drawn into a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// Where.
+    pub y: f64,
+    /// What it says.
+    pub label: String,
+}
+
+/// A published statement, and what came out here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Claim {
+    /// The statement, in our words.
+    pub published: String,
+    /// Our numbers.
+    pub ours: String,
+    /// Whether it holds here.
+    pub holds: bool,
+    /// Why not, if it does not; or what to know if it does.
+    pub note: String,
+}
+
+impl Claim {
+    /// A statement that holds or not; the note is kept if it does not.
+    #[must_use]
+    pub fn new(published: &str, ours: String, holds: bool, why_not: &str) -> Self {
+        let note = if holds { String::new() } else { why_not.to_owned() };
+        Self { published: published.to_owned(), ours, holds, note }
+    }
+}
+
+impl Report {
+    /// For a terminal.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+
+    /// A page that needs nothing but itself.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::render(std::slice::from_ref(self))
+    }
+
+    /// A row for each run.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        csv::render(&self.runs)
+    }
+
+    /// Everything.
+    ///
+    /// # Errors
+    /// Never, but for a number that JSON cannot hold.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+/// Several reports on one page.
+#[must_use]
+pub fn page(reports: &[Report]) -> String {
+    html::render(reports)
+}
+
+/// A number with as many digits as are worth reading.
+pub(crate) fn brief(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => grouped(value.round() as i64),
+        size if size >= 10.0 => format!("{value:.1}"),
+        0.0 => "0".into(),
+        size if size >= 0.01 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// With a comma between thousands.
+fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0 { format!("-{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn example() -> Report {
+        let mut report = Report { name: "example".into(), title: "A <title>".into(), ..Report::default() };
+        report.figures.push(Figure {
+            name: "f".into(),
+            title: "Throughput & more".into(),
+            x: "nodes".into(),
+            y: "requests/s".into(),
+            lines: vec![
+                Line { name: "wrr".into(), points: vec![(1.0, 100.0), (2.0, 200.0)] },
+                Line { name: "lard".into(), points: vec![(1.0, 100.0), (2.0, 450.0), (4.0, 1234.5)] },
+            ],
+            marks: vec![Mark { x: 2.0, y: 400.0, label: "published: 4x".into() }],
+            ..Figure::default()
+        });
+        report.claims.push(Claim::new("four times", "4.5 times".into(), true, "unused"));
+        report.claims.push(Claim::new("idle 1 %", "9 %".into(), false, "because"));
+        report
+    }
+
+    #[test]
+    fn numbers_are_brief() {
+        let cases =
+            [(1_234_567.8, "1,234,568"), (999.6, "1,000"), (-1234.0, "-1,234"), (12.34, "12.3"), (0.0, "0")];
+        for (value, expected) in cases {
+            assert_eq!(brief(value), expected);
+        }
+    }
+
+    #[test]
+    fn text_has_a_row_for_each_x_and_tells_what_does_not_hold() {
+        let text = example().to_text();
+        let rows: Vec<_> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        for expected in ["nodes wrr lard", "1 100 100", "2 200 450", "4 1,235"] {
+            assert!(rows.iter().any(|row| row == expected), "{expected} in\n{text}");
+        }
+        assert!(text.contains("because") && !text.contains("unused"));
+    }
+
+    #[test]
+    fn a_page_escapes_and_draws() {
+        let page = example().to_html();
+        assert!(page.contains("A &lt;title&gt;") && page.contains("Throughput &amp; more"));
+        assert_eq!(page.matches("<polyline").count(), 2);
+        assert!(page.contains("published: 4x"));
+    }
+}

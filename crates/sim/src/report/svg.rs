@@ -1,0 +1,192 @@
+//! A figure as SVG: axes, lines, a legend, and diamonds where something is published.
+
+use std::fmt::Write;
+
+use super::{Figure, brief};
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 170.0;
+const TOP: f64 = 44.0;
+const BOTTOM: f64 = 54.0;
+
+/// Colours that are told apart by everybody (Okabe and Ito, 2008), used in turn.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a00"];
+/// With the colours used up, lines are dashed.
+const DASHES: [&str; 3] = ["", "6 3", "2 3"];
+
+/// Draws a figure.
+#[must_use]
+pub fn render(figure: &Figure) -> String {
+    let all = || {
+        let points = figure.lines.iter().flat_map(|line| line.points.iter().copied());
+        points.chain(figure.marks.iter().map(|mark| (mark.x, mark.y)))
+    };
+    let xs = Axis::new(all().map(|point| point.0), figure.x_is_logarithmic, (LEFT, WIDTH - RIGHT));
+    let ys = Axis::new(all().map(|point| point.1).chain([0.0]), false, (HEIGHT - BOTTOM, TOP));
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n<title>{0}</title>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{0}</text>\n",
+        escaped(&figure.title)
+    );
+    axes(&mut svg, figure, &xs, &ys);
+    for (number, line) in figure.lines.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let dash = DASHES[number / COLOURS.len() % DASHES.len()];
+        let places = line.points.iter().map(|&(x, y)| format!("{:.1},{:.1}", xs.place(x), ys.place(y)));
+        let places: Vec<String> = places.collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>",
+            places.join(" ")
+        );
+        if places.len() <= DOTS_MAX {
+            for place in &places {
+                let (x, y) = place.split_once(',').unwrap_or_default();
+                let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"{colour}\"/>");
+            }
+        }
+        let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 6.0 + 19.0 * number as f64);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{colour}\" stroke-width=\"2\" \
+             stroke-dasharray=\"{dash}\"/><text x=\"{}\" y=\"{}\">{}</text>",
+            x + 22.0,
+            x + 28.0,
+            y + 4.0,
+            escaped(&line.name)
+        );
+    }
+    for mark in &figure.marks {
+        let (x, y) = (xs.place(mark.x), ys.place(mark.y));
+        // On the side where there is room.
+        let (anchor, label_x) = if x > (WIDTH - RIGHT) * 0.6 { ("end", x - 9.0) } else { ("start", x + 9.0) };
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x:.1} {0:.1}l6 6l-6 6l-6 -6z\" fill=\"#fff\" stroke=\"#c00\" stroke-width=\"2\"/>\
+             <text x=\"{label_x:.1}\" y=\"{1:.1}\" text-anchor=\"{anchor}\" fill=\"#c00\">{2}</text>",
+            y - 6.0,
+            y - 7.0,
+            escaped(&mark.label)
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Lines of more points are drawn without dots.
+const DOTS_MAX: usize = 40;
+
+fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
+    let (left, right, top, bottom) = (LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM);
+    for tick in ys.ticks() {
+        let y = ys.place(tick);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            left - 8.0,
+            y + 4.0,
+            brief(tick)
+        );
+    }
+    for tick in xs.ticks() {
+        let x = xs.place(tick);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" y1=\"{bottom}\" x2=\"{x:.1}\" y2=\"{}\" stroke=\"#000\"/>\
+             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            bottom + 5.0,
+            bottom + 19.0,
+            if tick.fract() == 0.0 { format!("{tick:.0}") } else { brief(tick) }
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"#000\"/>\
+         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+         <text transform=\"translate(16 {})rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        (left + right) / 2.0,
+        HEIGHT - 14.0,
+        escaped(&figure.x),
+        (top + bottom) / 2.0,
+        escaped(&figure.y)
+    );
+}
+
+/// Values on one side, places in the picture on the other.
+struct Axis {
+    least: f64,
+    most: f64,
+    is_logarithmic: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, is_logarithmic: bool, (from, to): (f64, f64)) -> Self {
+        let (mut least, mut most) = values
+            .filter(|value| value.is_finite())
+            .fold((f64::MAX, f64::MIN), |(a, b), value| (a.min(value), b.max(value)));
+        if least > most {
+            (least, most) = (0.0, 1.0);
+        }
+        if is_logarithmic {
+            least = least.max(1e-9);
+        }
+        if least == most {
+            most = least + 1.0;
+        }
+        Self { least, most, is_logarithmic, from, to }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.is_logarithmic { value.max(self.least).ln() } else { value };
+        let share = (scale(value) - scale(self.least)) / (scale(self.most) - scale(self.least));
+        self.from + share * (self.to - self.from)
+    }
+
+    /// Round numbers, five to ten of them; with equal factors, powers of two or ten.
+    fn ticks(&self) -> Vec<f64> {
+        if self.is_logarithmic {
+            let base: f64 = if self.most / self.least > 2048.0 { 10.0 } else { 2.0 };
+            let first = self.least.log(base).ceil() as i32;
+            return (first..)
+                .map(|power| base.powi(power))
+                .take_while(|tick| *tick <= self.most * 1.001)
+                .collect();
+        }
+        let rough = (self.most - self.least) / 8.0;
+        let unit = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * unit).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(unit);
+        let first = (self.least / step).ceil() as i64;
+        (first..)
+            .map(|number| number as f64 * step)
+            .take_while(|tick| *tick <= self.most + step * 1e-9)
+            .collect()
+    }
+}
+
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_numbers_within_the_axis() {
+        let axis =
+            |values: [f64; 2], is_logarithmic| Axis::new(values.into_iter(), is_logarithmic, (0.0, 100.0));
+        assert_eq!(axis([0.0, 8719.0], false).ticks(), [0.0, 2000.0, 4000.0, 6000.0, 8000.0]);
+        assert_eq!(axis([1.0, 16.0], true).ticks(), [1.0, 2.0, 4.0, 8.0, 16.0]);
+        assert_eq!(axis([1.0, 16.0], true).place(4.0), 50.0);
+        assert_eq!(axis([5.0, 5.0], false).place(5.0), 0.0, "a single value has a place");
+    }
+}
