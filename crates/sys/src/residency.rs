@@ -1,9 +1,10 @@
-//! Is a range of a file in memory?
+//! Is a range of a file in memory? And if not: bring it there.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::check;
 
@@ -76,6 +77,38 @@ fn has_all_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
     Ok(stat.cached >= pages)
 }
 
+/// Brings the range `offset..offset + len` of `file` into the page cache, waiting for the disk, without this counting
+/// as a use of the pages.
+///
+/// Reading them would count, and sending them counts again: pages that are wanted once would look to the kernel like
+/// pages that are wanted again and again, and would push those out (a page that is used a second time moves to the
+/// active list). So the range is mapped, populated (`MADV_POPULATE_READ`) and unmapped; `MADV_SEQUENTIAL` tells the
+/// kernel to make nothing of it that the pages have been mapped. No byte is looked at, so that a file that shrinks
+/// meanwhile raises no signal.
+///
+/// # Errors
+/// `EINVAL` before Linux 5.14; `ENODEV` for files that cannot be mapped; `EFAULT` for a range beyond the end of the
+/// file, or a disk that fails.
+pub fn bring_in(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    let page = rustix::param::page_size() as u64;
+    let begin = offset / page * page;
+    let bytes = usize::try_from(offset + len - begin).map_err(|_| Errno::OVERFLOW)?;
+    // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anybody has.
+    let place =
+        unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), begin)? };
+    // SAFETY: advice about the mapping just made; neither kind changes what is in memory.
+    let populated = unsafe {
+        madvise(place, bytes, Advice::Sequential)
+            .and_then(|()| madvise(place, bytes, Advice::LinuxPopulateRead))
+    };
+    // SAFETY: the mapping just made, of which no reference was taken.
+    unsafe { munmap(place, bytes)? };
+    Ok(populated?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -117,5 +150,22 @@ mod tests {
                 assert!(is_resident(&file, 5, 0).unwrap(), "there is nothing to wait for");
             });
         });
+    }
+
+    /// Whatever part is asked for is there afterwards; a part that does not exist is an error and not a signal.
+    #[test]
+    fn what_is_brought_in_is_in_memory() {
+        // Beside the sources: a folder for temporary files may be in memory, where nothing ever goes.
+        let written = tempfile::NamedTempFile::new_in(".").unwrap();
+        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
+        written.as_file().sync_all().unwrap();
+        let file = File::open(written.path()).unwrap();
+        for (offset, len) in [(0, LEN), (5000, 300_000), (LEN - 1, 1)] {
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            bring_in(&file, offset, len).unwrap();
+            assert!(is_resident(&file, offset, len).unwrap(), "{len} bytes from {offset} on");
+        }
+        bring_in(&file, 0, 0).unwrap();
+        assert!(bring_in(&file, 0, LEN * 2).is_err());
     }
 }
