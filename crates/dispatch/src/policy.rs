@@ -21,8 +21,10 @@ pub trait Policy {
     /// Where this request goes.
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision;
 
-    /// A node completed a request: the bytes of the answer, and the microseconds from hand-off to completion.
-    /// Policies that learn nothing from it ignore it.
+    /// A request that got a node has ended: the bytes that were sent, and the microseconds from hand-off to the end.
+    ///
+    /// To be called for every one, also if the client left; not for those that were lost with a failed node. Policies
+    /// that learn nothing from it ignore it.
     fn completed(&mut self, target: Target, node: NodeId, bytes: u64, service_us: u64, now: Time) {
         let _ = (target, node, bytes, service_us, now);
     }

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   known target ──► the node of the target with the shortest CPU queue        (mapped)
-//!                        │ that queue is long, that of another node short, and the disk there not busy
+//!                        │ that queue is long, another node's is short, and the disk there is not busy
 //!                        └─► that node gets the target, too                    (replicated)
 //!   new target ────► its home, unless the disk queue there is beyond a bound   (first assignment)
 //!   dynamic ───────► its home, unless the CPU queue there is beyond a bound
@@ -35,11 +35,17 @@ pub(crate) struct LardHome {
     copies: Mapping<Copies>,
     replicas: Replicas,
     queues: Queues,
+    limits: Limits,
     quiet_us: u64,
-    /// A node with fewer connections in a queue, for its weight, has time for more.
-    queue_short: f32,
-    /// A node with more connections in its CPU queue, for its weight, needs relief.
-    queue_long: f32,
+}
+
+/// When a queue of a standard node is what.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// With fewer connections, the CPU has time for more.
+    short: f32,
+    /// With more connections, the CPU needs relief; or the disk is too busy to read what others have.
+    long: f32,
     /// How far beyond the mean a queue may be for a home to stay the home; a factor.
     bound: f32,
 }
@@ -69,10 +75,12 @@ impl LardHome {
             copies: Mapping::new(settings.mappings_max, settings.seed),
             replicas: Replicas::new(settings.replicas_max),
             queues: Queues::default(),
+            limits: Limits {
+                short: settings.queue_short as f32,
+                long: settings.queue_long.max(settings.queue_short + 1) as f32,
+                bound: settings.bound_percent as f32 / 100.0,
+            },
             quiet_us: settings.quiet_us,
-            queue_short: settings.queue_short as f32,
-            queue_long: settings.queue_long as f32,
-            bound: settings.bound_percent as f32 / 100.0,
         }
     }
 
@@ -80,7 +88,7 @@ impl LardHome {
     /// bound. There always is one: some queue is not longer than the mean.
     fn home(&self, target: Target, cluster: &Cluster, queue: impl Fn(NodeId) -> u32) -> Option<NodeId> {
         let total: f32 = cluster.serving().iter().map(|&node| queue(node) as f32).sum();
-        let longest = total / cluster.total_capacity() * self.bound + self.queue_short;
+        let longest = total / cluster.total_capacity() * self.limits.bound + self.limits.short;
         preferred(target.hash, cluster, |node| cluster.pressure_of(node, queue(node)) <= longest)
     }
 
@@ -100,6 +108,16 @@ impl LardHome {
         Decision::to(node, why)
     }
 
+    /// A target that an application makes is in no cache; but the application is, and whatever it reads: so it has a
+    /// home, too, as long as the CPU there keeps up.
+    fn choose_for_dynamic(&self, target: Target, cluster: &Cluster) -> Decision {
+        let Some(from) = preferred(target.hash, cluster, |_| true) else { return Decision::nobody() };
+        match self.home(target, cluster, |node| self.queues.cpu(node, cluster)) {
+            Some(node) if node != from => Decision::to(node, Why::Overflow { from }),
+            _ => Decision::to(from, Why::Hashed),
+        }
+    }
+
     fn release(&mut self, copies: Copies) {
         self.replicas.release(copies.nodes);
         if let Some(read) = copies.read {
@@ -115,8 +133,7 @@ impl Policy for LardHome {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
         if target.dynamic {
-            let home = self.home(target, cluster, |node| self.queues.cpu(node, cluster));
-            return home.map_or(Decision::nobody(), |node| Decision::to(node, Why::Hashed));
+            return self.choose_for_dynamic(target, cluster);
         }
         let Some(copies) = self.copies.get(target.hash) else {
             return self.place(target, cluster, now, Why::FirstAssignment);
@@ -131,13 +148,7 @@ impl Policy for LardHome {
             return self.place(target, cluster, now, Why::Moved { from });
         };
         let mut decision = Decision::to(server, Why::Mapped);
-        if copies.read.is_none()
-            && cluster.pressure_of(server, queues.cpu(server, cluster)) > self.queue_long
-            && let Some(relief) = preferred(target.hash, cluster, |node| {
-                cluster.pressure_of(node, queues.cpu(node, cluster)) < self.queue_short
-                    && cluster.pressure_of(node, queues.disk(node, cluster)) < self.queue_long
-                    && replicas.nodes(&copies.nodes).all(|known| known != node)
-            })
+        if let Some(relief) = copies.relief(target, server, replicas, queues, cluster, self.limits)
             && replicas.add(&mut copies.nodes, relief)
         {
             copies.last_change = now;
@@ -189,7 +200,30 @@ impl Copies {
         let having = replicas
             .nodes(&self.nodes)
             .filter(|&node| Some(node) != reading && queues.survived(node, self.last_change, cluster));
-        let queue = |node| cluster.pressure_of(node, queues.cpu(node, cluster));
-        having.min_by(|&a, &b| queue(a).total_cmp(&queue(b)))
+        having.min_by(|&a, &b| queues.cpu_pressure(a, cluster).total_cmp(&queues.cpu_pressure(b, cluster)))
+    }
+
+    /// Another node to have the target, if the server needs relief: the first in the order of the target that has time.
+    fn relief(
+        &self,
+        target: Target,
+        server: NodeId,
+        replicas: &Replicas,
+        queues: &Queues,
+        cluster: &Cluster,
+        limits: Limits,
+    ) -> Option<NodeId> {
+        let queue = queues.cpu_pressure(server, cluster);
+        if self.read.is_some() || queue <= limits.long {
+            return None;
+        }
+        // Beside a queue that is far too long, another one that is shorter by the same ratio is short enough. Otherwise a
+        // node could fall behind for ever while all others are moderately busy.
+        let short = limits.short.max(queue * limits.short / limits.long);
+        preferred(target.hash, cluster, |node| {
+            queues.cpu_pressure(node, cluster) < short
+                && cluster.pressure_of(node, queues.disk(node, cluster)) < limits.long
+                && replicas.nodes(&self.nodes).all(|known| known != node)
+        })
     }
 }

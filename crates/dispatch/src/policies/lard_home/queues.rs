@@ -25,9 +25,14 @@ struct NodeQueues {
 impl Queues {
     /// Connections of the node that wait for its CPU: those that do not wait for a read.
     ///
-    /// Both getters hold against counts that lag behind the loads, as when a connection was lost without a word.
+    /// This and the disk queue hold against counts that lag behind the loads, as when a connection was lost without a word.
     pub(super) fn cpu(&self, node: NodeId, cluster: &Cluster) -> u32 {
         cluster.load(node).saturating_sub(self.of(node).waiting)
+    }
+
+    /// The CPU queue as that of a standard node. Infinite if the node does not serve.
+    pub(super) fn cpu_pressure(&self, node: NodeId, cluster: &Cluster) -> f32 {
+        cluster.pressure_of(node, self.cpu(node, cluster))
     }
 
     /// Targets that wait for the disk of the node.
