@@ -3,7 +3,8 @@
 use crate::{Cluster, Decision, NodeId, Policy, Target, Time, Why};
 
 /// Weighted round robin, "weighted by some measure of the load" (Pai, 1999, section 3.1.2): here a node's turns are
-/// proportional to its weight divided by its pressure, open connections as published.
+/// proportional to its weight divided by its pressure and one. With nothing to do nodes get turns by weight alone; under
+/// load, they get such as lead to connections by weight.
 ///
 /// The turns are spread evenly instead of given in runs: at each decision every node earns its part, the one with the
 /// most credit is chosen and pays what all have earned. At equal loads that is plain round robin.
@@ -29,7 +30,7 @@ impl Policy for WeightedRoundRobin {
         let mut richest: Option<NodeId> = None;
         for &node in cluster.serving() {
             let Some(credit) = self.credits.get_mut(node.index()) else { continue };
-            let earned = f64::from(cluster.pressure_with_one_more(node)).recip();
+            let earned = f64::from(cluster.capacity(node)) / (1.0 + f64::from(cluster.pressure(node)));
             *credit += earned;
             earned_by_all += earned;
             if richest.is_none_or(|richest| self.credits[node.index()] > self.credits[richest.index()]) {

@@ -6,8 +6,8 @@ use mirror::Mirror;
 
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, STANDARD_WEIGHT, Target, Time, Why};
 
-/// A target goes to the node that has it in memory. One that nobody has goes to a node with room for it, or else to the
-/// node that holds the globally oldest target, which it thereby evicts.
+/// A target goes to the node that has it in memory. One that nobody has goes to a node with room for it, or else to the one
+/// that holds the globally oldest target, which it thereby evicts.
 ///
 /// The mirror is as good as the sizes that it is told: those of hints, or of answers. A target of unknown size is taken
 /// for [`UNKNOWN_BYTES`] until it was served once.
@@ -29,17 +29,15 @@ impl LocalityGlobalCache {
         self.node_cache_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT)
     }
 
-    /// The node with the most room if the target fits there, else the one that holds the oldest target.
+    /// The emptiest node for its size where the target fits, or else the one that holds the oldest target.
     fn place(&mut self, cluster: &Cluster, bytes: u64) -> Option<NodeId> {
-        let room =
-            |node: NodeId| self.cache_bytes(cluster, node).saturating_sub(self.mirror.used_bytes(node));
-        // Of equal ones the first: `max_by_key` would take the last.
-        let roomiest = cluster.serving().iter().copied().min_by_key(|&node| std::cmp::Reverse(room(node)))?;
-        if room(roomiest) >= bytes {
-            return Some(roomiest);
-        }
-        // Caches of nodes that do not serve are empty.
-        self.mirror.globally_oldest().or(Some(roomiest))
+        let fits = |node: NodeId| self.mirror.used_bytes(node) + bytes <= self.cache_bytes(cluster, node);
+        let filled =
+            |node: NodeId| self.mirror.used_bytes(node) as f64 / self.cache_bytes(cluster, node) as f64;
+        let with_room = cluster.serving().iter().copied().filter(|&node| fits(node));
+        let emptiest = with_room.min_by(|&a, &b| filled(a).total_cmp(&filled(b)));
+        // Caches of nodes that do not serve are empty: the oldest target is at one that does.
+        emptiest.or_else(|| self.mirror.globally_oldest()).or_else(|| cluster.serving().first().copied())
     }
 }
 

@@ -1,0 +1,200 @@
+//! The hashes, LB/GC and LARD/H against examples computed by hand, or from what each of them promises.
+
+use std::collections::HashMap;
+
+use baton_dispatch::{CacheOrder, Cluster, Decision, NodeId, PolicyName, PolicySettings, Target, Why};
+
+use crate::driver::{FrontEnd, SECOND, numbered};
+
+const A: NodeId = NodeId(0);
+const B: NodeId = NodeId(1);
+
+/// Where each target goes in a cluster at rest.
+fn placement(front_end: &mut FrontEnd, targets: u64) -> Vec<NodeId> {
+    (0..targets).filter_map(|number| front_end.serve(numbered(number)).node).collect()
+}
+
+fn share_of(node: NodeId, placement: &[NodeId]) -> f64 {
+    placement.iter().filter(|&&chosen| chosen == node).count() as f64 / placement.len() as f64
+}
+
+#[test]
+fn lb_is_the_hash_modulo_the_number_of_nodes() {
+    let mut front_end = FrontEnd::of(PolicyName::Lb, 3);
+    for hash in [0, 1, 2, 3, 4, 5, 299, u64::MAX] {
+        let node = NodeId((hash % 3) as u32);
+        assert_eq!(front_end.request(hash), Decision::to(node, Why::Hashed), "whatever the loads");
+    }
+    // Weights of 200 and 100 are parts of two and one.
+    let weighted = Cluster::of(&[200, 100], 0);
+    let mut front_end = FrontEnd::new(weighted, PolicyName::Lb.build(&PolicySettings::default()));
+    let nodes: Vec<_> = (0..6).filter_map(|hash| front_end.request(hash).node).collect();
+    assert_eq!(nodes, [A, A, B, A, A, B]);
+}
+
+/// Every hash gives each node about its part, and only its own targets move when a node fails; for LB nearly all do.
+#[test]
+fn hashes_are_even_and_all_but_lb_move_only_what_they_must() {
+    const TARGETS: u64 = 4_000;
+    for (name, tolerance) in [
+        (PolicyName::Lb, 0.02),
+        (PolicyName::ConsistentHash, 0.06),
+        (PolicyName::BoundedHash, 0.06),
+        (PolicyName::Maglev, 0.02),
+        (PolicyName::LardH, 0.02),
+    ] {
+        let mut front_end = FrontEnd::of(name, 5);
+        let before = placement(&mut front_end, TARGETS);
+        for node in (0..5).map(NodeId) {
+            let share = share_of(node, &before);
+            assert!((share - 0.2).abs() < tolerance, "{name}: {share} at {node}");
+        }
+        front_end.fail(B);
+        let after = placement(&mut front_end, TARGETS);
+        let moved =
+            before.iter().zip(&after).filter(|(before, after)| **before != B && before != after).count();
+        let moved_share = moved as f64 / TARGETS as f64;
+        match name {
+            PolicyName::Lb => assert!(moved_share > 0.5, "{name}: {moved_share}"),
+            // The table of Maglev is filled in turns: a small part of it changes hands (section 5.3 of its source).
+            PolicyName::Maglev => assert!(moved_share < 0.05, "{name}: {moved_share}"),
+            _ => assert_eq!(moved, 0, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn hashes_place_by_weight() {
+    for name in [PolicyName::Lb, PolicyName::ConsistentHash, PolicyName::Maglev, PolicyName::LardH] {
+        let cluster = Cluster::of(&[100, 300], 0);
+        let mut front_end = FrontEnd::new(cluster, name.build(&PolicySettings::default()));
+        let share = share_of(B, &placement(&mut front_end, 4_000));
+        assert!((share - 0.75).abs() < 0.05, "{name}: {share}");
+    }
+}
+
+/// At a bound of 125 % and four nodes, the load of a node is at most the mean times 1.25, rounded up.
+#[test]
+fn bounded_hash_passes_over_a_node_at_its_bound() {
+    let mut front_end = FrontEnd::of(PolicyName::BoundedHash, 4);
+    let Decision { node: Some(home), why: Why::Hashed } = front_end.serve(7) else {
+        panic!("at rest, the home")
+    };
+    // With this request there are 21 connections: at most 7 (6.56 rounded up) for a node.
+    let mut loads = [5; 4];
+    loads[home.index()] = 6;
+    loads[(home.index() + 1) % 4] = 4;
+    front_end.cluster.handle_loads(&loads);
+    assert_eq!(front_end.serve(7), Decision::to(home, Why::Hashed));
+    loads[home.index()] = 7;
+    loads[(home.index() + 1) % 4] = 3;
+    front_end.cluster.handle_loads(&loads);
+    let decision = front_end.serve(7);
+    assert_eq!(decision.why, Why::Overflow { from: home });
+    assert_ne!(decision.node, Some(home));
+    // The overflow goes to the same node while things are as they are: the next one of the ring.
+    assert_eq!(front_end.serve(7).node, decision.node);
+}
+
+/// Two nodes of 100 bytes. Least recently used goes first.
+#[test]
+fn lb_gc_mirrors_the_caches() {
+    let settings = PolicySettings {
+        node_cache_bytes: 100,
+        node_cache_order: CacheOrder::Lru,
+        ..PolicySettings::default()
+    };
+    let mut front_end = FrontEnd::new(Cluster::of(&[100, 100], 0), PolicyName::LbGc.build(&settings));
+    let sized = |hash, bytes| Target { bytes_hint: Some(bytes), ..Target::new(hash) };
+    for (target, node, why) in [
+        // The most room: A, then B, then A (40 left against 30).
+        (sized(1, 60), A, Why::OldestCache),
+        (sized(2, 70), B, Why::OldestCache),
+        (sized(3, 40), A, Why::OldestCache),
+        (sized(1, 60), A, Why::Cached),
+        // No room for 50 anywhere. The oldest of all is target 2, at B; it goes.
+        (sized(4, 50), B, Why::OldestCache),
+        // 2 is gone. Now 3 at A is the oldest, and goes; and 1 has to go with it to make room for 70.
+        (sized(2, 70), A, Why::OldestCache),
+        (sized(4, 50), B, Why::Cached),
+        (sized(3, 40), B, Why::OldestCache),
+        // Larger than any cache: served by the node that would have room, and not remembered.
+        (sized(9, 101), A, Why::OldestCache),
+        (sized(2, 70), A, Why::Cached),
+    ] {
+        assert_eq!(front_end.serve(target), Decision::to(node, why), "{target:?}");
+    }
+    front_end.fail(A);
+    assert_eq!(front_end.serve(sized(2, 70)), Decision::to(B, Why::OldestCache), "it was lost with the node");
+}
+
+/// Under Greedy-Dual-Size a large target is older than a small one that came before it.
+#[test]
+fn lb_gc_can_follow_greedy_dual_size() {
+    let settings = PolicySettings { node_cache_bytes: 100, ..PolicySettings::default() };
+    let mut front_end = FrontEnd::new(Cluster::of(&[100], 0), PolicyName::LbGc.build(&settings));
+    let sized = |hash, bytes| Target { bytes_hint: Some(bytes), ..Target::new(hash) };
+    front_end.serve(sized(1, 10));
+    front_end.serve(sized(2, 80));
+    front_end.serve(sized(3, 50));
+    assert_eq!(front_end.serve(sized(1, 10)).why, Why::Cached);
+    assert_eq!(front_end.serve(sized(2, 80)).why, Why::OldestCache);
+}
+
+/// The dispatcher learns from completions who waits for the disk and who for the CPU.
+#[test]
+fn lard_h_relieves_the_cpu_and_not_the_disk() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
+    let home = front_end.request(7).node.expect("four nodes serve");
+    // Everybody wants the target while it is read: they wait for one read, and no copy elsewhere helps them.
+    for _ in 0..40 {
+        assert_eq!(front_end.request(7), Decision::to(home, Why::Mapped));
+    }
+    // Read: now they all wait for the CPU, which is more than it should have.
+    front_end.complete(0);
+    let decision = front_end.request(7);
+    assert_eq!(decision.why, Why::Replicated { nodes: 2 });
+    let relief = decision.node.expect("a node without work");
+    assert_ne!(relief, home);
+    // Until the new node has read it, requests go to the one that has it.
+    assert_eq!(front_end.request(7), Decision::to(home, Why::Mapped));
+    let reading = front_end.active.iter().position(|(_, node)| *node == relief).expect("the one that reads");
+    front_end.complete(reading);
+    assert_eq!(front_end.request(7), Decision::to(relief, Why::Mapped));
+
+    // When it is wanted no longer, it loses its copies, one after each quiet time.
+    front_end.complete_all();
+    front_end.wait(20 * SECOND + 1);
+    assert!(matches!(front_end.serve(7).why, Why::Shrunk { .. }));
+    assert_eq!(front_end.serve(7).why, Why::Mapped);
+}
+
+/// A node whose disk is beyond the bound is nobody's home, and gets no copies; one whose CPU is busy still reads.
+#[test]
+fn lard_h_places_new_targets_by_the_disk_queues() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
+    let mut reads: HashMap<NodeId, u32> = HashMap::new();
+    // Nothing completes: every target is a read.
+    for number in 0..400 {
+        let decision = front_end.request(numbered(number));
+        assert_eq!(decision.why, Why::FirstAssignment);
+        *reads.entry(decision.node.expect("four nodes serve")).or_default() += 1;
+    }
+    // Mean 100; the bound is 125 % of the mean of the moment, and 4.
+    assert!(reads.values().all(|reads| (70..=130).contains(reads)), "{reads:?}");
+}
+
+#[test]
+fn lard_h_keeps_dynamic_targets_at_home_while_the_cpu_keeps_up() {
+    let dynamic = Target { dynamic: true, ..Target::new(7) };
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
+    let Decision { node: Some(home), why: Why::Hashed } = front_end.request(dynamic) else {
+        panic!("the home")
+    };
+    for _ in 0..3 {
+        assert_eq!(front_end.request(dynamic), Decision::to(home, Why::Hashed));
+    }
+    // With six of six connections the home is beyond its bound: 125 % of the mean of 1.5, and 4.
+    let overflow = (0..3).map(|_| front_end.request(dynamic)).last().expect("three requests");
+    assert_eq!(overflow.why, Why::Overflow { from: home });
+}

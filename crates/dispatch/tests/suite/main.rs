@@ -1,0 +1,9 @@
+//! The policies from outside, as a front-end uses them.
+
+mod allocations;
+mod driver;
+mod examples;
+mod examples_of_locality;
+mod homes;
+mod membership;
+mod properties;
