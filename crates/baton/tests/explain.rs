@@ -95,7 +95,10 @@ fn a_file_of_a_site_with_its_fields() {
 fn a_file_too_large_for_memory() {
     explained(
         "http://example.org/large.bin",
-        &["contents  in the kernel's page cache, the file kept open; in memory once it is asked for again and again", "Content-Length: 200000"],
+        &[
+            "contents  in the kernel's page cache, the file kept open; in memory once it is asked for again and again",
+            "Content-Length: 200000",
+        ],
     );
 }
 
