@@ -160,6 +160,10 @@ impl SelfTuner {
             ctx.cache.set_memory_file_bytes_max(file_bytes);
             ctx.cache.set_memory_hot_file_bytes_max(hot_file_bytes);
             ctx.cache.set_memory_bytes_max(bytes);
+            if chosen == Sending::FromPageCache {
+                // What the cache has let go is of use to nobody as long as the allocator holds it.
+                baton_sys::memory::give_back();
+            }
         }
     }
 
