@@ -1,13 +1,14 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
-use baton_content::{Persistence, Stored, Way};
+use baton_buf::Piece;
+use baton_content::{Persistence, Stored, Way, Whole};
 use baton_http::multipart::Multipart;
 use baton_http::{ByteRange, Method, Precondition, Ranges, RequestHead, Status, Version, select_ranges};
 
 use super::page::Page;
 use super::{Asked, Ready};
 use crate::context::Context;
-use crate::outlet::Outlet;
+use crate::outlet::{Outlet, SendPolicy, is_resident};
 
 impl Asked<'_> {
     /// Puts what the client should get of a file into the outlet.
@@ -58,7 +59,10 @@ impl Asked<'_> {
             true => ctx.ways.choose(stored.len()),
             false => (Way::Memory, None),
         };
-        let mut whole = stored.whole(persistence, ctx.clock.stamp(), way);
+        let (mut whole, mut trial) = (stored.whole(persistence, ctx.clock.stamp(), way), trial);
+        if way == Way::File && !may_go(&whole, &ctx.send, ctx.clock.stamp().unix_seconds) {
+            (whole, trial) = (stored.whole(persistence, ctx.clock.stamp(), Way::Memory), None);
+        }
         let head_bytes = whole.head_len as u64;
         if self.method == Method::Head {
             whole.first.split_off(whole.head_len);
@@ -125,9 +129,56 @@ impl Asked<'_> {
     }
 }
 
+/// Whether sending this would not wait for a disk. The page cache may have dropped what the server has in memory: then
+/// the server's copy is the one to send.
+fn may_go(whole: &Whole, policy: &SendPolicy, unix_seconds: u64) -> bool {
+    match &whole.rest {
+        Some(Piece::File(slice)) if policy.test_residency => is_resident(slice, slice.len(), unix_seconds),
+        _ => true,
+    }
+}
+
 /// Something that the file does not contain, but by a chance of one in 2^64: a hash that nobody outside can compute.
 fn boundary(stored: &Stored, now_ms: u64) -> String {
     use std::hash::{BuildHasher, RandomState};
     let hash = RandomState::new().hash_one((stored.etag().as_ref(), now_ms));
     format!("baton{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use baton_buf::{Buffer, FileSlice, OpenFile};
+
+    use super::*;
+    use crate::SendfileMode;
+
+    /// A file in memory goes from the page cache only if it is there, unless the thread may wait anyway.
+    #[test]
+    fn nobody_waits_for_a_disk_with_the_bytes_in_hand() {
+        const LEN: u64 = 64 * 1024;
+        let mut named = tempfile::NamedTempFile::new_in(".").unwrap();
+        named.write_all(&[9; LEN as usize]).unwrap();
+        named.as_file().sync_all().unwrap();
+        rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
+        if baton_sys::residency::is_resident(&*file, 0, LEN).unwrap_or(true) {
+            return; // A file system that keeps its pages (tmpfs) never makes anybody wait.
+        }
+        let head = Buffer::new(b"HTTP/1.1 200 OK\r\n\r\n".to_vec());
+        let rest = Some(FileSlice::new(file, 0, LEN).into());
+        let whole = Whole { head_len: head.len(), first: head.into(), rest };
+        let policy = |test_residency| SendPolicy {
+            sendfile: SendfileMode::NonBlocking,
+            quantum_bytes: u64::MAX,
+            test_residency,
+        };
+        assert!(may_go(&whole, &policy(false), 1));
+        assert!(!may_go(&whole, &policy(true), 1));
+        std::fs::read(named.path()).unwrap();
+        assert!(may_go(&whole, &policy(true), 1));
+    }
 }
