@@ -138,7 +138,7 @@ struct DiskArguments {
     #[arg(long, default_value_t = 128)]
     memory_mib: u64,
     /// Rate at which each server may read from its disk, in MB per second
-    #[arg(long, default_value_t = 40.0)]
+    #[arg(long, default_value_t = 20.0)]
     disk_mb: f64,
     /// How far the kernel reads ahead
     #[arg(long, default_value_t = 128)]
@@ -153,7 +153,7 @@ struct DiskArguments {
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// How long servers are warmed up, all at once
-    #[arg(long, default_value_t = 15.0)]
+    #[arg(long, default_value_t = 18.0)]
     warm_up_seconds: f64,
     /// Where mount points, configurations and logs are put
     #[arg(long)]
