@@ -19,6 +19,11 @@
 //! - **One copy at a time.** While one more node reads a target, requests for it still go to those that have it. A target
 //!   is given only to nodes whose disk has time for it: when the disks are the bottleneck, spreading makes it worse.
 //! - **Quiet sets shrink** as in LARD/R: after a set has been unchanged for K, it loses its most loaded node.
+//!
+//! Ideas that were simulated and fell: counting bytes instead of connections in the CPU queue (no difference); letting
+//! targets that must have left a cache go anywhere (more reads: the belief was wrong too often); replicating only targets
+//! with several requests under way (no better than asking for an idle disk); the rule of LARD/R beside our own (it never
+//! mattered); other values of K (no difference from 5 s to for ever).
 
 mod queues;
 mod rendezvous;
@@ -220,6 +225,9 @@ impl Copies {
         // Beside a queue that is far too long, another one that is shorter by the same ratio is short enough. Otherwise a
         // node could fall behind for ever while all others are moderately busy.
         let short = limits.short.max(queue * limits.short / limits.long);
+        if queues.shortest_cpu_pressure(cluster) >= short {
+            return None;
+        }
         preferred(target.hash, cluster, |node| {
             queues.cpu_pressure(node, cluster) < short
                 && cluster.pressure_of(node, queues.disk(node, cluster)) < limits.long

@@ -15,6 +15,11 @@ pub(super) struct Mirror {
     index: HashTable<u32>,
     slots: Vec<Cached>,
     free: Vec<u32>,
+    /// What each cache holds and can hold, and the value of its next eviction or less. Apart from the caches, for scans of
+    /// all nodes.
+    used_bytes: Vec<u64>,
+    bytes_max: Vec<u64>,
+    oldest_at_least: Vec<u64>,
     caches: Vec<Cache>,
     targets_max: usize,
     order: CacheOrder,
@@ -34,7 +39,6 @@ struct Cached {
 /// The cache of one node.
 #[derive(Default)]
 struct Cache {
-    used_bytes: u64,
     /// Each target once, with a value that it had some time: it may have grown since, and is corrected at the top.
     next: BinaryHeap<Reverse<(u64, u32)>>,
     /// The value of the last eviction: what makes unused targets old under Greedy-Dual-Size.
@@ -48,6 +52,9 @@ impl Mirror {
             index: HashTable::with_capacity(targets_max),
             slots: Vec::with_capacity(targets_max),
             free: Vec::with_capacity(targets_max),
+            used_bytes: Vec::new(),
+            bytes_max: Vec::new(),
+            oldest_at_least: Vec::new(),
             caches: Vec::new(),
             targets_max,
             order,
@@ -56,13 +63,22 @@ impl Mirror {
         }
     }
 
-    /// Sees to it that there are caches for so many nodes.
-    pub(super) fn grow(&mut self, nodes: usize) {
-        self.caches.resize_with(nodes.max(self.caches.len()), Cache::default);
+    /// Takes these as the sizes of the caches, by node, in bytes.
+    pub(super) fn set_sizes(&mut self, bytes_max: impl Iterator<Item = u64>) {
+        self.bytes_max.clear();
+        self.bytes_max.extend(bytes_max);
+        let nodes = self.bytes_max.len();
+        self.used_bytes.resize(nodes, 0);
+        self.oldest_at_least.resize(nodes, NOTHING);
+        self.caches.resize_with(nodes, Cache::default);
     }
 
-    pub(super) fn used_bytes(&self, node: NodeId) -> u64 {
-        self.caches.get(node.index()).map_or(0, |cache| cache.used_bytes)
+    /// The emptiest cache for its size that has room for so many bytes.
+    pub(super) fn emptiest_with_room(&self, bytes: u64) -> Option<NodeId> {
+        let sizes = self.used_bytes.iter().zip(&self.bytes_max).enumerate();
+        let with_room = sizes.filter(|&(_, (used, max))| used.saturating_add(bytes) <= *max);
+        let filled = with_room.map(|(at, (used, max))| (*used as f64 / *max as f64, at));
+        filled.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, at)| NodeId(at as u32))
     }
 
     /// The node that has a target in memory, which is used by this.
@@ -73,15 +89,17 @@ impl Mirror {
         Some(node)
     }
 
-    /// Puts a target that no cache has into that of a node.
+    /// Puts a target that no cache has into that of a node, evicting what has to go for it. Nothing happens if it is
+    /// larger than the cache.
     pub(super) fn insert(&mut self, target: u64, node: NodeId, bytes: u64) {
+        let Some(&bytes_max) = self.bytes_max.get(node.index()).filter(|&&max| bytes <= max) else { return };
+        while self.used_bytes[node.index()] + bytes > bytes_max && self.evict(node) {}
         if self.index.len() == self.targets_max
             && let Some(oldest) = self.globally_oldest()
         {
             self.evict(oldest);
         }
         let value = self.value_of_use(node, bytes);
-        let Some(cache) = self.caches.get_mut(node.index()) else { return };
         let cached = Cached { target, node, bytes, value };
         let at = match self.free.pop() {
             Some(at) => {
@@ -93,8 +111,10 @@ impl Mirror {
                 (self.slots.len() - 1) as u32
             }
         };
-        cache.used_bytes += bytes;
-        cache.next.push(Reverse((value, at)));
+        self.used_bytes[node.index()] += bytes;
+        self.caches[node.index()].next.push(Reverse((value, at)));
+        let oldest = &mut self.oldest_at_least[node.index()];
+        *oldest = value.min(*oldest);
         let (slots, seed) = (&self.slots, self.seed);
         self.index.insert_unique(pair(target, seed), at, |&at| pair(slots[at as usize].target, seed));
     }
@@ -104,7 +124,7 @@ impl Mirror {
         let Some(at) = self.find(target) else { return };
         let cached = &mut self.slots[at as usize];
         if cached.node == node {
-            let used_bytes = &mut self.caches[node.index()].used_bytes;
+            let used_bytes = &mut self.used_bytes[node.index()];
             *used_bytes = *used_bytes - cached.bytes + bytes;
             cached.bytes = bytes;
         }
@@ -112,24 +132,14 @@ impl Mirror {
 
     /// The node whose next eviction is the oldest of all.
     pub(super) fn globally_oldest(&mut self) -> Option<NodeId> {
-        let nodes = (0..self.caches.len() as u32).map(NodeId);
-        let oldest = nodes.filter_map(|node| self.oldest(node).map(|value| (value, node))).min();
-        oldest.map(|(_, node)| node)
-    }
-
-    /// Evicts the next target of a node. False if there is none.
-    pub(super) fn evict(&mut self, node: NodeId) -> bool {
-        let Some(value) = self.oldest(node) else { return false };
-        let cache = &mut self.caches[node.index()];
-        let Some(Reverse((_, at))) = cache.next.pop() else { return false };
-        let Cached { target, bytes, .. } = self.slots[at as usize];
-        cache.used_bytes -= bytes;
-        cache.age = f64::from_bits(value);
-        if let Ok(entry) = self.index.find_entry(pair(target, self.seed), |&other| other == at) {
-            entry.remove();
+        loop {
+            let bounds = self.oldest_at_least.iter().zip(0..);
+            let (&at_least, at) = bounds.min().filter(|&(&at_least, _)| at_least != NOTHING)?;
+            // Values only grow: if this one is still what it was, none can be smaller.
+            if self.settle(NodeId(at)) == at_least {
+                return Some(NodeId(at));
+            }
         }
-        self.free.push(at);
-        true
     }
 
     /// Empties the cache of a node.
@@ -140,18 +150,39 @@ impl Mirror {
         }
     }
 
-    /// The value of the next target to be evicted from a node.
-    fn oldest(&mut self, node: NodeId) -> Option<u64> {
-        let cache = self.caches.get_mut(node.index())?;
-        loop {
-            let mut top = cache.next.peek_mut()?;
+    /// Evicts the next target of a node. False if there is none.
+    fn evict(&mut self, node: NodeId) -> bool {
+        let value = self.settle(node);
+        let Some(Reverse((_, at))) = self.caches.get_mut(node.index()).and_then(|cache| cache.next.pop())
+        else {
+            return false;
+        };
+        let Cached { target, bytes, .. } = self.slots[at as usize];
+        self.used_bytes[node.index()] -= bytes;
+        let cache = &mut self.caches[node.index()];
+        cache.age = f64::from_bits(value);
+        self.oldest_at_least[node.index()] = cache.next.peek().map_or(NOTHING, |Reverse((value, _))| *value);
+        if let Ok(entry) = self.index.find_entry(pair(target, self.seed), |&other| other == at) {
+            entry.remove();
+        }
+        self.free.push(at);
+        true
+    }
+
+    /// Brings the next target to be evicted from a node to the top, and returns its value.
+    fn settle(&mut self, node: NodeId) -> u64 {
+        let Some(cache) = self.caches.get_mut(node.index()) else { return NOTHING };
+        let oldest = loop {
+            let Some(mut top) = cache.next.peek_mut() else { break NOTHING };
             let Reverse((value, at)) = *top;
             let current = self.slots[at as usize].value;
             if current == value {
-                return Some(value);
+                break value;
             }
             *top = Reverse((current, at));
-        }
+        };
+        self.oldest_at_least[node.index()] = oldest;
+        oldest
     }
 
     fn value_of_use(&mut self, node: NodeId, bytes: u64) -> u64 {
@@ -172,3 +203,6 @@ impl Mirror {
         self.index.find(pair(target, self.seed), |&at| self.slots[at as usize].target == target).copied()
     }
 }
+
+/// The value of an eviction from an empty cache: later than all others.
+const NOTHING: u64 = u64::MAX;

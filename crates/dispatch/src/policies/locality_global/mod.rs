@@ -23,22 +23,6 @@ impl LocalityGlobalCache {
             node_cache_bytes: settings.node_cache_bytes,
         }
     }
-
-    /// The memory of a node: that of a standard node times its full weight, for starting slowly does not shrink it.
-    fn cache_bytes(&self, cluster: &Cluster, node: NodeId) -> u64 {
-        self.node_cache_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT)
-    }
-
-    /// The emptiest node for its size where the target fits, or else the one that holds the oldest target.
-    fn place(&mut self, cluster: &Cluster, bytes: u64) -> Option<NodeId> {
-        let fits = |node: NodeId| self.mirror.used_bytes(node) + bytes <= self.cache_bytes(cluster, node);
-        let filled =
-            |node: NodeId| self.mirror.used_bytes(node) as f64 / self.cache_bytes(cluster, node) as f64;
-        let with_room = cluster.serving().iter().copied().filter(|&node| fits(node));
-        let emptiest = with_room.min_by(|&a, &b| filled(a).total_cmp(&filled(b)));
-        // Caches of nodes that do not serve are empty: the oldest target is at one that does.
-        emptiest.or_else(|| self.mirror.globally_oldest()).or_else(|| cluster.serving().first().copied())
-    }
 }
 
 impl Policy for LocalityGlobalCache {
@@ -53,10 +37,14 @@ impl Policy for LocalityGlobalCache {
             None => {}
         }
         let bytes = target.bytes_hint.unwrap_or(UNKNOWN_BYTES);
-        let Some(node) = self.place(cluster, bytes) else { return Decision::nobody() };
-        let cache_bytes = self.cache_bytes(cluster, node);
-        if bytes <= cache_bytes && !target.dynamic {
-            while self.mirror.used_bytes(node) + bytes > cache_bytes && self.mirror.evict(node) {}
+        // Caches of nodes that do not serve have no size, and are empty.
+        let place = self.mirror.emptiest_with_room(bytes).or_else(|| self.mirror.globally_oldest());
+        let Some(node) =
+            place.filter(|&node| cluster.is_serving(node)).or_else(|| cluster.serving().first().copied())
+        else {
+            return Decision::nobody();
+        };
+        if !target.dynamic {
             self.mirror.insert(target.hash, node, bytes);
         }
         Decision::to(node, Why::OldestCache)
@@ -70,8 +58,12 @@ impl Policy for LocalityGlobalCache {
     }
 
     fn handle_membership(&mut self, cluster: &Cluster, _: Time) {
-        self.mirror.grow(cluster.len());
-        // What a node had in memory is gone with it.
+        // A node has memory by its full weight: starting slowly does not shrink it. What it had is gone when it goes.
+        let standard_bytes = self.node_cache_bytes;
+        self.mirror.set_sizes(cluster.nodes().map(|node| match cluster.is_serving(node) {
+            true => standard_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT),
+            false => 0,
+        }));
         for node in cluster.nodes().filter(|&node| !cluster.is_serving(node)) {
             self.mirror.clear(node);
         }
