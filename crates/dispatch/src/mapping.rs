@@ -143,3 +143,51 @@ impl<V: Copy> Mapping<V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a plain list in the order of use: what is known, what is forgotten first, and how much fits.
+        #[test]
+        fn the_table_is_a_list_in_the_order_of_use(
+            entries_max in 1_usize..6,
+            steps in prop::collection::vec((0_u8..5, 0_u64..9), 0..200),
+        ) {
+            let mut mapping = Mapping::new(entries_max, 7);
+            let mut expected: Vec<(u64, u64)> = Vec::new();
+            for (number, (step, target)) in (0..).zip(steps) {
+                let at = expected.iter().position(|(known, _)| *known == target);
+                match step {
+                    0 => prop_assert_eq!(mapping.peek(target).copied(), at.map(|at| expected[at].1)),
+                    1 => prop_assert_eq!(mapping.forget(target), at.map(|at| expected.remove(at).1)),
+                    _ => match mapping.get(target) {
+                        Some(value) => {
+                            let at = at.expect("only known targets are found");
+                            prop_assert_eq!(*value, expected[at].1);
+                            let used = expected.remove(at);
+                            expected.push(used);
+                        }
+                        None => {
+                            prop_assert_eq!(at, None);
+                            if mapping.is_full() {
+                                prop_assert_eq!(mapping.forget_oldest(), Some(expected.remove(0).1));
+                            }
+                            mapping.insert(target, number);
+                            expected.push((target, number));
+                        }
+                    },
+                }
+                prop_assert!(expected.len() <= entries_max);
+                prop_assert_eq!(mapping.len(), expected.len());
+            }
+            for (_, value) in expected {
+                prop_assert_eq!(mapping.forget_oldest(), Some(value));
+            }
+            prop_assert_eq!(mapping.forget_oldest(), None);
+        }
+    }
+}

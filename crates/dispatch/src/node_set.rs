@@ -135,3 +135,55 @@ impl Replicas {
         self.free = set.rest;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against plain lists: three sets share a pool of five links, which is exhausted, given back and used again.
+        #[test]
+        fn sets_are_sets_and_no_link_is_lost(
+            steps in prop::collection::vec((0_usize..3, 0_u32..6, 0_u8..8), 0..200),
+        ) {
+            const LINKS: usize = 5;
+            let mut replicas = Replicas::new(LINKS);
+            let mut sets = [NodeSet::of(NodeId(0)); 3];
+            let mut expected = vec![vec![NodeId(0)]; 3];
+            for (which, node, step) in steps {
+                let node = NodeId(node);
+                let used: usize = expected.iter().map(|nodes| nodes.len() - 1).sum();
+                let (set, nodes) = (&mut sets[which], &mut expected[which]);
+                match step {
+                    0 => {
+                        replicas.release(*set);
+                        (*set, *nodes) = (NodeSet::of(node), vec![node]);
+                    }
+                    1..3 => {
+                        replicas.remove(set, node);
+                        if nodes.len() > 1 {
+                            nodes.retain(|&known| known != node);
+                        }
+                    }
+                    _ if nodes.contains(&node) => {}
+                    _ => {
+                        prop_assert_eq!(replicas.add(set, node), used < LINKS);
+                        if used < LINKS {
+                            nodes.push(node);
+                        }
+                    }
+                }
+                for (set, nodes) in sets.iter().zip(&expected) {
+                    let mut found: Vec<_> = replicas.nodes(set).collect();
+                    let mut nodes = nodes.clone();
+                    found.sort_unstable();
+                    nodes.sort_unstable();
+                    prop_assert_eq!(set.len() as usize, nodes.len());
+                    prop_assert_eq!(found, nodes);
+                }
+            }
+        }
+    }
+}

@@ -44,9 +44,5 @@ impl Policy for WeightedRoundRobin {
 
     fn handle_membership(&mut self, cluster: &Cluster, _: Time) {
         self.credits.resize(cluster.len(), 0.0);
-        // A node that comes back is owed nothing for the time of its absence, and owes nothing either.
-        for node in cluster.nodes().filter(|&node| !cluster.is_serving(node)) {
-            self.credits[node.index()] = 0.0;
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Several front-ends that do not talk to each other.
 
-use baton_dispatch::{Cluster, PolicyName, PolicySettings};
+use baton_dispatch::{Cluster, Decision, NodeId, PolicyName, PolicySettings, Why};
 use proptest::prelude::*;
 
 use crate::driver::{FrontEnd, SECOND, numbered};
@@ -30,13 +30,13 @@ proptest! {
         for policy in [PolicyName::ConsistentHash, PolicyName::BoundedHash, PolicyName::LardH] {
             let mut one = front_end(policy, &names, seeds[0]);
             let mut other = front_end(policy, &met_in_other_order, seeds[1]);
-            let name_of = |met: &[&str], decision: baton_dispatch::Decision| {
+            let name_of = |met: &[&str], decision: Decision| {
                 decision.node.map(|node| met[node.index()].to_owned())
             };
             for round in 0..2 {
                 if round == 1 {
-                    one.fail(baton_dispatch::NodeId(lost as u32));
-                    other.fail(baton_dispatch::NodeId(((lost + 3) % 5) as u32));
+                    one.fail(NodeId(lost as u32));
+                    other.fail(NodeId(((lost + 3) % 5) as u32));
                 }
                 let placed: Vec<_> = (0..200).map(|at| name_of(&names, one.serve(numbered(at)))).collect();
                 for at in (0..200).map(|at| (at + rotation) % 200) {
@@ -62,7 +62,7 @@ fn lard_h_does_not_believe_in_the_memory_of_a_node_that_was_down() {
         assert_eq!(front_end.serve(numbered(number)).node.map(|node| node.0), Some(1));
     }
     front_end.wait(SECOND);
-    front_end.recover(baton_dispatch::NodeId(0));
+    front_end.recover(NodeId(0));
     front_end.wait(60 * SECOND);
     for &number in met_meanwhile {
         assert_eq!(
@@ -75,5 +75,102 @@ fn lard_h_does_not_believe_in_the_memory_of_a_node_that_was_down() {
         let decision = front_end.serve(numbered(number));
         assert_eq!(decision.node.map(|node| node.0), Some(0), "it is nowhere: back to its home");
         assert_eq!(decision.why.word(), "moved", "and has to be read again");
+    }
+}
+
+/// A target at its home with more requests than the CPU there should have, ready to be replicated.
+fn overloaded_home(front_end: &mut FrontEnd, target: u64) {
+    for _ in 0..40 {
+        front_end.request(target);
+    }
+    // The first completion tells that the target has been read.
+    let of_target = front_end.active.iter().position(|(active, _)| active.hash == target);
+    front_end.complete(of_target.expect("forty of them"));
+}
+
+#[test]
+fn lard_h_goes_on_after_the_node_that_was_reading_a_copy_fails() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
+    overloaded_home(&mut front_end, 7);
+    let first = front_end.request(7);
+    assert_eq!(first.why, Why::Replicated { nodes: 2 });
+    front_end.fail(first.node.expect("a node to help"));
+    let second = front_end.request(7);
+    assert_eq!(second.why, Why::Replicated { nodes: 2 });
+    assert_ne!(second.node, first.node);
+}
+
+/// Connections that ended without a word to the policy are not believed to wait for the disk for ever.
+#[test]
+fn lard_h_forgets_reads_of_a_node_that_has_nothing_to_do() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 2);
+    let home = front_end.request(7).node;
+    for _ in 0..100 {
+        front_end.request(7);
+    }
+    for (_, node) in front_end.active.drain(..) {
+        front_end.cluster.end(node);
+    }
+    let neighbour = (8..).find(|&hash| front_end.serve(hash).node == home).expect("half of all targets");
+    let whys: Vec<_> = (0..40).map(|_| front_end.request(neighbour).why).collect();
+    assert!(whys.contains(&Why::Replicated { nodes: 2 }), "{whys:?}");
+}
+
+/// A target in the memory of its home, and the other one of two nodes.
+fn mapped_to_one_of_two(front_end: &mut FrontEnd, target: u64) -> (NodeId, NodeId) {
+    let home = front_end.serve(target).node.expect("two nodes serve");
+    (home, NodeId(1 - home.0))
+}
+
+#[test]
+fn lard_h_gives_no_copy_to_a_node_whose_disk_is_busy() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 2);
+    let (home, other) = mapped_to_one_of_two(&mut front_end, 7);
+    // New targets: reads, about half of them at each node, and no work for the CPU.
+    for number in 0..40 {
+        front_end.request(numbered(number));
+    }
+    for _ in 0..40 {
+        assert_eq!(front_end.request(7), Decision::to(home, Why::Mapped));
+    }
+    while let Some(at) = front_end.active.iter().position(|(_, node)| *node == other) {
+        front_end.complete(at);
+    }
+    assert_eq!(front_end.request(7), Decision::to(other, Why::Replicated { nodes: 2 }));
+}
+
+/// With a short queue of 4 and a long one of 12: three times as long as that of another is too long.
+#[test]
+fn lard_h_relieves_a_node_far_behind_one_that_is_moderately_busy() {
+    for (behind, busy, why) in [
+        (12, 3, Why::Mapped),
+        (13, 4, Why::Replicated { nodes: 2 }),
+        (13, 5, Why::Mapped),
+        (60, 20, Why::Mapped),
+        (61, 20, Why::Replicated { nodes: 2 }),
+    ] {
+        let mut front_end = FrontEnd::of(PolicyName::LardH, 2);
+        let (home, other) = mapped_to_one_of_two(&mut front_end, 7);
+        let mut loads = [0; 2];
+        (loads[home.index()], loads[other.index()]) = (behind, busy);
+        front_end.cluster.handle_loads(&loads);
+        assert_eq!(front_end.serve(7).why, why, "{behind} beside {busy}");
+    }
+}
+
+/// One target is remembered, and one node beyond the first: each new target needs what the forgotten one had.
+#[test]
+fn a_forgotten_target_gives_back_its_copies() {
+    for policy in [PolicyName::LardR, PolicyName::LardH] {
+        let settings = PolicySettings { mappings_max: 1, replicas_max: 1, ..PolicySettings::default() };
+        let mut front_end = FrontEnd::new(Cluster::of(&[100; 2], 0), policy.build(&settings));
+        for target in 0..5 {
+            front_end.cluster.handle_loads(&[0, 0]);
+            let (home, _) = mapped_to_one_of_two(&mut front_end, target);
+            let mut loads = [0; 2];
+            loads[home.index()] = 100;
+            front_end.cluster.handle_loads(&loads);
+            assert_eq!(front_end.serve(target).why, Why::Replicated { nodes: 2 }, "{policy}, {target}");
+        }
     }
 }

@@ -80,6 +80,10 @@ fn loads_are_those_of_serving_nodes() {
     assert_eq!((front_end.cluster.loads(), front_end.cluster.total_load()), (&[3, 3, 3][..], 9));
     front_end.drain(NodeId(0));
     assert_eq!(front_end.cluster.total_load(), 6, "what a draining node finishes burdens nobody else");
+    // An idle connection of the draining node gets active, and idle again.
+    front_end.cluster.begin(NodeId(0));
+    assert_eq!((front_end.cluster.load(NodeId(0)), front_end.cluster.total_load()), (4, 6));
+    front_end.cluster.end(NodeId(0));
     front_end.fail(NodeId(1));
     assert_eq!((front_end.cluster.loads(), front_end.cluster.total_load()), (&[3, 0, 3][..], 3));
     front_end.complete_all();
