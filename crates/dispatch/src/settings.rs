@@ -70,6 +70,11 @@ impl Default for PolicySettings {
 }
 
 impl PolicySettings {
+    /// `bound_percent` as a factor. At the mean itself, or below, some requests would find no node within the bound.
+    pub(crate) fn bound(&self) -> f32 {
+        self.bound_percent.max(101) as f32 / 100.0
+    }
+
     /// T_high for a tolerated difference in delay between nodes and a mean service time, both in microseconds
     /// (Pai, 1999, section 3.1.4): `(T_low + D / R) / 2`, and more than T_low.
     pub fn t_high_for(t_low: u32, delay_difference_us: u64, service_us: u64) -> u32 {

@@ -12,10 +12,7 @@ pub(crate) struct BoundedHash {
 
 impl BoundedHash {
     pub(crate) fn new(settings: &PolicySettings) -> Self {
-        Self {
-            ring: Ring::new(settings),
-            factor: settings.bound_percent.max(BOUND_PERCENT_MIN) as f32 / 100.0,
-        }
+        Self { ring: Ring::new(settings), factor: settings.bound() }
     }
 }
 
@@ -48,6 +45,3 @@ impl Policy for BoundedHash {
         self.ring.rebuild(cluster);
     }
 }
-
-/// At the mean itself nearly every request would go astray.
-const BOUND_PERCENT_MIN: u32 = 101;

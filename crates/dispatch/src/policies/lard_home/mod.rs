@@ -82,8 +82,8 @@ impl LardHome {
             queues: Queues::default(),
             limits: Limits {
                 short: settings.queue_short as f32,
-                long: settings.queue_long.max(settings.queue_short + 1) as f32,
-                bound: settings.bound_percent as f32 / 100.0,
+                long: settings.queue_long.max(settings.queue_short.saturating_add(1)) as f32,
+                bound: settings.bound(),
             },
             quiet_us: settings.quiet_us,
         }
