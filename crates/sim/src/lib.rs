@@ -10,6 +10,13 @@
 //! those of `baton-dispatch`, the very code that a front-end runs. A run depends on its scenario and trace alone: the
 //! same seed gives the same numbers.
 
+mod advice;
+mod comparison;
+pub mod experiments;
 pub mod model;
 pub mod report;
+pub mod runner;
 pub mod trace;
+
+pub use advice::{Wish, advise};
+pub use comparison::compare;

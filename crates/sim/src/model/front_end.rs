@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use baton_dispatch::{Admission, Cluster, Decision, NodeId, Policy, PolicySettings, Target};
+use baton_dispatch::{Admission, CacheOrder, Cluster, Decision, NodeId, Policy, PolicySettings, Target};
 
+use super::Replacement;
 use super::scenario::{NodeChange, Scenario, Sharing};
 use crate::trace::Request;
 
@@ -44,6 +45,10 @@ impl FrontEnds {
         };
         let settings = PolicySettings {
             node_cache_bytes: scenario.profile.cache_bytes,
+            node_cache_order: match scenario.profile.replacement {
+                Replacement::Gds => CacheOrder::Gds,
+                Replacement::Lru => CacheOrder::Lru,
+            },
             seed: scenario.settings.seed ^ scenario.seed,
             ..scenario.settings.clone()
         };

@@ -138,10 +138,12 @@ impl<'a> Simulation<'a> {
     pub(crate) fn step(&mut self) -> bool {
         let Some((at_ns, event)) = self.events.pop() else { return false };
         debug_assert!(at_ns >= self.now_ns);
-        // Steps of slow starts after the last answer take no time of the run.
-        if !matches!(event, Event::Timeout) || self.answered < self.trace.requests().len() as u64 {
-            self.now_ns = at_ns;
+        let is_over = self.answered == self.trace.requests().len() as u64;
+        if is_over && matches!(event, Event::Timeout) {
+            // Slow starts that outlast the requests take no time of the run.
+            return true;
         }
+        self.now_ns = at_ns;
         match event {
             Event::Arrival => {
                 self.arrive();

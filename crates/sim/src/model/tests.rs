@@ -95,6 +95,21 @@ fn nothing_is_lost_whatever_fails() {
     }
 }
 
+/// A slow start that outlasts the requests neither lengthens the run nor keeps it from ending.
+#[test]
+fn a_slow_start_may_outlast_the_run() {
+    let recover = |slow_start_us| {
+        let changes = [(0.4, NodeChange::Fail(0)), (0.5, NodeChange::Recover(0))];
+        let scenario = Scenario {
+            changes: changes.map(|(at, what)| Change { at, what }).to_vec(),
+            slow_start_us,
+            ..Scenario::published(PolicyName::Wrr, 2)
+        };
+        run_checked(&scenario, &trace_of(&[1000], &[0; 400]))
+    };
+    assert!(recover(3_600_000_000).seconds < 1.0);
+}
+
 /// With no node left, requests wait, and are told at the end.
 #[test]
 fn requests_without_a_node_are_told() {

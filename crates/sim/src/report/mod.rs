@@ -56,6 +56,8 @@ pub struct Figure {
     pub y: String,
     /// Whether equal steps of the horizontal axis are equal factors.
     pub x_is_logarithmic: bool,
+    /// What is at 0, 1, 2, … of the horizontal axis, if these are no numbers.
+    pub x_names: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
     /// Published values.

@@ -94,7 +94,14 @@ fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
             brief(tick)
         );
     }
-    for tick in xs.ticks() {
+    let named = figure.x_names.iter().enumerate().map(|(at, name)| (at as f64, name.clone()));
+    let numbered = xs
+        .ticks()
+        .into_iter()
+        .map(|tick| (tick, if tick.fract() == 0.0 { format!("{tick:.0}") } else { brief(tick) }));
+    let ticks: Vec<(f64, String)> =
+        if figure.x_names.is_empty() { numbered.collect() } else { named.collect() };
+    for (tick, label) in ticks {
         let x = xs.place(tick);
         let _ = writeln!(
             svg,
@@ -102,7 +109,7 @@ fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
              <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             bottom + 5.0,
             bottom + 19.0,
-            if tick.fract() == 0.0 { format!("{tick:.0}") } else { brief(tick) }
+            escaped(&label)
         );
     }
     let _ = writeln!(

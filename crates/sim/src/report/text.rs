@@ -51,7 +51,11 @@ fn figure_table(figure: &Figure) -> String {
         let cell = |points: &[(f64, f64)]| {
             points.iter().find(|point| point.0 == x).map_or(String::new(), |point| brief(point.1))
         };
-        let x_cell = if x.fract() == 0.0 { format!("{x:.0}") } else { brief(x) };
+        let x_cell = match figure.x_names.get(x as usize) {
+            Some(name) => name.clone(),
+            None if x.fract() == 0.0 => format!("{x:.0}"),
+            None => brief(x),
+        };
         std::iter::once(x_cell).chain(figure.lines.iter().map(|line| cell(&line.points))).collect()
     });
     table(&head, rows)

@@ -1,5 +1,7 @@
 //! A trace with a few artificial targets of high frequency, as in section 3.3.2 of the source.
 
+use std::str::FromStr;
+
 use super::{Request, TargetFacts, TargetId, Trace};
 
 /// The targets to add.
@@ -11,6 +13,29 @@ pub struct HotTargets {
     pub share: f64,
     /// Size of each in bytes.
     pub bytes: u64,
+}
+
+impl FromStr for HotTargets {
+    type Err = String;
+
+    /// `45%` or `45%,4,40`: their share, how many, and the size of each in kilobytes.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} are no hot targets; expected SHARE%,COUNT,KB like 45%,4,40");
+        let mut parts = text.split(',');
+        let mut number = |default: f64, least: f64, most: f64| match parts.next() {
+            None => Some(default),
+            Some(part) => {
+                part.trim_end_matches('%').parse().ok().filter(|number| (least..=most).contains(number))
+            }
+        };
+        let percent = number(0.0, 0.0, 100.0).ok_or_else(wrong)?;
+        let count = number(4.0, 1.0, 1000.0).ok_or_else(wrong)?;
+        let kb = number(40.0, 0.0, 1e6).ok_or_else(wrong)?;
+        match parts.next() {
+            None => Ok(Self { count: count as u32, share: percent / 100.0, bytes: (kb * 1024.0) as u64 }),
+            Some(_) => Err(wrong()),
+        }
+    }
 }
 
 /// The trace, of unchanged length, in which hot targets have replaced requests at random.
@@ -34,6 +59,15 @@ pub fn with_hot_targets(trace: &Trace, hot: HotTargets, seed: u64) -> Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hot_targets_are_read_and_refused() {
+        assert_eq!("45%".parse(), Ok(HotTargets { count: 4, share: 0.45, bytes: 40 << 10 }));
+        assert_eq!("5,2,0.5".parse(), Ok(HotTargets { count: 2, share: 0.05, bytes: 512 }));
+        for wrong in ["", "101%", "5,0", "5,1,1,1", "x"] {
+            assert!(wrong.parse::<HotTargets>().is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn hot_targets_get_their_share() {

@@ -208,6 +208,36 @@ impl LogSummary {
     pub fn bad_lines(&self) -> u64 {
         self.bad.values().map(|(count, _)| count).sum()
     }
+
+    /// What was found, in sentences.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![format!(
+            "Read {} lines, {} requests over {:.1} hours; {} in the busiest second, {:.0} a second in the busiest minute.",
+            self.lines,
+            self.requests,
+            self.span_s as f64 / 3600.0,
+            self.busiest_second,
+            self.busiest_minute as f64 / 60.0
+        )];
+        if !self.left_out.is_empty() {
+            let reasons = self.left_out.iter().map(|(reason, count)| match reason {
+                LeftOut::Method => format!("{count} by their method"),
+                LeftOut::Status => format!("{count} by their status (redirects, errors)"),
+            });
+            words.push(format!("Left out: {}.", reasons.collect::<Vec<_>>().join(", ")));
+        }
+        for (fault, (count, first)) in &self.bad {
+            words.push(format!(
+                "Skipped {count} bad lines: {fault}. The first is {}:{}: {}",
+                first.file, first.line, first.excerpt
+            ));
+        }
+        for file in &self.cut_off {
+            words.push(format!("{file} ends in the middle of compressed data; what came before was read."));
+        }
+        words
+    }
 }
 
 /// The path within a request's target, which may be a whole URL, without its query.
@@ -301,6 +331,12 @@ mod tests {
         assert_eq!((*count, first.line, first.excerpt.as_str()), (2, 2, r"\x16\x03\x01\xff"));
         assert_eq!(summary.bad[&BadLine::TooLong].1.line, 5);
         assert_eq!(summary.left_out, BTreeMap::from([(LeftOut::Method, 1), (LeftOut::Status, 1)]));
+        let words = summary.words().join("\n");
+        assert!(
+            words.contains(
+                "Skipped 2 bad lines: no time in brackets. The first is log0:2: \\x16\\x03\\x01\\xff"
+            )
+        );
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! Where experiments are run: traces are made once, runs go over all processors, and what has been run is kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::{Outcome, Scenario};
+use crate::report::Run;
+use crate::runner::Runner;
+use crate::trace::{CHESS, IBM, RICE};
+use crate::trace::{Fit, HotTargets, Published, Trace, Zipf, synthesize, with_hot_targets};
+
+/// A trace by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Workload {
+    /// From the published statistics of the university's logs.
+    Rice,
+    /// From those of the company's log.
+    Ibm,
+    /// The chess match.
+    Chess,
+    /// The first, with four hot targets.
+    RiceWithHot {
+        /// Their share in the requests, in percent.
+        percent: u32,
+        /// Size of each, in kilobytes.
+        kb: u32,
+    },
+    /// By Zipf's law.
+    Zipf(Zipf),
+}
+
+/// A run to be made, and what distinguishes it in a report.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The requests.
+    pub workload: Workload,
+    /// Everything else.
+    pub scenario: Scenario,
+    /// In reports.
+    pub variant: String,
+}
+
+/// Runs plans.
+pub struct Lab<'a> {
+    seed: u64,
+    scale: f64,
+    runner: Runner<'a>,
+    traces: HashMap<String, (Arc<Trace>, Option<Fit>)>,
+    outcomes: HashMap<String, Outcome>,
+}
+
+impl<'a> Lab<'a> {
+    /// A lab with a seed for all that is random, and a factor for the number of requests (1: as published).
+    #[must_use]
+    pub fn new(seed: u64, scale: f64, runner: Runner<'a>) -> Self {
+        Self { seed, scale, runner, traces: HashMap::new(), outcomes: HashMap::new() }
+    }
+
+    /// The trace of a workload.
+    pub fn trace(&mut self, workload: Workload) -> Arc<Trace> {
+        self.made(workload).0.clone()
+    }
+
+    /// How near a synthetic trace comes to what is published.
+    pub fn fit(&mut self, workload: Workload) -> Option<Fit> {
+        self.made(workload).1.clone()
+    }
+
+    /// Runs what has not been run, several at a time, and answers in the order of the plans.
+    pub fn run(&mut self, what: &str, plans: &[Plan]) -> Vec<Run> {
+        let mut todo: Vec<(String, Arc<Trace>, &Plan)> = Vec::new();
+        for plan in plans {
+            let key = key(plan);
+            if !self.outcomes.contains_key(&key) && !todo.iter().any(|(known, ..)| *known == key) {
+                todo.push((key, self.trace(plan.workload), plan));
+            }
+        }
+        let runs: Vec<_> = todo.iter().map(|(_, trace, plan)| (&**trace, &plan.scenario)).collect();
+        let done = self.runner.run(what, &runs);
+        self.outcomes.extend(todo.into_iter().map(|(key, ..)| key).zip(done));
+        plans
+            .iter()
+            .map(|plan| Run { variant: plan.variant.clone(), outcome: self.outcomes[&key(plan)].clone() })
+            .collect()
+    }
+
+    fn made(&mut self, workload: Workload) -> &(Arc<Trace>, Option<Fit>) {
+        let key = format!("{workload:?}");
+        if !self.traces.contains_key(&key) {
+            self.runner.announce(&format!("making the trace {key}"));
+            let made = self.make(workload);
+            self.traces.insert(key.clone(), made);
+        }
+        &self.traces[&key]
+    }
+
+    fn make(&mut self, workload: Workload) -> (Arc<Trace>, Option<Fit>) {
+        let scaled = |requests: u64| ((requests as f64 * self.scale) as u64).max(1);
+        let synthetic = |published: &Published| {
+            let (trace, fit) = synthesize(published, scaled(published.requests_default), self.seed);
+            (Arc::new(trace), Some(fit))
+        };
+        match workload {
+            Workload::Rice => synthetic(&RICE),
+            Workload::Ibm => synthetic(&IBM),
+            Workload::Chess => synthetic(&CHESS),
+            Workload::Zipf(zipf) => {
+                let zipf = Zipf { requests: scaled(zipf.requests), ..zipf };
+                (Arc::new(zipf.trace(self.seed)), None)
+            }
+            Workload::RiceWithHot { percent, kb } => {
+                let rice = self.trace(Workload::Rice);
+                let hot =
+                    HotTargets { count: 4, share: f64::from(percent) / 100.0, bytes: u64::from(kb) << 10 };
+                (Arc::new(with_hot_targets(&rice, hot, self.seed)), None)
+            }
+        }
+    }
+}
+
+fn key(plan: &Plan) -> String {
+    format!("{:?} {:?}", plan.workload, plan.scenario)
+}
