@@ -147,14 +147,17 @@ struct DiskArguments {
     #[arg(long, default_value_t = 100)]
     directories: usize,
     /// How often each server is measured for each of the two questions
-    #[arg(long, short = 'n', default_value_t = 3)]
+    #[arg(long, short = 'n', default_value_t = 2)]
     rounds: usize,
     /// How long each time
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 1.5)]
     seconds: f64,
     /// How long servers are warmed up, all at once
     #[arg(long, default_value_t = 18.0)]
     warm_up_seconds: f64,
+    /// How long each server is asked for the mix before a turn of it is measured
+    #[arg(long, default_value_t = 3.5)]
+    lead_seconds: f64,
     /// Where mount points, configurations and logs are put
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -244,6 +247,7 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
         rounds: arguments.rounds,
         duration: duration(arguments.seconds)?,
         warm_up: duration(arguments.warm_up_seconds)?,
+        lead: duration(arguments.lead_seconds)?,
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-disk")),
     };
     println!("{}", disk::run(&settings)?);

@@ -2,7 +2,8 @@
 //!
 //! Each server runs in control groups that bound its memory, page cache included, and the rate at which it may read
 //! from a device of its own. All servers are started and warmed up together, then take turns; a server that is not
-//! measured stands still, and so keeps what it knows and what it has in memory. Two questions are asked:
+//! measured stands still, and so keeps what it knows; what it had in memory is asked for again before it is measured,
+//! as systems take pages away that nobody uses. Two questions are asked:
 //!
 //! 1. *How much* is served of a SPECweb99-like mix several times as large as memory.
 //! 2. *How long* small files that are always in memory take while other connections keep asking for files that are
@@ -54,8 +55,11 @@ pub struct DiskSettings {
     pub rounds: usize,
     /// How long each time.
     pub duration: Duration,
-    /// How long servers are warmed up.
+    /// How long servers are warmed up, all at once.
     pub warm_up: Duration,
+    /// How long each asks for the mix before a turn of it is measured: systems take pages away from a server that
+    /// stands still.
+    pub lead: Duration,
     /// Where mount points, configurations and logs are put.
     pub folder: PathBuf,
 }
@@ -93,6 +97,9 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
         let _ = Throughput::measure(contestant, &machine, content, 0, settings.warm_up);
     });
     let throughput = in_turn(&contestants, settings.rounds, |contestant, round| {
+        // Another part of the mix, so that it does not bring in just what is measured.
+        let _ =
+            Throughput::measure(contestant, &machine, content, settings.rounds + round + 1, settings.lead);
         Throughput::measure(contestant, &machine, content, round + 1, settings.duration)
     });
     together(&contestants, |contestant| {
