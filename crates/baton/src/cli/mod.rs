@@ -9,6 +9,7 @@ mod ctl;
 mod explain;
 mod manual;
 mod serve;
+mod sim;
 mod status;
 
 use std::io::{IsTerminal, Write};
@@ -38,6 +39,7 @@ enum Command {
     Config(configuration::Configuration),
     Explain(explain::Explain),
     Ctl(ctl::Ctl),
+    Sim(Box<sim::Sim>),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -72,6 +74,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Config(configuration) => configuration.run(),
         Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
+        Command::Sim(sim) => sim.run(),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),

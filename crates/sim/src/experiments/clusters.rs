@@ -106,10 +106,17 @@ pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
         "the prototype ran a segment of the log, on Apache, with caches that the kernel replaced by another rule",
     ));
     let outcome = sweep.of(LardR, 6);
+    // Nodes of the simulation are faster than Apache was; the front-end's work grows with what they do.
+    let at_published = outcome.front_end_busy * 280.0 / outcome.mbit_s;
     report.claims.push(Claim::new(
         "its front-end is 60 % busy then, with 280 Mb/s",
-        format!("{:.0} % busy, with {:.0} Mb/s", 100.0 * outcome.front_end_busy, outcome.mbit_s),
-        (0.4..0.9).contains(&outcome.front_end_busy),
+        format!(
+            "{:.0} % busy with {:.0} Mb/s, which makes {:.0} % for 280 Mb/s",
+            100.0 * outcome.front_end_busy,
+            outcome.mbit_s,
+            100.0 * at_published
+        ),
+        (0.5..0.7).contains(&at_published),
         "",
     ));
     report.runs = sweep.into_runs();

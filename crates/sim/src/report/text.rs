@@ -45,9 +45,10 @@ fn figure_table(figure: &Figure) -> String {
         figure.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
+    let every = xs.len().div_ceil(ROWS_MAX);
     let head: Vec<String> =
         std::iter::once(figure.x.clone()).chain(figure.lines.iter().map(|line| line.name.clone())).collect();
-    let rows = xs.into_iter().map(|x| {
+    let rows = xs.into_iter().step_by(every.max(1)).map(|x| {
         let cell = |points: &[(f64, f64)]| {
             points.iter().find(|point| point.0 == x).map_or(String::new(), |point| brief(point.1))
         };
@@ -60,6 +61,9 @@ fn figure_table(figure: &Figure) -> String {
     });
     table(&head, rows)
 }
+
+/// Of longer curves some points are shown; the page and the CSV file have all.
+const ROWS_MAX: usize = 24;
 
 /// The first column to the left, all others to the right.
 fn table(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {

@@ -176,7 +176,7 @@ impl LogReader {
         let first = || FirstBad {
             file: file.to_owned(),
             line,
-            excerpt: text[..text.len().min(EXCERPT_BYTES)].escape_ascii().to_string(),
+            excerpt: printable(&text[..text.len().min(EXCERPT_BYTES)]),
         };
         self.summary.bad.entry(fault).or_insert_with(|| (0, first())).0 += 1;
     }
@@ -238,6 +238,15 @@ impl LogSummary {
         }
         words
     }
+}
+
+/// A line as it is, but for bytes that would do something to a terminal.
+fn printable(text: &[u8]) -> String {
+    let byte = |&byte: &u8| match byte {
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    text.iter().map(byte).collect()
 }
 
 /// The path within a request's target, which may be a whole URL, without its query.

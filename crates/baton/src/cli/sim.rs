@@ -1,0 +1,420 @@
+//! `baton sim`: distribution policies judged by a simulated cluster.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use baton_dispatch::PolicyName;
+use baton_sim::experiments::{Experiment, Lab};
+use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeProfile, Scenario, Sharing};
+use baton_sim::report::{Report, page, svg};
+use baton_sim::runner::Runner;
+use baton_sim::trace::{
+    CHESS, HotTargets, IBM, LogReader, LogSummary, RICE, Trace, Zipf, synthesize, with_hot_targets,
+};
+use baton_sim::{Wish, advise, compare};
+use clap::{Args, Subcommand, ValueHint};
+
+use super::{Failure, print};
+
+/// Simulate a cluster: which policy, how many nodes, how much memory would a site need?
+#[derive(Debug, Args)]
+pub(super) struct Sim {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the experiments, the policies, the traces and the node profiles
+    List,
+    /// Run experiments: the published figures, and our own claims
+    Run(Run),
+    /// Compare policies on access logs, or on a built-in trace
+    Compare(Compare),
+    /// Tell from access logs which policy, how many nodes and how much memory the site needs
+    Advise(Advise),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Experiments by name, or `all`
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Make the requests of each trace this many times as many; claims hold at 1 only
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    scale: f64,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+struct Compare {
+    /// Access logs (common or combined format, plain or gzip; `-` is the standard input), or one of rice, ibm, chess,
+    /// zipf, zipf:targets=40000,alpha=0.9,kb=16,requests=1000000
+    #[arg(required = true, value_name = "LOG|TRACE", value_hint = ValueHint::FilePath)]
+    traces: Vec<PathBuf>,
+
+    /// Policies to compare
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "lard-h,lard-r,bounded-hash,wrr"
+    )]
+    policies: Vec<PolicyName>,
+
+    /// Numbers of nodes
+    #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = nodes)]
+    nodes: Vec<usize>,
+
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+struct Advise {
+    /// Access logs (common or combined format, plain or gzip; `-` is the standard input)
+    #[arg(required = true, value_name = "LOG", value_hint = ValueHint::FilePath)]
+    logs: Vec<PathBuf>,
+
+    /// Requests a second that the cluster shall do [default: those of the log's busiest second]
+    #[arg(long, value_name = "REQUESTS/S", value_parser = factor)]
+    need: Option<f64>,
+
+    /// How many times as many requests as the log has
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    growth: f64,
+
+    /// Nodes that may fail without harm
+    #[arg(long, value_name = "NODES", default_value_t = 1)]
+    spare: usize,
+
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What the cluster is made of and what happens to it.
+#[derive(Debug, Args)]
+struct Cluster {
+    /// Kind of node [default: published for built-in traces, nvme for logs]
+    #[arg(long, value_parser = NodeProfile::NAMES, help_heading = "Cluster")]
+    profile: Option<String>,
+
+    /// Change settings of the nodes: cpus, cpu_speed, disks, cache_mb, disk_latency_us, transmit_us_per_512, ...
+    #[arg(long, value_name = "NAME=VALUE,...", default_value = "", help_heading = "Cluster")]
+    set: String,
+
+    /// Weights of the nodes, in hundredths of a standard node: one for all, or one for each
+    #[arg(
+        long,
+        value_name = "WEIGHT,...",
+        value_delimiter = ',',
+        default_value = "100",
+        help_heading = "Cluster"
+    )]
+    weights: Vec<NonZeroU32>,
+
+    /// Front-ends
+    #[arg(long, value_name = "COUNT", default_value = "1", help_heading = "Cluster")]
+    front_ends: NonZeroUsize,
+
+    /// What front-ends know of each other: nothing, loads, everything
+    #[arg(long, default_value_t = Sharing::Nothing, help_heading = "Cluster")]
+    sharing: Sharing,
+
+    /// What a request costs its front-end, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 0.0, help_heading = "Cluster")]
+    front_end_us: f64,
+
+    /// Let requests come at random, so many a second [default: as fast as the cluster takes them]
+    #[arg(long, value_name = "REQUESTS/S", value_parser = factor, help_heading = "Cluster")]
+    rate: Option<f64>,
+
+    /// Let something happen to a node: fail:0@50%, recover:0@70%, drain:2@10%, join@30% (of the requests)
+    #[arg(long = "change", value_name = "CHANGE", help_heading = "Cluster")]
+    changes: Vec<Change>,
+
+    /// Connections of a node below which it is likely to be idle (T_low)
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = 25, help_heading = "Cluster")]
+    t_low: u32,
+
+    /// Connections of a node above which requests are delayed (T_high)
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = 65, help_heading = "Cluster")]
+    t_high: u32,
+
+    /// Add hot targets: their share in the requests, how many, and their size in KB, as 45%,4,40
+    #[arg(long, value_name = "SHARE%,COUNT,KB", help_heading = "Cluster")]
+    hot: Option<HotTargets>,
+
+    /// Use the first requests only [default: all; of logs a million for advice]
+    #[arg(long, value_name = "COUNT", help_heading = "Cluster")]
+    requests: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+struct Output {
+    /// Write the page of figures, all numbers as JSON and CSV, and each figure as SVG into this folder
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// What random choices start from: the same seed gives the same numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Runs at a time [default: one for each processor]
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl Sim {
+    /// Does what is asked for, and prints it.
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        match &self.what {
+            What::List => print(&list()),
+            What::Run(run) => run.run(),
+            What::Compare(compare) => compare.run(),
+            What::Advise(advise) => advise.run(),
+        }
+    }
+}
+
+impl Run {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let experiments = if self.names.iter().any(|name| name == "all") {
+            Experiment::ALL.to_vec()
+        } else {
+            let named = |name: &String| {
+                Experiment::named(name)
+                    .ok_or_else(|| Failure(format!("there is no experiment {name:?}; see baton sim list")))
+            };
+            self.names.iter().map(named).collect::<Result<_, _>>()?
+        };
+        let progress = Progress::default();
+        let tell = |what: &str, share| progress.tell(what, share);
+        let mut lab = Lab::new(self.output.seed, self.scale, self.output.runner(&tell));
+        let reports: Vec<Report> = experiments.iter().map(|experiment| experiment.run(&mut lab)).collect();
+        progress.end();
+        self.output.write(&reports)
+    }
+}
+
+impl Compare {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let progress = Progress::default();
+        let tell = |what: &str, share| progress.tell(what, share);
+        let runner = self.output.runner(&tell);
+        runner.announce("making the trace");
+        let (trace, summary) = self.trace()?;
+        let usual = if summary.is_some() { NodeProfile::nvme() } else { NodeProfile::published() };
+        let scenario = self.cluster.scenario(usual, self.output.seed)?;
+        let nodes =
+            if scenario.weights.len() > 1 { vec![scenario.weights.len()] } else { self.nodes.clone() };
+        let trace = self.cluster.shape(trace, self.output.seed);
+        let mut report = compare(runner, &trace, &scenario, &self.policies, &nodes);
+        report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
+        progress.end();
+        self.output.write(&[report])
+    }
+
+    fn trace(&self) -> Result<(Trace, Option<LogSummary>), Failure> {
+        let seed = self.output.seed;
+        if let [only] = &self.traces[..] {
+            let name = only.to_str().unwrap_or_default();
+            let published = [&RICE, &IBM, &CHESS].into_iter().find(|published| published.name == name);
+            if let Some(published) = published {
+                return Ok((synthesize(published, published.requests_default, seed).0, None));
+            }
+            if let Some(parameters) = name.strip_prefix("zipf") {
+                let zipf: Zipf = parameters.trim_start_matches(':').parse()?;
+                return Ok((zipf.trace(seed), None));
+            }
+        }
+        let (trace, summary) = read_logs(&self.traces)?;
+        Ok((trace, Some(summary)))
+    }
+}
+
+impl Advise {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let progress = Progress::default();
+        let tell = |what: &str, share| progress.tell(what, share);
+        let runner = self.output.runner(&tell);
+        runner.announce("reading the logs");
+        let (trace, summary) = read_logs(&self.logs)?;
+        let scenario = self.cluster.scenario(NodeProfile::nvme(), self.output.seed)?;
+        let trace = self
+            .cluster
+            .shape(trace.prefix(self.cluster.requests.unwrap_or(ADVICE_REQUESTS)), self.output.seed);
+        let from_log = Wish::from_log(&summary, self.growth, self.spare);
+        let wish = Wish { per_s: self.need.unwrap_or(from_log.per_s), ..from_log };
+        let mut report = advise(runner, &trace, &scenario, wish);
+        report.words.splice(0..0, summary.words());
+        progress.end();
+        self.output.write(&[report])
+    }
+}
+
+/// Enough to see which files matter, and few enough for an answer within a minute.
+const ADVICE_REQUESTS: usize = 1_000_000;
+
+fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
+    let mut reader = LogReader::default();
+    for path in paths {
+        reader.read_path(path)?;
+    }
+    let name = match paths {
+        [only] => only.display().to_string(),
+        many => format!("{} logs", many.len()),
+    };
+    let (trace, summary) = reader.finish(&name);
+    if trace.requests().is_empty() {
+        return Err(Failure(format!("no request to replay. {}", summary.words().join("\n"))));
+    }
+    Ok((trace, summary))
+}
+
+impl Cluster {
+    fn scenario(&self, usual: NodeProfile, seed: u64) -> Result<Scenario, Failure> {
+        if self.t_high <= self.t_low {
+            return Err(Failure("--t-high has to be more than --t-low".into()));
+        }
+        let mut profile = self.profile.as_deref().and_then(NodeProfile::named).unwrap_or(usual);
+        profile.set(&self.set).map_err(Failure)?;
+        let mut scenario = Scenario::published(PolicyName::LardH, 1);
+        scenario.profile = profile;
+        scenario.settings.t_low = self.t_low;
+        scenario.settings.t_high = self.t_high;
+        scenario.weights = self.weights.iter().map(|weight| weight.get()).take(NODES_MAX).collect();
+        scenario.front_ends = FrontEnds {
+            count: self.front_ends.get(),
+            sharing: self.sharing,
+            cost_us: self.front_end_us.max(0.0),
+        };
+        if let Some(per_s) = self.rate {
+            scenario.arrivals = Arrivals::Random { per_s };
+        }
+        scenario.changes.clone_from(&self.changes);
+        scenario.seed = seed;
+        Ok(scenario)
+    }
+
+    /// The trace with what the flags change about it.
+    fn shape(&self, trace: Trace, seed: u64) -> Trace {
+        let trace = match self.requests {
+            Some(requests) => trace.prefix(requests),
+            None => trace,
+        };
+        match self.hot {
+            Some(hot) => with_hot_targets(&trace, hot, seed),
+            None => trace,
+        }
+    }
+}
+
+impl Output {
+    fn runner<'a>(&self, tell: &'a (dyn Fn(&str, f64) + Sync)) -> Runner<'a> {
+        let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Runner::new(self.jobs.map_or_else(processors, NonZeroUsize::get), tell)
+    }
+
+    fn write(&self, reports: &[Report]) -> Result<ExitCode, Failure> {
+        if let Some(folder) = &self.out {
+            write_folder(folder, reports)?;
+        }
+        if self.json {
+            return print(&format!("{}\n", serde_json::to_string_pretty(reports)?));
+        }
+        let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
+        print(&texts.join("\n"))
+    }
+}
+
+fn write_folder(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))
+    };
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure(format!("cannot make {}: {error}", folder.display())))?;
+    for report in reports {
+        write(&format!("{}.json", report.name), &report.to_json()?)?;
+        write(&format!("{}.csv", report.name), &report.to_csv())?;
+        for figure in &report.figures {
+            write(&format!("{}.svg", figure.name), &svg(figure))?;
+        }
+    }
+    write("index.html", &page(reports))
+}
+
+fn list() -> String {
+    let mut text = String::from("Experiments (baton sim run NAME...):\n");
+    for experiment in Experiment::ALL {
+        text += &format!("  {:16} {} ({})\n", experiment.name, experiment.title, experiment.source);
+    }
+    text += "\nPolicies (--policies):\n";
+    for policy in PolicyName::ALL {
+        text += &format!("  {:17} {}\n", policy.as_str(), policy.summary());
+    }
+    text += "\nTraces: rice, ibm, chess, zipf, zipf:targets=N,alpha=A,kb=K,requests=N, or access logs\n";
+    text + &format!("Node profiles (--profile): {}\n", NodeProfile::NAMES.join(", "))
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number")?;
+    if number > 0.0 && number < 1e12 { Ok(number) } else { Err("expected a number above 0".into()) }
+}
+
+fn nodes(text: &str) -> Result<usize, String> {
+    let expected = || format!("expected a number from 1 to {NODES_MAX}");
+    text.parse().ok().filter(|nodes| (1..=NODES_MAX).contains(nodes)).ok_or_else(expected)
+}
+
+/// Tells on stderr how far things are: on a terminal in a line that is written again and again, elsewhere whenever
+/// something else is begun.
+#[derive(Default)]
+struct Progress {
+    last: Mutex<Option<(String, Instant)>>,
+}
+
+impl Progress {
+    fn tell(&self, what: &str, share: f64) {
+        let Ok(mut last) = self.last.lock() else { return };
+        let is_new = last.as_ref().is_none_or(|(known, _)| known != what);
+        let is_due = last.as_ref().is_none_or(|(_, at)| at.elapsed() > Duration::from_millis(100));
+        let mut stderr = std::io::stderr();
+        let written = if stderr.is_terminal() {
+            if !is_new && !is_due {
+                return;
+            }
+            write!(stderr, "\r\x1b[K{what}: {:.0} %", 100.0 * share).and_then(|()| stderr.flush())
+        } else if is_new {
+            writeln!(stderr, "{what}")
+        } else {
+            return;
+        };
+        // Without a place to tell it, the work goes on.
+        drop(written);
+        *last = Some((what.to_owned(), Instant::now()));
+    }
+
+    fn end(&self) {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

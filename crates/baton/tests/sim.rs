@@ -1,0 +1,93 @@
+//! `baton sim` from outside: logs in, answers out.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_baton")).arg("sim").args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// A log of 2000 requests within 20 seconds for 200 files of 100 KB, with a line that is none.
+fn write_log(folder: &Path) -> String {
+    let mut log = String::from("half a line [\n");
+    for request in 0..2000_u32 {
+        // The larger half of the files is asked for as often as the smaller one.
+        let file = (request * request + request / 7) % 200;
+        let second = request / 100;
+        log += &format!(
+            "192.0.2.1 - - [10/Oct/2000:13:55:{second:02} +0000] \"GET /{file}.jpg HTTP/1.1\" 200 102400 \"-\" \"-\"\n"
+        );
+    }
+    let path = folder.join("access.log");
+    fs::write(&path, log).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The busiest second has a hundred requests; what the log says and what is advised is told in words, and the numbers
+/// are written as files.
+#[test]
+fn advice_is_given_from_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write_log(folder.path());
+    let out = folder.path().join("figures");
+    let output = sim(&[
+        "advise",
+        &log,
+        "--profile",
+        "published",
+        "--set",
+        "cache_mb=8",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for expected in
+        ["2000 requests", "100 in the busiest second", "Skipped 1 bad lines", "For 100 requests a second"]
+    {
+        let text = text.replace('\n', " ");
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    for file in ["index.html", "advise.json", "advise.csv", "advise.svg"] {
+        assert!(fs::metadata(out.join(file)).unwrap().len() > 0, "{file}");
+    }
+}
+
+/// The same seed gives the same numbers, another one others.
+#[test]
+fn comparisons_repeat_by_their_seed() {
+    let run = |seed| {
+        let flags = ["--policies", "lard-r,power-of-two", "--nodes", "3", "--json", "--seed", seed];
+        let output = sim(&[&["compare", "zipf:targets=200,requests=3000"][..], &flags].concat());
+        let reports: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(reports[0]["runs"].as_array().unwrap().len(), 2);
+        reports
+    };
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7"), run("8"));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.log");
+    fs::write(&empty, "").unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["run", "no-such-figure"], "there is no experiment \"no-such-figure\""),
+        (&["compare", "/no/such/log"], "cannot read the log /no/such/log"),
+        (&["compare", empty.to_str().unwrap()], "no request to replay"),
+        (&["compare", "chess", "--set", "speed=9"], "there is no setting \"speed\""),
+        (&["compare", "chess", "--policies", "lrd"], "no distribution policy is called `lrd`"),
+        (&["compare", "chess", "--change", "explode:1@5%"], "is no change"),
+    ];
+    for (arguments, expected) in cases {
+        let output = sim(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(expected), "{arguments:?}: {told}");
+    }
+}
