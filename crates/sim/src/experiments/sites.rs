@@ -42,20 +42,21 @@ fn coverage(published: &Published, trace: &Trace) -> Figure {
     for (rank, &id) in by_rank.iter().enumerate() {
         requests += counts[id as usize];
         bytes += trace.target(id).bytes;
-        if rank % (by_rank.len() / 200).max(1) == 0 || rank + 1 == by_rank.len() {
+        if rank < 50 || rank % (by_rank.len() / 200).max(1) == 0 || rank + 1 == by_rank.len() {
             points.push((mb(bytes), 100.0 * requests as f64 / trace.requests().len() as f64));
         }
     }
     let mark = |&(bytes, share): &(u64, f64)| Mark {
         x: mb(bytes),
         y: 100.0 * share,
-        label: format!("published: {:.0} MB, {:.0} %", mb(bytes), 100.0 * share),
+        label: format!("{:.0} %", 100.0 * share),
     };
     Figure {
         name: format!("coverage-{}", published.name),
-        title: format!("What the most frequent targets cover: {}", published.name),
+        title: format!("What the most frequent targets cover: {} (diamonds: published)", published.name),
         x: "MB of the most frequent targets".into(),
         y: "% of requests".into(),
+        x_is_logarithmic: true,
         lines: vec![Line { name: "ours".into(), points }],
         marks: published.coverage.iter().map(mark).collect(),
         ..Figure::default()
@@ -131,19 +132,22 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
             ratio(LardR, 16)
         ),
         ratio(Lb, 16) < 2.0 && ratio(LbGc, 16) < 2.0,
-        "idle time does grow with nodes and LB falls behind LARD/R, but less: requests of a real log come in bursts \
-         for the same few targets (pages and what belongs to them), which overload a node now and then; no published \
-         number describes these, so the synthetic trace has none",
+        "idle time does grow with nodes and LB falls behind LARD/R, but less. A likely reason: requests of a real log \
+         come in bursts for the same few targets, which overload a node now and then; no published number describes \
+         these, so the synthetic trace has none",
     ));
 
-    let gms = |policy| {
-        beyond_one().map(|nodes| throughput(WrrGms, nodes) / throughput(policy, nodes)).fold(0.0, f64::max)
-    };
-    let (lard, lard_r) = (gms(Lard), gms(LardR));
+    let (least, most) = range(beyond_one().map(|nodes| throughput(WrrGms, nodes) / throughput(LardR, nodes)));
     report.claims.push(Claim::new(
         "WRR/GMS is well above WRR, but below 50 % of LARD and LARD/R",
-        format!("{:.1} times WRR with 8 nodes; at most {:.0} % of LARD/R", ratio(WrrGms, 8), 100.0 * lard_r),
-        lard.max(lard_r) < 0.5,
+        format!(
+            "{:.1} times WRR with 8 nodes; {:.0} to {:.0} % of LARD/R, {:.0} % with 8 nodes",
+            ratio(WrrGms, 8),
+            100.0 * least,
+            100.0 * most,
+            100.0 * throughput(WrrGms, 8) / throughput(LardR, 8)
+        ),
+        most < 0.5,
         "below LARD/R with each number of nodes, but not by half: what it costs to take a file from another node is \
          not published; here it costs both nodes what sending the file to a client does",
     ));

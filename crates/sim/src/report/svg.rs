@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Figure, brief};
+use super::{Figure, Line, brief};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
@@ -24,7 +24,11 @@ pub fn render(figure: &Figure) -> String {
         let points = figure.lines.iter().flat_map(|line| line.points.iter().copied());
         points.chain(figure.marks.iter().map(|mark| (mark.x, mark.y)))
     };
-    let xs = Axis::new(all().map(|point| point.0), figure.x_is_logarithmic, (LEFT, WIDTH - RIGHT));
+    // Names have room on both sides, for bars.
+    let names = figure.x_names.len() as f64;
+    let beside = if figure.x_names.is_empty() { Vec::new() } else { vec![-0.5, names - 0.5] };
+    let xs =
+        Axis::new(all().map(|point| point.0).chain(beside), figure.x_is_logarithmic, (LEFT, WIDTH - RIGHT));
     let ys = Axis::new(all().map(|point| point.1).chain([0.0]), false, (HEIGHT - BOTTOM, TOP));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
@@ -37,18 +41,18 @@ pub fn render(figure: &Figure) -> String {
     for (number, line) in figure.lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
         let dash = DASHES[number / COLOURS.len() % DASHES.len()];
-        let places = line.points.iter().map(|&(x, y)| format!("{:.1},{:.1}", xs.place(x), ys.place(y)));
-        let places: Vec<String> = places.collect();
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>",
-            places.join(" ")
-        );
-        if places.len() <= DOTS_MAX {
-            for place in &places {
-                let (x, y) = place.split_once(',').unwrap_or_default();
-                let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"{colour}\"/>");
-            }
+        if figure.x_names.is_empty() {
+            curve(&mut svg, line, colour, dash, &xs, &ys);
+        } else {
+            bars(
+                &mut svg,
+                line,
+                colour,
+                number as f64 / figure.lines.len() as f64,
+                figure.lines.len(),
+                &xs,
+                &ys,
+            );
         }
         let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 6.0 + 19.0 * number as f64);
         let _ = writeln!(
@@ -78,6 +82,37 @@ pub fn render(figure: &Figure) -> String {
     svg
 }
 
+fn curve(svg: &mut String, line: &Line, colour: &str, dash: &str, xs: &Axis, ys: &Axis) {
+    let places = || line.points.iter().map(|&(x, y)| (xs.place(x), ys.place(y)));
+    let path: Vec<String> = places().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>",
+        path.join(" ")
+    );
+    if path.len() <= DOTS_MAX {
+        for (x, y) in places() {
+            let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
+        }
+    }
+}
+
+/// A bar at each name, those of all lines side by side; this line's begin at a share of the room.
+fn bars(svg: &mut String, line: &Line, colour: &str, begin: f64, count: usize, xs: &Axis, ys: &Axis) {
+    const ROOM: f64 = 0.8;
+    for &(x, y) in &line.points {
+        let left = xs.place(x + ROOM * (begin - 0.5));
+        let right = xs.place(x + ROOM * (begin + 1.0 / count as f64 - 0.5));
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+            ys.place(y),
+            right - left - 1.0,
+            ys.place(0.0) - ys.place(y)
+        );
+    }
+}
+
 /// Lines of more points are drawn without dots.
 const DOTS_MAX: usize = 40;
 
@@ -91,7 +126,7 @@ fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
              <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             left - 8.0,
             y + 4.0,
-            brief(tick)
+            tick_label(tick)
         );
     }
     let named = figure.x_names.iter().enumerate().map(|(at, name)| (at as f64, name.clone()));
@@ -123,6 +158,10 @@ fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
         (top + bottom) / 2.0,
         escaped(&figure.y)
     );
+}
+
+fn tick_label(tick: f64) -> String {
+    if tick.fract() == 0.0 && tick < 1000.0 { format!("{tick:.0}") } else { brief(tick) }
 }
 
 /// Values on one side, places in the picture on the other.
