@@ -37,6 +37,8 @@ pub struct Query<'a> {
 pub enum Found {
     /// A file.
     File(Arc<Stored>),
+    /// A program to be run, by its path relative to the root.
+    Script(Arc<[u8]>),
     /// A directory, whose relative links only work with a '/' at the end of the path: the client is sent there.
     AddSlash,
     /// A directory without an index, listed.
@@ -208,6 +210,7 @@ impl Cache {
                         Some(stored) => Recalled::Known(Found::File(stored)),
                         None => Recalled::Gone(Arc::clone(name)),
                     },
+                    Answer::Script(path) => Recalled::Known(Found::Script(Arc::clone(path))),
                     Answer::AddSlash => Recalled::Known(Found::AddSlash),
                     Answer::Missing => Recalled::Known(Found::Missing),
                     Answer::Forbidden => Recalled::Known(Found::Forbidden),

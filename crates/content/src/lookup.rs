@@ -66,6 +66,10 @@ impl Lookup<'_> {
             Place::Directory(_) if self.blocking == Blocking::Never => return Err(Trouble::NeedsDisk),
             Place::Directory(path) => return listing::list(self.tree, &path, self.query).map(Found::Listing),
             Place::Refused(refusal) => return Ok(Found::Refused(refusal)),
+            Place::Script(path) => {
+                let path: Arc<[u8]> = path.into();
+                (Answer::Script(Arc::clone(&path)), Found::Script(path))
+            }
             Place::AddSlash => (Answer::AddSlash, Found::AddSlash),
             Place::Missing => (Answer::Missing, Found::Missing),
             Place::Forbidden => (Answer::Forbidden, Found::Forbidden),

@@ -53,6 +53,8 @@ pub(crate) enum Answer {
         identity: Identity,
         stored: Weak<Stored>,
     },
+    /// Relative to the root.
+    Script(Arc<[u8]>),
     AddSlash,
     Missing,
     Forbidden,
@@ -63,6 +65,7 @@ impl Answer {
     pub(crate) fn agrees_with(&self, place: &Place) -> bool {
         match (self, place) {
             (Self::File { target, .. }, Place::File(now, _)) => target == now,
+            (Self::Script(path), Place::Script(now)) => path[..] == now[..],
             (Self::AddSlash, Place::AddSlash)
             | (Self::Missing, Place::Missing)
             | (Self::Forbidden, Place::Forbidden) => true,
@@ -108,7 +111,7 @@ impl Name {
     pub(crate) fn stored(&self) -> Option<Arc<Stored>> {
         match &self.answer {
             Answer::File { stored, .. } => stored.upgrade().filter(|stored| stored.seat().is_taken()),
-            Answer::AddSlash | Answer::Missing | Answer::Forbidden => None,
+            Answer::Script(_) | Answer::AddSlash | Answer::Missing | Answer::Forbidden => None,
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     File(Target, Identity),
+    /// A program to be run, relative to the root.
+    Script(Vec<u8>),
     /// A directory that is to be listed, relative to the root: empty, or with a '/' at its end.
     Directory(Vec<u8>),
     /// A directory, asked for without the '/' at its end.
@@ -55,7 +57,7 @@ pub(crate) fn resolve(
     match (&tree.config().fallback, place) {
         (Some(fallback), Place::Missing) => {
             match file(tree, fallback.clone().into_bytes(), accepted, blocking)? {
-                found @ Place::File(..) => Ok(found),
+                found @ (Place::File(..) | Place::Script(_)) => Ok(found),
                 _ => Ok(Place::Missing),
             }
         }
@@ -136,6 +138,9 @@ fn representation(
     accepted: AcceptedCodings,
     blocking: Blocking,
 ) -> Result<Place, Trouble> {
+    if tree.is_script(&path) {
+        return Ok(Place::Script(path));
+    }
     let plain = path.len();
     for coding in accepted.in_order().take_while(|&coding| coding != Coding::Identity) {
         if !tree.config().precompressed.contains(&coding) {

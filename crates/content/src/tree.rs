@@ -32,6 +32,8 @@ pub struct TreeConfig {
     pub precompressed: Vec<Coding>,
     /// `Cache-Control` of files: the first rule that matches counts.
     pub cache_control: Vec<CacheRule>,
+    /// Endings of names that are programs to be run, such as `.php`: they are [`crate::Found::Script`], and never sent.
+    pub scripts: Vec<String>,
     /// Fields added to each reply with a file. Whoever reads the configuration sees to it that there are none among
     /// them that follow from the file or the connection anyway, such as `Content-Length`.
     pub headers: Vec<(String, String)>,
@@ -53,6 +55,7 @@ impl Default for TreeConfig {
             symlinks: Symlinks::Beneath,
             precompressed: Vec::new(),
             cache_control: Vec::new(),
+            scripts: Vec::new(),
             headers: Vec::new(),
             media_types: Arc::new(MediaTypes::builtin()),
             server_header: true,
@@ -141,6 +144,11 @@ impl Tree {
     /// Whether a directory without an index is listed; if not, [`crate::Query::accept_json`] is never looked at.
     pub fn lists(&self) -> bool {
         self.config.listing == Listing::On
+    }
+
+    /// Whether the file at this path is a program to be run.
+    pub(crate) fn is_script(&self, path: &[u8]) -> bool {
+        self.config.scripts.iter().any(|ending| path.ends_with(ending.as_bytes()))
     }
 
     pub(crate) fn root(&self) -> BorrowedFd<'_> {

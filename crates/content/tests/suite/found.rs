@@ -37,6 +37,35 @@ fn files_and_directories() {
     }
 }
 
+/// However a script is reached, it is never taken for a file, and a script that has gone is gone.
+#[test]
+fn scripts_are_not_files() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        config.scripts = vec![".php".into()];
+        config.index = vec!["index.php".into(), "index.html".into()];
+        config.fallback = Some("/front.php".into());
+        config.precompressed = vec![Coding::Gzip];
+    });
+    site.write("index.php", b"<?php");
+    site.write("index.php.gz", b"compressed");
+    site.write("a/x.php", b"<?php");
+    site.write("plain/index.html", b"plain");
+    site.write("front.php", b"<?php");
+    let script = |path: &str| match site.find(path) {
+        Found::Script(script) => String::from_utf8(script.to_vec()).unwrap(),
+        other => panic!("{path}: {other:?}"),
+    };
+    for _ in 0..2 {
+        assert_eq!(script("/"), "index.php");
+        assert_eq!(script("/a/x%2Ephp"), "a/x.php");
+        assert_eq!(script("/nowhere/at/all"), "front.php");
+        assert_eq!(site.content("/plain/"), b"plain");
+    }
+    fs::remove_file(site.path("a/x.php")).unwrap();
+    site.wait(2);
+    assert_eq!(script("/a/x.php"), "front.php");
+}
+
 #[test]
 fn indexes_are_tried_in_order() {
     let site = Site::configured(CacheSettings::default(), |config| {
