@@ -1,0 +1,301 @@
+//! The application's end: reads requests, writes answers. One request at a time on a connection, as every
+//! application that Baton knows does it.
+
+use crate::frames::{Frame, FrameReader};
+use crate::handover::{self, Order};
+use crate::params::{self, Params};
+use crate::record::{
+    CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType, header, push_record,
+    push_stream,
+};
+use crate::response::ProtocolStatus;
+use crate::{Answered, Broken, RegionSlice, Rest};
+use std::ops::Range;
+
+/// What comes next in the input. Ranges are ranges of that input, never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of the input was consumed.
+    NeedMore,
+    /// A request begins.
+    Begin {
+        /// Its id, for everything that is written for it.
+        id: u16,
+        /// What is asked of the application: [`RESPONDER`](crate::request::RESPONDER), or something to
+        /// refuse with [`ProtocolStatus::UnknownRole`].
+        role: u16,
+        /// Whether the connection is to stay open afterwards.
+        keep_connection: bool,
+    },
+    /// A second request while the first is not answered: to be refused with
+    /// [`ProtocolStatus::CannotMultiplex`]. The rest of it is skipped.
+    BeginAnother {
+        /// Its id.
+        id: u16,
+    },
+    /// A piece of the block of name-value pairs.
+    Params(Range<usize>),
+    /// The block is complete.
+    ParamsEnd,
+    /// A piece of the request's body.
+    Stdin(Range<usize>),
+    /// The body is complete.
+    StdinEnd,
+    /// Nobody wants the answer any more: the request is to be ended.
+    Abort,
+    /// The server asks for values: see [`RequestReader::names`].
+    GetValues,
+    /// This many bytes of the region may be written again.
+    Freed(u32),
+    /// The rest of the answer is to be handed back.
+    GiveBack,
+    /// A management record of a type that nobody knows, to be answered with [`push_unknown_type`].
+    UnknownType(u8),
+}
+
+/// Reads what the server sends on one connection.
+///
+/// Input: [`read`](Self::read). It keeps nothing of what it streams, at most 64 KiB of a record that must be
+/// whole, and this memory for the next one. Command: [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct RequestReader {
+    request_id: u16,
+    stage: Stage,
+    frames: FrameReader,
+    doing: Doing,
+    collected: Vec<u8>,
+}
+
+/// How far the request at hand has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// There is none, or it has been answered.
+    Idle,
+    Params,
+    Stdin,
+    Read,
+}
+
+/// What is done with the content of the record at hand.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Skip,
+    Params,
+    Stdin,
+    /// The content is skipped, the record reported.
+    Announce(Announced),
+    Collect(Collected),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Announced {
+    ParamsEnd,
+    StdinEnd,
+    Abort,
+    UnknownType(u8),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Collected {
+    Begin(u16),
+    Names,
+    Order,
+}
+
+impl Default for RequestReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RequestReader {
+    /// For a new connection.
+    pub const fn new() -> Self {
+        let frames = FrameReader::new();
+        Self { request_id: 0, stage: Stage::Idle, frames, doing: Doing::Skip, collected: Vec::new() }
+    }
+
+    /// Whether no record is half read, and no request is to be answered: where a server may close.
+    pub const fn is_between_requests(&self) -> bool {
+        matches!(self.stage, Stage::Idle) && self.frames.is_between_records()
+    }
+
+    /// The request has been answered: what still comes of it is skipped.
+    pub const fn finish(&mut self) {
+        self.stage = Stage::Idle;
+    }
+
+    /// Takes the next part of the input: how many bytes it consumed, and what they are. Call it again with
+    /// the rest until it needs more.
+    ///
+    /// # Errors
+    /// The input is not what a server sends; nothing that follows can be believed.
+    pub fn read(&mut self, input: &[u8]) -> Result<(usize, Part), Broken> {
+        let mut at = 0;
+        loop {
+            let part = match self.frames.next(input, &mut at)? {
+                Frame::NeedMore => Some(Part::NeedMore),
+                Frame::Opened(header) => {
+                    self.doing = self.open(header)?;
+                    None
+                }
+                Frame::Content(range) => match self.doing {
+                    Doing::Skip | Doing::Announce(_) => None,
+                    Doing::Params => Some(Part::Params(range)),
+                    Doing::Stdin => Some(Part::Stdin(range)),
+                    Doing::Collect(_) => {
+                        self.collected.extend_from_slice(&input[range]);
+                        None
+                    }
+                },
+                Frame::Closed => match self.doing {
+                    Doing::Announce(what) => Some(self.announce(what)),
+                    Doing::Collect(what) => Some(self.close(what)?),
+                    _ => None,
+                },
+            };
+            if let Some(part) = part {
+                return Ok((at, part));
+            }
+        }
+    }
+
+    /// The names of the last [`Part::GetValues`], each with an empty value, until the next call of
+    /// [`read`](Self::read).
+    pub fn names(&self) -> Params<'_> {
+        Params::new(&self.collected)
+    }
+
+    fn open(&mut self, header: RecordHeader) -> Result<Doing, Broken> {
+        let RecordHeader { kind, request_id, content_len, .. } = header;
+        let known = RecordType::from_u8(kind);
+        let what = match (known, request_id) {
+            (Some(RecordType::GetValues), MANAGEMENT_ID) => Collected::Names,
+            (_, MANAGEMENT_ID) => return Ok(Doing::Announce(Announced::UnknownType(kind))),
+            (Some(RecordType::BeginRequest), id) => Collected::Begin(id),
+            _ if request_id != self.request_id || self.stage == Stage::Idle => return Ok(Doing::Skip),
+            (Some(RecordType::Baton), _) => Collected::Order,
+            _ => return self.open_stream(known, content_len == 0),
+        };
+        let fits = match (what, usize::from(content_len)) {
+            (Collected::Begin(_), length) => length == 8,
+            (Collected::Order, length) => length <= Order::BYTES_MAX,
+            (Collected::Names, _) => true,
+        };
+        self.collected.clear();
+        if fits { Ok(Doing::Collect(what)) } else { Err(Broken::ContentLength(kind)) }
+    }
+
+    /// A record of the request at hand.
+    fn open_stream(&self, known: Option<RecordType>, is_empty: bool) -> Result<Doing, Broken> {
+        match (known, self.stage) {
+            (Some(RecordType::Params), Stage::Params) if is_empty => {
+                Ok(Doing::Announce(Announced::ParamsEnd))
+            }
+            (Some(RecordType::Params), Stage::Params) => Ok(Doing::Params),
+            (Some(RecordType::Stdin), Stage::Stdin) if is_empty => Ok(Doing::Announce(Announced::StdinEnd)),
+            (Some(RecordType::Stdin), Stage::Stdin) => Ok(Doing::Stdin),
+            (Some(RecordType::AbortRequest), _) => Ok(Doing::Announce(Announced::Abort)),
+            (Some(RecordType::Params | RecordType::Stdin), _) => Err(Broken::Order),
+            _ => Ok(Doing::Skip),
+        }
+    }
+
+    fn announce(&mut self, what: Announced) -> Part {
+        match what {
+            Announced::ParamsEnd => {
+                self.stage = Stage::Stdin;
+                Part::ParamsEnd
+            }
+            Announced::StdinEnd => {
+                self.stage = Stage::Read;
+                Part::StdinEnd
+            }
+            Announced::Abort => Part::Abort,
+            Announced::UnknownType(kind) => Part::UnknownType(kind),
+        }
+    }
+
+    fn close(&mut self, what: Collected) -> Result<Part, Broken> {
+        match (what, &self.collected[..]) {
+            (Collected::Names, _) => Ok(Part::GetValues),
+            (Collected::Order, content) => Ok(match Order::parse(content)? {
+                Order::Freed(bytes) => Part::Freed(bytes),
+                Order::GiveBack => Part::GiveBack,
+            }),
+            (Collected::Begin(id), &[high, low, flags, ..]) => match self.stage {
+                Stage::Idle => {
+                    self.request_id = id;
+                    self.stage = Stage::Params;
+                    let role = u16::from_be_bytes([high, low]);
+                    Ok(Part::Begin { id, role, keep_connection: flags & KEEP_CONNECTION != 0 })
+                }
+                _ if id == self.request_id => Err(Broken::Order),
+                _ => Ok(Part::BeginAnother { id }),
+            },
+            (Collected::Begin(_), _) => Err(Broken::ContentLength(RecordType::BeginRequest as u8)),
+        }
+    }
+}
+
+/// Appends a part of the response; nothing for no bytes.
+pub fn push_stdout(out: &mut Vec<u8>, id: u16, bytes: &[u8]) {
+    push_stream(out, RecordType::Stdout, id, bytes);
+}
+
+/// The header of a record with `len` bytes of the response, which are written from where they are; no padding
+/// follows.
+///
+/// # Panics
+/// If `len` is not within 1 and [`CONTENT_BYTES_MAX`].
+pub const fn stdout_header(id: u16, len: usize) -> [u8; HEADER_BYTES] {
+    assert!(len > 0 && len <= CONTENT_BYTES_MAX, "an empty record ends the response");
+    header(RecordType::Stdout, id, len)
+}
+
+/// Appends a part of what goes to the error log; nothing for no bytes.
+pub fn push_stderr(out: &mut Vec<u8>, id: u16, bytes: &[u8]) {
+    push_stream(out, RecordType::Stderr, id, bytes);
+}
+
+/// Appends the end of the request. The streams need no end of their own before it.
+pub fn push_end(out: &mut Vec<u8>, id: u16, app_status: u32, protocol_status: ProtocolStatus) {
+    let [a, b, c, d] = app_status.to_be_bytes();
+    push_record(out, RecordType::EndRequest, id, &[a, b, c, d, protocol_status as u8, 0, 0, 0]);
+}
+
+/// Appends `SLICES`: the next bytes of the response lie in the region. Nothing for no slices; more than
+/// [`SLICES_MAX`](crate::SLICES_MAX) take several records.
+pub fn push_slices(out: &mut Vec<u8>, id: u16, slices: &[RegionSlice]) {
+    handover::push_slices(out, id, slices);
+}
+
+/// Appends `ANSWERED`.
+pub fn push_answered(out: &mut Vec<u8>, id: u16, answered: &Answered) {
+    handover::push_answered(out, id, answered);
+}
+
+/// Appends `REST`: what follows on standard output is to go to the client as it is.
+pub fn push_rest(out: &mut Vec<u8>, id: u16, rest: &Rest) {
+    handover::push_rest(out, id, rest);
+}
+
+/// Appends the answer to [`Part::GetValues`].
+///
+/// # Panics
+/// If the pairs do not fit into one record.
+pub fn push_values_result(out: &mut Vec<u8>, values: &[(&str, &str)]) {
+    let mut block = Vec::new();
+    for (name, value) in values {
+        params::push(&mut block, name.as_bytes(), value.as_bytes());
+    }
+    push_record(out, RecordType::GetValuesResult, MANAGEMENT_ID, &block);
+}
+
+/// Appends the answer to [`Part::UnknownType`].
+pub fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
+    push_record(out, RecordType::UnknownType, MANAGEMENT_ID, &[kind, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+/// The only flag of `FCGI_BEGIN_REQUEST`.
+const KEEP_CONNECTION: u8 = 1;

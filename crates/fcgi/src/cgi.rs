@@ -1,0 +1,248 @@
+//! The head of a CGI response (RFC 3875 section 6): what an application writes in front of its body.
+//!
+//! [`HeadReader`] finds its end in a stream, [`CgiHead`] judges it, [`Framing`] and [`push_http_head`] make an
+//! HTTP head of it. Whoever answers the client, the server or a library inside the application, uses these, so
+//! that the answers are the same byte by byte.
+
+mod answer;
+mod bad_head;
+mod reader;
+
+pub use answer::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
+pub use bad_head::BadHead;
+pub use reader::{HeadReader, HeadStep, find_end};
+
+use crate::text::{is_field_value, is_token, parse_decimal};
+use crate::zero_copy::NameMap;
+
+/// The longest head in bytes, its blank line included.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// What an application asks the server to do for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Nothing.
+    None,
+    /// Answer as if the client had asked for this path and query (RFC 3875 section 6.2.2).
+    LocalRedirect(Box<[u8]>),
+    /// The body names files: `X-ZeroCopy`.
+    ZeroCopy(NameMap),
+    /// Answer with the file at this path: `X-Sendfile`.
+    SendFile(Box<[u8]>),
+    /// Answer with what is at this path within the site: `X-Accel-Redirect`.
+    AccelRedirect(Box<[u8]>),
+}
+
+/// A head that was checked: it can be made into an HTTP head that everyone reads alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgiHead {
+    /// Complete lines, and at most one blank line behind them.
+    text: Vec<u8>,
+    status: u16,
+    content_length: Option<u64>,
+    instruction: Instruction,
+}
+
+impl CgiHead {
+    /// Judges a head: complete lines, which end with LF or CR LF; the blank line behind them may be missing,
+    /// where the output ended with the head.
+    ///
+    /// # Errors
+    /// Why no client should see it.
+    pub fn parse(text: Vec<u8>) -> Result<Self, BadHead> {
+        if text.len() > HEAD_BYTES_MAX {
+            return Err(BadHead::TooLarge);
+        }
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            return Err(BadHead::Incomplete);
+        }
+        let mut known = Known::default();
+        for line in lines(&text) {
+            let (name, value) = split_line(line).ok_or(BadHead::NotAField)?;
+            if !is_token(name) {
+                return Err(BadHead::Name);
+            }
+            if !is_field_value(value) {
+                return Err(BadHead::Value);
+            }
+            known.note(name, value)?;
+        }
+        if lines(&text).next().is_none() {
+            return Err(BadHead::Empty);
+        }
+        let status = match known.status {
+            Some(value) => split_status(value).ok_or(BadHead::Status)?.0,
+            None if known.location.is_some() => FOUND,
+            None => OK,
+        };
+        let content_length = known.content_length;
+        let instruction = known.instruction();
+        Ok(Self { text, status, content_length, instruction })
+    }
+
+    /// The status: 200 to 999. What the application said; 302 if it named a location and no status; else 200.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The reason phrase: the application's, if it told a status, and empty if it gave none, as HTTP allows
+    /// (RFC 9112 section 4).
+    pub fn reason(&self) -> &[u8] {
+        match self.field("Status").and_then(split_status) {
+            Some((_, reason)) => reason,
+            None if self.status == FOUND => b"Found",
+            None => b"OK",
+        }
+    }
+
+    /// The length of the body in bytes, if the application tells it.
+    pub const fn content_length(&self) -> Option<u64> {
+        self.content_length
+    }
+
+    /// What the server is asked to do.
+    pub const fn instruction(&self) -> &Instruction {
+        &self.instruction
+    }
+
+    /// Whether an answer with this status never has a body (RFC 9110 section 6.4.1).
+    pub const fn forbids_body(&self) -> bool {
+        matches!(self.status, 204 | 304)
+    }
+
+    /// All fields in order, blanks around the values removed.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines(&self.text).filter_map(split_line)
+    }
+
+    /// The value of the first field with this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields().find(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).map(|field| field.1)
+    }
+
+    /// The fields that the client gets: without those that speak to the server, those that belong to the
+    /// connection, and those that whoever answers says itself, which are Date, Server and Content-Length.
+    pub fn forwarded(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields().filter(|(name, _)| !is_kept_back(name))
+    }
+
+    /// Gives the memory back, for [`HeadReader::with_buffer`].
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.text
+    }
+}
+
+/// The fields that decide something.
+#[derive(Default)]
+struct Known<'a> {
+    status: Option<&'a [u8]>,
+    location: Option<&'a [u8]>,
+    content_length: Option<u64>,
+    asked: Option<Instruction>,
+}
+
+impl<'a> Known<'a> {
+    fn note(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), BadHead> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name.len() {
+            6 if is("Status") => set_once(&mut self.status, value, BadHead::Status),
+            8 if is("Location") => set_once(&mut self.location, value, BadHead::Location),
+            10 if is("X-Sendfile") => self.ask(Instruction::SendFile(path(value)?)),
+            10 if is("X-ZeroCopy") => {
+                self.ask(Instruction::ZeroCopy(NameMap::parse(value).ok_or(BadHead::Instruction)?))
+            }
+            14 if is("Content-Length") => {
+                let length = parse_decimal(value).ok_or(BadHead::Length)?;
+                match self.content_length.replace(length) {
+                    Some(other) if other != length => Err(BadHead::Length),
+                    _ => Ok(()),
+                }
+            }
+            16 if is("X-Accel-Redirect") => self.ask(Instruction::AccelRedirect(path(value)?)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Two instructions would mean one of them not followed.
+    fn ask(&mut self, instruction: Instruction) -> Result<(), BadHead> {
+        set_once(&mut self.asked, instruction, BadHead::Instruction)
+    }
+
+    fn instruction(self) -> Instruction {
+        match (self.asked, self.status, self.location) {
+            (Some(instruction), _, _) => instruction,
+            // Two slashes begin an authority: another host, which is the client's business.
+            (None, None, Some(location)) if location.starts_with(b"/") && !location.starts_with(b"//") => {
+                Instruction::LocalRedirect(location.into())
+            }
+            _ => Instruction::None,
+        }
+    }
+}
+
+/// A path that names something.
+fn path(value: &[u8]) -> Result<Box<[u8]>, BadHead> {
+    if value.is_empty() { Err(BadHead::Instruction) } else { Ok(value.into()) }
+}
+
+fn set_once<T>(slot: &mut Option<T>, value: T, twice: BadHead) -> Result<(), BadHead> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(twice),
+    }
+}
+
+/// Code and phrase of a Status field. A code below 200 would be no answer: the client would go on waiting, and
+/// take the next response for this one.
+fn split_status(value: &[u8]) -> Option<(u16, &[u8])> {
+    let (code, rest) = value.split_at_checked(3)?;
+    let code = parse_decimal(code).filter(|code| *code >= 200)? as u16;
+    match rest {
+        [] => Some((code, rest)),
+        [b' ' | b'\t', ..] => Some((code, rest.trim_ascii())),
+        _ => None,
+    }
+}
+
+/// The lines up to a blank one, without their ends.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = memchr::memchr(b'\n', rest)?;
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line)).filter(|line| !line.is_empty())
+    })
+}
+
+/// Name and value of a line. No blank may stand before the colon: those who ignore it see a field that others
+/// do not.
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr::memchr(b':', line)?;
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+fn is_kept_back(name: &[u8]) -> bool {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    // Lengths tell most names apart.
+    match name.len() {
+        2 => is("TE"),
+        4 => is("Date"),
+        6 => is("Status") || is("Server"),
+        7 => is("Trailer") || is("Upgrade"),
+        10 => is("Connection") || is("Keep-Alive") || is("X-Sendfile") || is("X-ZeroCopy"),
+        14 => is("Content-Length"),
+        16 => is("Proxy-Connection") || is_accel(name),
+        17 => is("Transfer-Encoding"),
+        _ => is_accel(name),
+    }
+}
+
+/// nginx's words to itself: X-Accel-Redirect, -Buffering, -Expires, -Charset, -Limit-Rate.
+fn is_accel(name: &[u8]) -> bool {
+    name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL))
+}
+
+const ACCEL: &[u8] = b"X-Accel-";
+const OK: u16 = 200;
+const FOUND: u16 = 302;

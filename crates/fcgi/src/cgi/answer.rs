@@ -1,0 +1,90 @@
+//! From the head of an application to the head that the client gets (`docs/handover-protocol.md`, section 4).
+
+use super::CgiHead;
+use crate::offer::Client;
+use crate::text::push_decimal;
+
+/// How the client learns where the body ends (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body, and nothing is said of its length.
+    None,
+    /// By its length in bytes. In an answer to `HEAD` the length of the body that is not sent.
+    Length(u64),
+    /// By chunks.
+    Chunked,
+    /// By the end of the connection.
+    Close,
+}
+
+impl Framing {
+    /// `body_len`: the length of the body in bytes, if all of it is known when the head is written.
+    pub const fn choose(head: &CgiHead, body_len: Option<u64>, client: Client) -> Self {
+        match (head.content_length(), body_len) {
+            _ if head.forbids_body() => Self::None,
+            (Some(length), _) => Self::Length(length),
+            // An application may leave the body out, whose length would be told (RFC 9110 section 8.6).
+            _ if client.head => Self::None,
+            (None, Some(length)) => Self::Length(length),
+            (None, None) if client.minor == 0 => Self::Close,
+            (None, None) => Self::Chunked,
+        }
+    }
+
+    /// Whether the connection can go on after an answer that is framed like this.
+    pub const fn may_go_on(self, client: Client) -> bool {
+        client.keep && !matches!(self, Self::Close)
+    }
+}
+
+/// Appends the HTTP head of an answer, its blank line included: the status line, `offer_fields` (complete
+/// lines), the application's fields, the framing, and what becomes of the connection.
+pub fn push_http_head(
+    out: &mut Vec<u8>,
+    head: &CgiHead,
+    framing: Framing,
+    client: Client,
+    offer_fields: &[u8],
+) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_decimal(out, u64::from(head.status()));
+    // The blank stays where the phrase is missing (RFC 9112 section 4).
+    out.push(b' ');
+    out.extend_from_slice(head.reason());
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(offer_fields);
+    for (name, value) in head.forwarded() {
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
+    }
+    match framing {
+        Framing::None | Framing::Close => {}
+        Framing::Length(length) => {
+            out.extend_from_slice(b"Content-Length: ");
+            push_decimal(out, length);
+            out.extend_from_slice(b"\r\n");
+        }
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    if !framing.may_go_on(client) {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if client.minor == 0 {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the head of a chunk of `len` bytes, which is not 0; behind the bytes comes a CR LF (RFC 9112
+/// section 7.1).
+pub fn push_chunk_head(out: &mut Vec<u8>, len: u64) {
+    let digits = (u64::BITS - len.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[(len >> (4 * digit)) as usize & 0xf]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The end of a chunked body.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

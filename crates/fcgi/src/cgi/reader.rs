@@ -1,0 +1,78 @@
+//! Finds where a head ends.
+
+use super::{BadHead, CgiHead, HEAD_BYTES_MAX};
+
+/// The end of a head: the index behind its first blank line, whatever its lines end with. `from`: how many of
+/// the bytes were looked at before.
+pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr_iter(b'\n', bytes.get(from..)?).map(|at| from + at).find_map(|newline| {
+        let before = &bytes[..newline];
+        let line_end = before.strip_suffix(b"\r").unwrap_or(before);
+        matches!(line_end.last(), None | Some(b'\n')).then_some(newline + 1)
+    })
+}
+
+/// Collects a head from the pieces of a stream.
+#[derive(Debug, Default)]
+pub struct HeadReader {
+    text: Vec<u8>,
+}
+
+/// What a piece brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadStep {
+    /// All of the piece belongs to the head, which goes on.
+    NeedMore,
+    /// The head ended within the piece.
+    End {
+        /// Where in the piece the body begins.
+        body_at: usize,
+    },
+}
+
+impl HeadReader {
+    /// With nothing read.
+    pub const fn new() -> Self {
+        Self { text: Vec::new() }
+    }
+
+    /// Uses this buffer's memory, not its content.
+    pub fn with_buffer(mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        Self { text: buffer }
+    }
+
+    /// Takes the next piece of the response.
+    ///
+    /// # Errors
+    /// [`BadHead::TooLarge`]. [`text`](Self::text) has all that was read before this piece then, and nothing
+    /// of it.
+    pub fn read(&mut self, piece: &[u8]) -> Result<HeadStep, BadHead> {
+        let known = self.text.len();
+        // What cannot be a part of the head is not even copied.
+        let most = piece.len().min(HEAD_BYTES_MAX - known);
+        self.text.extend_from_slice(&piece[..most]);
+        if let Some(end) = find_end(&self.text, known) {
+            self.text.truncate(end);
+            return Ok(HeadStep::End { body_at: end - known });
+        }
+        if most < piece.len() {
+            self.text.truncate(known);
+            return Err(BadHead::TooLarge);
+        }
+        Ok(HeadStep::NeedMore)
+    }
+
+    /// What was read of the head.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Judges what was read: at its end, or at the end of the response.
+    ///
+    /// # Errors
+    /// As [`CgiHead::parse`].
+    pub fn finish(self) -> Result<CgiHead, BadHead> {
+        CgiHead::parse(self.text)
+    }
+}

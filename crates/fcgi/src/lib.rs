@@ -1,0 +1,36 @@
+//! FastCGI 1.0, CGI response heads and SCGI without I/O, and the hand-over protocol on top of them
+//! (`docs/handover-protocol.md`): bytes go in, decisions come out.
+//!
+//! Both ends are here, since the server and the libraries that run in applications must agree:
+//!
+//! ```text
+//!            server                                           application
+//!   environment ─► params ─► request::push_* ──────────► application::RequestReader
+//!                    ▲ offer                                          │
+//!   response::ResponseReader ◄──────────────────── application::push_*
+//!        │ Stdout
+//!   cgi::HeadReader ─► CgiHead ─► push_http_head    (both ends: whoever answers the client)
+//!                        └─► Instruction: named files (zero_copy), redirects within the server
+//! ```
+//!
+//! What is streamed (standard output, standard input, parameters) is passed through as ranges of the caller's
+//! buffer, never copied; what must be whole before it means something (ends, slices, counts) is collected,
+//! and no record is larger than 64 KiB. Any cut of the input gives the same result.
+
+pub mod application;
+mod broken;
+pub mod cgi;
+pub mod environment;
+mod frames;
+mod handover;
+pub mod offer;
+pub mod params;
+pub mod record;
+pub mod request;
+pub mod response;
+pub mod scgi;
+mod text;
+pub mod zero_copy;
+
+pub use broken::Broken;
+pub use handover::{AnswerOutcome, Answered, RegionSlice, Rest, SLICES_MAX};

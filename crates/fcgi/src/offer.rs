@@ -1,0 +1,143 @@
+//! The offer that comes with a request: answer the client yourself, or through shared memory
+//! (`docs/handover-protocol.md`, section 2).
+
+use crate::Broken;
+use crate::params::long_length;
+use crate::text::{parse_decimal, push_decimal};
+
+/// The name of the pair that is the offer: the first of a request's parameters, which no application sees.
+pub const NAME: &str = "BATON_OFFER";
+
+/// An offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer<'a> {
+    /// How the answer may travel.
+    pub transport: Transport,
+    /// Descriptors that came with the first byte of this request.
+    pub fds: usize,
+    /// How long a write may wait for the client before the rest is handed back, in milliseconds.
+    pub patience_ms: u32,
+    /// Response fields ready to be used: complete lines `Name: value CRLF`.
+    pub fields: &'a [u8],
+}
+
+/// A way for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// On the client's own socket.
+    PassFd(Client),
+    /// Through the region that the connection shares.
+    Shm(Ring),
+    /// One that this library does not know: to be declined.
+    Unknown,
+}
+
+/// What an answer has to know of the client whose request it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// The minor version of HTTP/1 that it speaks: 0 or 1.
+    pub minor: u8,
+    /// Whether the server is willing to go on with the connection.
+    pub keep: bool,
+    /// Whether it asked with `HEAD`: no body is sent.
+    pub head: bool,
+}
+
+/// Where an answer may be written in the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Size of the region in bytes, not zero.
+    pub size: u32,
+    /// The offset at which to begin, below `size`.
+    pub at: u32,
+    /// How many bytes from there, around the end, may be written: at most `size`.
+    pub free: u32,
+}
+
+impl<'a> Offer<'a> {
+    /// Reads the value of the pair. Unknown words are ignored, and absent ones are 0.
+    ///
+    /// # Errors
+    /// [`Broken::Offer`] if a known word makes no sense. How many descriptors came is not known then, so that
+    /// no later offer of the connection can be paired with its own.
+    pub fn parse(value: &'a [u8]) -> Result<Self, Broken> {
+        Self::read(value).ok_or(Broken::Offer)
+    }
+
+    fn read(value: &'a [u8]) -> Option<Self> {
+        let end = memchr::memchr(b'\n', value).unwrap_or(value.len());
+        let fields = value.get(end + 1..).unwrap_or_default();
+        let mut words = value[..end].split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        let name = words.next()?;
+        let (mut fds, mut patience_ms) = (0, 0);
+        let (mut minor, mut keep, mut head) = (0, 0, 0);
+        let (mut size, mut at, mut free) = (0, 0, 0);
+        for word in words {
+            let Some(equals) = memchr::memchr(b'=', word) else {
+                continue;
+            };
+            let (slot, max) = match &word[..equals] {
+                b"fds" => (&mut fds, FDS_MAX),
+                b"patience" => (&mut patience_ms, u32::MAX),
+                b"minor" => (&mut minor, 1),
+                b"keep" => (&mut keep, 1),
+                b"head" => (&mut head, 1),
+                b"size" => (&mut size, u32::MAX),
+                b"at" => (&mut at, u32::MAX),
+                b"free" => (&mut free, u32::MAX),
+                _ => continue,
+            };
+            let number = u32::try_from(parse_decimal(&word[equals + 1..])?).ok()?;
+            *slot = Some(number).filter(|number| *number <= max)?;
+        }
+        let transport = match name {
+            b"passfd" => {
+                Transport::PassFd(Client { minor: u8::from(minor == 1), keep: keep == 1, head: head == 1 })
+            }
+            b"shm" if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
+            b"shm" => return None,
+            _ => Transport::Unknown,
+        };
+        Some(Self { transport, fds: fds as usize, patience_ms, fields })
+    }
+
+    /// Appends the offer as a name-value pair: the first of a block. An unknown transport is never offered.
+    pub fn push(&self, out: &mut Vec<u8>) {
+        out.push(NAME.len() as u8);
+        let length_at = out.len();
+        out.extend_from_slice(&long_length(0));
+        out.extend_from_slice(NAME.as_bytes());
+        let start = out.len();
+        match self.transport {
+            Transport::PassFd(client) => {
+                out.extend_from_slice(b"passfd");
+                push_word(out, "minor", u64::from(client.minor));
+                push_word(out, "keep", u64::from(client.keep));
+                push_word(out, "head", u64::from(client.head));
+            }
+            Transport::Shm(ring) => {
+                out.extend_from_slice(b"shm");
+                push_word(out, "size", u64::from(ring.size));
+                push_word(out, "at", u64::from(ring.at));
+                push_word(out, "free", u64::from(ring.free));
+            }
+            Transport::Unknown => out.extend_from_slice(b"unknown"),
+        }
+        push_word(out, "fds", self.fds as u64);
+        push_word(out, "patience", u64::from(self.patience_ms));
+        out.push(b'\n');
+        out.extend_from_slice(self.fields);
+        let length = long_length(out.len() - start);
+        out[length_at..length_at + length.len()].copy_from_slice(&length);
+    }
+}
+
+fn push_word(out: &mut Vec<u8>, name: &str, number: u64) {
+    out.push(b' ');
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'=');
+    push_decimal(out, number);
+}
+
+/// The most descriptors that one message can carry (`SCM_MAX_FD`).
+const FDS_MAX: u32 = 253;

@@ -1,0 +1,101 @@
+//! Name-value pairs (FastCGI 1.0 section 3.4): two lengths, a name and a value.
+
+use crate::Broken;
+
+/// Appends a pair.
+///
+/// # Panics
+/// If the name or the value has 2 GiB or more, which no length can tell.
+pub fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    push_joined(out, name, [value]);
+}
+
+/// Appends a pair whose value is `parts` joined, without anything between them.
+///
+/// # Panics
+/// As [`push`].
+pub fn push_joined<'a, P>(out: &mut Vec<u8>, name: &[u8], parts: P)
+where
+    P: IntoIterator<Item = &'a [u8]> + Clone,
+{
+    push_length(out, name.len());
+    push_length(out, parts.clone().into_iter().map(<[u8]>::len).sum());
+    out.extend_from_slice(name);
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// The pairs of a complete block, in order, borrowed from it. After an error there is nothing more.
+#[derive(Clone, Debug)]
+pub struct Params<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Params<'a> {
+    /// `block`: the contents of all records of the stream, joined.
+    pub const fn new(block: &'a [u8]) -> Self {
+        Self { rest: block }
+    }
+
+    /// What has not been read yet.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Params<'a> {
+    type Item = Result<(&'a [u8], &'a [u8]), Broken>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some((pair, rest)) = split_pair(self.rest) else {
+            self.rest = &[];
+            return Some(Err(Broken::Params));
+        };
+        self.rest = rest;
+        Some(Ok(pair))
+    }
+}
+
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+fn split_pair(block: &[u8]) -> Option<(Pair<'_>, &[u8])> {
+    let (name_len, rest) = split_length(block)?;
+    let (value_len, rest) = split_length(rest)?;
+    let (name, rest) = rest.split_at_checked(name_len)?;
+    let (value, rest) = rest.split_at_checked(value_len)?;
+    Some(((name, value), rest))
+}
+
+fn split_length(block: &[u8]) -> Option<(usize, &[u8])> {
+    match *block {
+        [length @ 0..=SHORT_MAX, ref rest @ ..] => Some((usize::from(length), rest)),
+        [a, b, c, d, ref rest @ ..] => {
+            let length = u32::from_be_bytes([a, b, c, d]) & !LONG_MARK;
+            Some((usize::try_from(length).ok()?, rest))
+        }
+        _ => None,
+    }
+}
+
+fn push_length(out: &mut Vec<u8>, length: usize) {
+    match u8::try_from(length) {
+        Ok(short @ 0..=SHORT_MAX) => out.push(short),
+        _ => out.extend_from_slice(&long_length(length)),
+    }
+}
+
+/// A length in four bytes, which any length may have.
+pub(crate) const fn long_length(length: usize) -> [u8; 4] {
+    assert!(length < LONG_MARK as usize, "a name or value has less than 2 GiB");
+    (length as u32 | LONG_MARK).to_be_bytes()
+}
+
+/// The longest length that one byte tells.
+const SHORT_MAX: u8 = 127;
+
+/// The bit that tells four bytes from one.
+const LONG_MARK: u32 = 1 << 31;

@@ -1,0 +1,205 @@
+//! What the server reads: the records of one request's answer, without copying what they stream.
+
+use crate::frames::{Frame, FrameReader};
+use crate::handover::{Notice, slices_in};
+use crate::params::Params;
+use crate::record::{MANAGEMENT_ID, RecordHeader, RecordType};
+use crate::{Answered, Broken, RegionSlice, Rest};
+use std::ops::Range;
+
+/// Why a request ended, as far as the protocol is concerned (FastCGI 1.0 section 5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ProtocolStatus {
+    /// It was answered.
+    RequestComplete = 0,
+    /// Refused: the application does one request per connection at a time.
+    CannotMultiplex = 1,
+    /// Refused: the application has run out of something.
+    Overloaded = 2,
+    /// Refused: the application does not know the role.
+    UnknownRole = 3,
+}
+
+/// What comes next in the input. Ranges are ranges of that input, never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of the input was consumed.
+    NeedMore,
+    /// A piece of the response.
+    Stdout(Range<usize>),
+    /// A piece for the error log.
+    Stderr(Range<usize>),
+    /// The next bytes of the response lie in the region: see [`ResponseReader::slices`].
+    Slices,
+    /// The application has answered on the client's socket.
+    Answered(Answered),
+    /// The standard output from here on is the rest of the answer as it is to appear on the wire.
+    Rest(Rest),
+    /// The request has ended.
+    End {
+        /// The exit status of the application, in CGI's terms.
+        app_status: u32,
+        /// What became of the request.
+        protocol_status: ProtocolStatus,
+    },
+    /// Answers to `FCGI_GET_VALUES`: see [`ResponseReader::values`].
+    Values,
+    /// The application does not understand management records of this type.
+    UnknownType(u8),
+}
+
+/// Reads what an application sends on one connection. Requests follow each other on it
+/// ([`ResponseReader::begin`]); records of other requests are skipped, as the specification says (section
+/// 3.3).
+///
+/// Input: [`read`](Self::read). It keeps nothing of what it streams, at most 64 KiB of a record that must be
+/// whole, and this memory for the next one.
+#[derive(Debug)]
+pub struct ResponseReader {
+    request_id: u16,
+    ended: bool,
+    frames: FrameReader,
+    doing: Doing,
+    /// The content so far of a record that must be whole, until the next one begins.
+    collected: Vec<u8>,
+}
+
+/// What is done with the content of the record at hand.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Skip,
+    Stdout,
+    Stderr,
+    Collect(Collected),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Collected {
+    End,
+    Notice,
+    Values,
+    UnknownType,
+}
+
+impl ResponseReader {
+    /// For the answer to this request; [`MANAGEMENT_ID`] if there is none yet, only questions of the
+    /// connection.
+    pub const fn new(request_id: u16) -> Self {
+        let frames = FrameReader::new();
+        Self { request_id, ended: false, frames, doing: Doing::Skip, collected: Vec::new() }
+    }
+
+    /// Goes on with the answer to another request on the same connection.
+    pub const fn begin(&mut self, request_id: u16) {
+        self.request_id = request_id;
+        self.ended = false;
+    }
+
+    /// Whether no record is half read: only then can the connection be used for another request.
+    pub const fn is_between_records(&self) -> bool {
+        self.frames.is_between_records()
+    }
+
+    /// Takes the next part of the input: how many bytes it consumed, and what they are. Call it again with
+    /// the rest until it needs more.
+    ///
+    /// # Errors
+    /// The input is not the answer to this request; nothing that follows can be believed.
+    pub fn read(&mut self, input: &[u8]) -> Result<(usize, Part), Broken> {
+        let mut at = 0;
+        loop {
+            let part = match self.frames.next(input, &mut at)? {
+                Frame::NeedMore => Some(Part::NeedMore),
+                Frame::Opened(header) => {
+                    self.doing = self.open(header)?;
+                    None
+                }
+                Frame::Content(range) => match self.doing {
+                    Doing::Skip => None,
+                    Doing::Stdout => Some(Part::Stdout(range)),
+                    Doing::Stderr => Some(Part::Stderr(range)),
+                    Doing::Collect(_) => {
+                        self.collected.extend_from_slice(&input[range]);
+                        None
+                    }
+                },
+                Frame::Closed => match self.doing {
+                    Doing::Collect(what) => Some(self.close(what)?),
+                    _ => None,
+                },
+            };
+            if let Some(part) = part {
+                return Ok((at, part));
+            }
+        }
+    }
+
+    /// The slices of the last [`Part::Slices`], until the next call of [`read`](Self::read). Nothing says
+    /// that they lie inside the region: see [`RegionSlice::is_within`].
+    pub fn slices(&self) -> impl ExactSizeIterator<Item = RegionSlice> + '_ {
+        match Notice::parse(&self.collected) {
+            Ok(Notice::Slices(bytes)) => slices_in(bytes),
+            _ => slices_in(&[]),
+        }
+    }
+
+    /// The pairs of the last [`Part::Values`], until the next call of [`read`](Self::read).
+    pub fn values(&self) -> Params<'_> {
+        Params::new(&self.collected)
+    }
+
+    fn open(&mut self, header: RecordHeader) -> Result<Doing, Broken> {
+        let RecordHeader { kind, request_id, content_len, .. } = header;
+        let of_the_connection = request_id == MANAGEMENT_ID;
+        let what = match RecordType::from_u8(kind) {
+            Some(RecordType::GetValuesResult) if of_the_connection => Collected::Values,
+            Some(RecordType::UnknownType) if of_the_connection => Collected::UnknownType,
+            _ if of_the_connection || request_id != self.request_id => return Ok(Doing::Skip),
+            _ if self.ended => return Err(Broken::AfterEnd),
+            Some(RecordType::Stdout) => return Ok(Doing::Stdout),
+            Some(RecordType::Stderr) => return Ok(Doing::Stderr),
+            Some(RecordType::EndRequest) => Collected::End,
+            Some(RecordType::Baton) => Collected::Notice,
+            _ => return Err(Broken::UnexpectedType(kind)),
+        };
+        let fits = match (what, usize::from(content_len)) {
+            (Collected::End | Collected::UnknownType, length) => length == 8,
+            (Collected::Notice, length) => length <= Notice::BYTES_MAX,
+            (Collected::Values, _) => true,
+        };
+        self.collected.clear();
+        if fits { Ok(Doing::Collect(what)) } else { Err(Broken::ContentLength(kind)) }
+    }
+
+    fn close(&mut self, what: Collected) -> Result<Part, Broken> {
+        Ok(match (what, &self.collected[..]) {
+            (Collected::End, &[a, b, c, d, status, ..]) => {
+                self.ended = true;
+                let app_status = u32::from_be_bytes([a, b, c, d]);
+                Part::End { app_status, protocol_status: ProtocolStatus::from_u8(status)? }
+            }
+            (Collected::UnknownType, &[kind, ..]) => Part::UnknownType(kind),
+            (Collected::Values, _) => Part::Values,
+            (Collected::Notice, content) => match Notice::parse(content)? {
+                Notice::Slices(_) => Part::Slices,
+                Notice::Answered(answered) => Part::Answered(answered),
+                Notice::Rest(rest) => Part::Rest(rest),
+            },
+            (Collected::End, _) => return Err(Broken::ContentLength(RecordType::EndRequest as u8)),
+            (Collected::UnknownType, _) => return Err(Broken::ContentLength(RecordType::UnknownType as u8)),
+        })
+    }
+}
+
+impl ProtocolStatus {
+    fn from_u8(status: u8) -> Result<Self, Broken> {
+        Ok(match status {
+            0 => Self::RequestComplete,
+            1 => Self::CannotMultiplex,
+            2 => Self::Overloaded,
+            3 => Self::UnknownRole,
+            _ => return Err(Broken::ProtocolStatus(status)),
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! The few rules of grammar that heads, offers and maps of names share.
+
+/// `1*DIGIT` as a number; `None` if it is anything else or does not fit.
+pub(crate) fn parse_decimal(text: &[u8]) -> Option<u64> {
+    // `u64::from_str` would take a sign.
+    let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
+    text.parse().ok()
+}
+
+/// Appends `number` in decimal.
+pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Whether `name` is a token (RFC 9110 section 5.6.2), as the name of a field must be.
+pub(crate) fn is_token(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+}
+
+/// Whether `value` may be the value of a field: no control characters but tabs (RFC 9110 section 5.5).
+pub(crate) fn is_field_value(value: &[u8]) -> bool {
+    value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
+}
