@@ -1,0 +1,43 @@
+"""What the tests have in common: one site for a class, its files made before and settled."""
+
+import time
+import unittest
+
+from pool import SETTLED_S, Site
+
+
+def content(size, seed="content"):
+    """Bytes of which no two pages are equal, among them NULs and what looks like a name."""
+    line = f"{seed} \0\xff /etc/passwd <b>{{}}</b>\n"
+    text = "".join(line.format(number) for number in range(size // (len(line) - 1) + 1))
+    return text.encode("latin-1")[:size]
+
+
+class SiteCase(unittest.TestCase):
+    """Subclasses say which pools and which files (name: content) they need."""
+
+    pools = {"main": {}}
+    files = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.site = Site(cls.pools)
+        cls.addClassCleanup(cls.site.stop)
+        for name, data in cls.files.items():
+            cls.site.write(name, data)
+        time.sleep(SETTLED_S)
+
+    def same(self, script, names, pool="main", **parameters):
+        """The answer is the plain one, with that many files named in it (None: as many as may be)."""
+        plain = self.site.get(script, zero_copy=False, pool=pool, **parameters)
+        named = self.site.get(script, pool=pool, **parameters)
+        self.assertIsNone(plain.header("x-zerocopy"))
+        self.assertEqual(plain.body, named.expanded())
+        ours = {"x-zerocopy", "content-length"}
+        self.assertEqual(
+            [header for header in plain.headers if header[0] not in ours],
+            [header for header in named.headers if header[0] not in ours],
+        )
+        if names is not None:
+            self.assertEqual(names, len(named.names), f"{named.body[:300]}… {self.site.status(pool)}")
+        return named
