@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Buffer, OpenFile, Slice};
+use crate::{Buffer, OpenFile, SharedSlice, Slice};
 
 /// A range of an open file: bytes that need not be in memory.
 #[derive(Clone, Debug)]
@@ -61,6 +61,9 @@ impl FileSlice {
 pub enum Piece {
     /// Bytes in memory.
     Memory(Slice),
+    /// Bytes in memory that another process may write to: only the kernel may look at them, see
+    /// [`gather`](crate::gather).
+    Shared(SharedSlice),
     /// Bytes of an open file.
     File(FileSlice),
 }
@@ -70,6 +73,7 @@ impl Piece {
     pub fn len(&self) -> u64 {
         match self {
             Self::Memory(slice) => slice.len() as u64,
+            Self::Shared(slice) => slice.len() as u64,
             Self::File(slice) => slice.len(),
         }
     }
@@ -82,6 +86,7 @@ impl Piece {
     fn advance(&mut self, count: u64) {
         match self {
             Self::Memory(slice) => slice.advance(count as usize),
+            Self::Shared(slice) => slice.advance(count as usize),
             Self::File(slice) => slice.advance(count),
         }
     }
@@ -89,6 +94,7 @@ impl Piece {
     fn split_off(&mut self, at: u64) -> Self {
         match self {
             Self::Memory(slice) => Self::Memory(slice.split_off(at as usize)),
+            Self::Shared(slice) => Self::Shared(slice.split_off(at as usize)),
             Self::File(slice) => Self::File(slice.split_off(at)),
         }
     }
@@ -103,6 +109,12 @@ impl From<Slice> for Piece {
 impl From<Buffer> for Piece {
     fn from(buffer: Buffer) -> Self {
         Self::Memory(buffer.into())
+    }
+}
+
+impl From<SharedSlice> for Piece {
+    fn from(slice: SharedSlice) -> Self {
+        Self::Shared(slice)
     }
 }
 
@@ -138,7 +150,7 @@ impl Aggregate {
     }
 
     /// The pieces in order; none of them is empty.
-    pub fn pieces(&self) -> impl DoubleEndedIterator<Item = &Piece> + ExactSizeIterator {
+    pub fn pieces(&self) -> impl DoubleEndedIterator<Item = &Piece> + ExactSizeIterator + Clone {
         self.pieces.iter()
     }
 

@@ -13,15 +13,23 @@
 //!               └────────────────┘                    └───────┘
 //! ```
 //!
+//! Bytes may also lie in a [`Region`] that another process writes to: a [`SharedSlice`] is a range of those, which the
+//! kernel alone ever looks at ([`gather`]).
+//!
 //! A [`Pool`] hands out the memory of buffers that nobody refers to any more, so that a server in its
 //! steady state allocates nothing.
 
 mod aggregate;
 mod buffer;
 mod file;
+pub mod gather;
 mod pool;
+mod region;
+mod shared;
 
 pub use aggregate::{Aggregate, FileSlice, Piece};
 pub use buffer::{Buffer, Slice};
 pub use file::OpenFile;
 pub use pool::{Pool, Unfrozen};
+pub use region::Region;
+pub use shared::{Loan, SharedSlice};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile, Piece, Pool};
+use baton_buf::{Aggregate, Buffer, FileSlice, Loan, OpenFile, Piece, Pool, Region, SharedSlice};
 use proptest::prelude::*;
 
 /// The bytes of an aggregate, files read.
@@ -16,6 +16,7 @@ fn flatten(aggregate: &Aggregate) -> Vec<u8> {
     for piece in aggregate.pieces() {
         match piece {
             Piece::Memory(slice) => bytes.extend_from_slice(slice),
+            Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), &mut bytes),
             Piece::File(slice) => {
                 let file = File::from(slice.file().as_fd().try_clone_to_owned().unwrap());
                 let mut part = vec![0; slice.len() as usize];
@@ -34,15 +35,22 @@ fn file_of(bytes: &[u8]) -> Arc<OpenFile> {
     Arc::new(OwnedFd::from(file).into())
 }
 
-/// An aggregate of the given pieces, every second one lying in a file, and the bytes it stands for.
+/// What another process wrote to a region, from `start` on.
+fn shared(bytes: &[u8], start: usize) -> SharedSlice {
+    let (region, file) = Region::create(4096).unwrap();
+    File::from(file).write_all_at(bytes, 0).unwrap();
+    Loan::new(Arc::new(region), start, bytes.len() - start).slice()
+}
+
+/// An aggregate of the given pieces, which lie in memory, in files and in regions in turn, and the bytes it stands for.
 fn build(pieces: &[Vec<u8>]) -> (Aggregate, Vec<u8>) {
     let mut aggregate = Aggregate::new();
     for (index, bytes) in pieces.iter().enumerate() {
-        if index % 2 == 0 {
-            aggregate.push(Buffer::new(bytes.clone()));
-        } else {
-            let padded = [b"pad".as_slice(), bytes].concat();
-            aggregate.push(FileSlice::new(file_of(&padded), 3, bytes.len() as u64));
+        let padded = [b"pad".as_slice(), bytes].concat();
+        match index % 3 {
+            0 => aggregate.push(Buffer::new(bytes.clone())),
+            1 => aggregate.push(FileSlice::new(file_of(&padded), 3, bytes.len() as u64)),
+            _ => aggregate.push(shared(&padded, 3)),
         }
     }
     (aggregate, pieces.concat())

@@ -7,6 +7,7 @@
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
+use baton_buf::gather::GATHERED_MAX;
 use baton_buf::{Aggregate, FileSlice, Piece};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -104,7 +105,7 @@ impl Outlet {
             let sent = match self.queue.front() {
                 None => return Flush::Done,
                 Some(_) if self.sent >= quantum_end => return Flush::Quantum,
-                Some(Piece::Memory(_)) => self.send_memory(socket, last),
+                Some(Piece::Memory(_) | Piece::Shared(_)) => self.send_memory(socket, last),
                 Some(Piece::File(slice)) => {
                     let window = slice.len().min(quantum_end - self.sent);
                     if policy.test_residency && slice.offset() + window > self.resident_until {
@@ -138,8 +139,13 @@ impl Outlet {
     /// One call for all pieces of memory in front.
     fn send_memory(&self, socket: BorrowedFd<'_>, last: bool) -> Result<u64, Errno> {
         let mut pieces = self.queue.pieces();
-        let count = self.queue.pieces().take_while(|piece| matches!(piece, Piece::Memory(_))).count();
+        let count = self.queue.pieces().take_while(|piece| !matches!(piece, Piece::File(_))).count();
         let more_follows = count < pieces.len() || count > GATHERED_MAX;
+        if pieces.clone().take(count).any(|piece| matches!(piece, Piece::Shared(_))) {
+            return baton_buf::gather::send(socket, pieces, more_follows || last)
+                .map(|count| count as u64)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        }
         // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
         let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         flags.set(SendFlags::MORE, more_follows || last);
@@ -200,9 +206,6 @@ fn send_file(
 fn is_of_the_file(error: Errno) -> bool {
     matches!(error, Errno::IO | Errno::INVAL | Errno::OVERFLOW | Errno::BADF | Errno::STALE)
 }
-
-/// Pieces of memory that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
-const GATHERED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

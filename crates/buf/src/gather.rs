@@ -1,0 +1,110 @@
+//! Pieces named to the kernel by address, many with one call.
+//!
+//! This is the only way to send what lies in a [`Region`](crate::Region): its bytes are never borrowed, and the loans
+//! are held only while the kernel copies.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, MutexGuard};
+
+use crate::shared::Place;
+use crate::{Loan, Piece};
+
+/// Most pieces that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
+pub const GATHERED_MAX: usize = 64;
+
+/// Sends what is in front of the first range of a file, without waiting: at most [`GATHERED_MAX`] pieces. `more`: other
+/// bytes follow at once, even if all of these are sent. Returns how many bytes the socket took.
+///
+/// # Errors
+/// `EAGAIN` if the socket takes nothing now; `EPIPE`, `ECONNRESET` and the like if the peer is gone.
+pub fn send<'a>(socket: impl AsFd, pieces: impl Iterator<Item = &'a Piece>, more: bool) -> io::Result<usize> {
+    let gathered = Gathered::new(pieces);
+    let mut flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    if more || gathered.is_cut {
+        flags |= libc::MSG_MORE;
+    }
+    // SAFETY: a message of zeroes is one without address, bytes and control data.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = gathered.vectors.as_ptr().cast_mut();
+    message.msg_iovlen = gathered.count as _;
+    // SAFETY: the kernel reads `count` vectors, each of which describes bytes that `gathered` keeps where they are.
+    let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const message, flags) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes what is in front of the first range of a file to another file at `offset`: at most [`GATHERED_MAX`] pieces.
+/// Returns how many bytes were written.
+///
+/// # Errors
+/// `ENOSPC`, `EFBIG`, `EIO` and the like.
+pub fn write_at<'a>(
+    file: impl AsFd,
+    pieces: impl Iterator<Item = &'a Piece>,
+    offset: u64,
+) -> io::Result<usize> {
+    let gathered = Gathered::new(pieces);
+    // SAFETY: the kernel reads `count` vectors, each of which describes bytes that `gathered` keeps where they are.
+    let written = unsafe {
+        libc::pwritev(
+            file.as_fd().as_raw_fd(),
+            gathered.vectors.as_ptr(),
+            gathered.count as libc::c_int,
+            offset as libc::off_t,
+        )
+    };
+    usize::try_from(written).map_err(|_| io::Error::last_os_error())
+}
+
+/// Addresses of pieces, and what keeps them valid.
+struct Gathered<'a> {
+    vectors: [libc::iovec; GATHERED_MAX],
+    count: usize,
+    /// Whether there were more pieces in memory than fit.
+    is_cut: bool,
+    /// One per loan, however many slices of it there are.
+    held: [Option<(&'a Arc<Loan>, MutexGuard<'a, Place>)>; LOANS_MAX],
+}
+
+impl<'a> Gathered<'a> {
+    fn new(pieces: impl Iterator<Item = &'a Piece>) -> Self {
+        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut gathered = Self {
+            vectors: [NOTHING; GATHERED_MAX],
+            count: 0,
+            is_cut: false,
+            held: [const { None }; LOANS_MAX],
+        };
+        for piece in pieces {
+            let bytes = match piece {
+                Piece::Memory(slice) => Some((slice.as_ptr(), slice.len())),
+                Piece::Shared(slice) => {
+                    gathered.hold(slice.loan()).map(|place| (slice.address(place), slice.len()))
+                }
+                Piece::File(_) => break,
+            };
+            let (Some((address, len)), Some(vector)) = (bytes, gathered.vectors.get_mut(gathered.count))
+            else {
+                gathered.is_cut = true;
+                break;
+            };
+            *vector = libc::iovec { iov_base: address.cast_mut().cast(), iov_len: len };
+            gathered.count += 1;
+        }
+        gathered
+    }
+
+    /// Keeps the bytes of a loan where they are; `None` if too many are kept already.
+    fn hold(&mut self, loan: &'a Arc<Loan>) -> Option<&Place> {
+        let is_its = |held: &Option<(&Arc<Loan>, _)>| match held {
+            Some((other, _)) => Arc::ptr_eq(other, loan),
+            None => true,
+        };
+        let index = self.held.iter().position(is_its)?;
+        let (_, place) = self.held[index].get_or_insert_with(|| (loan, loan.lock()));
+        Some(place)
+    }
+}
+
+/// Most loans that one call holds. An application announces its output in a few large pieces.
+const LOANS_MAX: usize = 16;

@@ -1,0 +1,100 @@
+//! Memory that another process writes to.
+//!
+//! Such memory can change at any instant, so that no reference to its bytes can ever be given out: Rust may believe of
+//! what a `&[u8]` refers to that it stays as it is. Bytes are copied out here, or named to the kernel by address
+//! ([`gather`](crate::gather)), which takes them as they are.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A memory file, mapped for reading only, that one other process may write to.
+///
+/// It is sealed against shrinking, so that reading it never ends in `SIGBUS`, and against growing, so that its owner's
+/// memory is bounded.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to no thread, and all that is done with it is reading through atomics, or by the kernel.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// A new region of `bytes` bytes, all zero, and the descriptor by which another process maps it.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`, and `EINVAL` if `bytes` is zero.
+    pub fn create(bytes: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = rustix::fs::memfd_create("baton-region", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&file, bytes as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
+        let start = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0)?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok((Self { start, bytes }, file))
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes, which none has.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Appends a copy of the bytes `offset..offset + len` as they are now.
+    ///
+    /// # Panics
+    /// If they do not lie inside the region.
+    pub fn copy_to(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
+        let start = self.address(offset, len);
+        out.reserve(len);
+        let target = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        let before = start.align_offset(WORD_BYTES).min(len);
+        let behind = before + (len - before) / WORD_BYTES * WORD_BYTES;
+        let copy_byte = |at: usize| {
+            // SAFETY: `at` is below `len`: inside the mapping, as `address` found, and inside the memory reserved.
+            unsafe { target.add(at).write((*start.add(at).cast::<AtomicU8>()).load(Ordering::Relaxed)) };
+        };
+        (0..before).for_each(copy_byte);
+        for at in (before..behind).step_by(WORD_BYTES) {
+            // SAFETY: as above; the source is aligned, since the first of its words is.
+            unsafe {
+                let word = (*start.add(at).cast::<AtomicU64>()).load(Ordering::Relaxed);
+                target.add(at).cast::<u64>().write_unaligned(word);
+            }
+        }
+        (behind..len).for_each(copy_byte);
+        // SAFETY: each of the `len` bytes has been written, by one of the three loops.
+        unsafe { out.set_len(out.len() + len) };
+    }
+
+    /// Where the bytes `offset..offset + len` are, for the kernel.
+    pub(crate) fn address(&self, offset: usize, len: usize) -> *const u8 {
+        let end = offset.checked_add(len).filter(|end| *end <= self.bytes);
+        assert!(end.is_some(), "{len} bytes from {offset} on in a region of {} bytes", self.bytes);
+        // SAFETY: `offset` is at most the size of the mapping.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone, and nobody holds an address of it without holding the region.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+const WORD_BYTES: usize = size_of::<u64>();
