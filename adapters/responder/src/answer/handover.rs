@@ -1,0 +1,298 @@
+//! The response on the client's own socket (`docs/handover-protocol.md`, section 4): reads the head of the
+//! application, makes an HTTP message of it, and hands the rest back when the client is slow.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+
+use baton_fcgi::application::{push_answered, push_rest};
+use baton_fcgi::cgi::{
+    CgiHead, Framing, HEAD_BYTES_MAX, Instruction, LAST_CHUNK, find_end, push_chunk_head, push_http_head,
+};
+use baton_fcgi::{AnswerOutcome, Answered, Rest, offer};
+
+use super::records::write_stdout;
+use super::{Ended, Why};
+use crate::client::{Client, Stopped};
+use crate::link::{Link, write_all};
+
+/// A response that was offered the client's socket.
+#[derive(Debug)]
+pub(super) struct HandOver {
+    stage: Stage,
+    /// What the offer says of the client, and the fields that it brings.
+    about: offer::Client,
+    fields: Vec<u8>,
+    /// The head as it goes on the wire, until it is on its way.
+    head: Vec<u8>,
+    framing: Framing,
+    status: u16,
+    /// Whether what the application writes as body is sent: not for `HEAD`, 204 and 304.
+    has_body: bool,
+    /// With a length: bytes of the body that the application has still to write.
+    body_left: u64,
+    /// What the client's socket has taken.
+    head_sent: u64,
+    body_sent: u64,
+    /// Memory for the head of a chunk, for reading heads, and for `REST`.
+    chunk_head: Vec<u8>,
+    text: Vec<u8>,
+    records: Vec<u8>,
+}
+
+/// Where the response is.
+#[derive(Debug)]
+enum Stage {
+    /// There is none.
+    Idle,
+    /// The head of the application is not complete. So many bytes of it are known to hold no end.
+    Head { client: Client, searched: usize },
+    /// It goes to the client.
+    Client(Client),
+    /// The rest goes to the server, as it is to appear on the wire.
+    HandedBack,
+    /// The client is gone: it goes nowhere.
+    Gone,
+}
+
+/// What became of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// It is on its way.
+    Sent,
+    /// The head goes on: what was collected is wanted again, with more.
+    NeedsMore,
+    /// The server has to answer: all output goes there, from its first byte on.
+    Declined,
+}
+
+impl Default for HandOver {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Idle,
+            about: offer::Client { minor: 0, keep: false, head: false },
+            fields: Vec::new(),
+            head: Vec::new(),
+            framing: Framing::None,
+            status: 0,
+            has_body: false,
+            body_left: 0,
+            head_sent: 0,
+            body_sent: 0,
+            chunk_head: Vec::new(),
+            text: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+}
+
+impl HandOver {
+    /// A response begins to whom `socket` belongs.
+    pub(super) fn begin(&mut self, socket: OwnedFd, about: offer::Client, patience_ms: u32, fields: &[u8]) {
+        self.stage = Stage::Head { client: Client::new(socket, patience_ms), searched: 0 };
+        self.about = about;
+        self.fields.clear();
+        self.fields.extend_from_slice(fields);
+        (self.head_sent, self.body_sent) = (0, 0);
+    }
+
+    /// Whether the head of the application is not complete.
+    pub(super) fn reads_head(&self) -> bool {
+        matches!(self.stage, Stage::Head { .. })
+    }
+
+    /// Sends what was collected and `data` behind it. While the [head is read](Self::reads_head), `data` must not be
+    /// the only place where it could be found: up to the longest head it lies in `collected`.
+    pub(super) fn push(
+        &mut self,
+        link: &mut dyn Link,
+        request_id: u16,
+        collected: &[u8],
+        data: &[u8],
+        why: Why,
+    ) -> Result<Pushed, Ended> {
+        let body_at = if let Stage::Head { searched, .. } = &mut self.stage {
+            let Some(end) = end_of_head(collected, *searched, why) else {
+                if collected.len() >= HEAD_BYTES_MAX || why == Why::Last {
+                    self.stage = Stage::Idle;
+                    return Ok(Pushed::Declined);
+                }
+                *searched = collected.len();
+                return Ok(Pushed::NeedsMore);
+            };
+            let body_len = (why == Why::Last).then(|| (collected.len() - end + data.len()) as u64);
+            if !self.accept(&collected[..end], body_len) {
+                self.stage = Stage::Idle;
+                return Ok(Pushed::Declined);
+            }
+            end
+        } else {
+            0
+        };
+        self.deliver(link, request_id, &collected[body_at..], data, why)?;
+        Ok(Pushed::Sent)
+    }
+
+    /// Judges the head of the application, and makes that of the response. Returns false for what the server has to do.
+    fn accept(&mut self, text: &[u8], body_len: Option<u64>) -> bool {
+        let mut buffer = std::mem::take(&mut self.text);
+        buffer.clear();
+        buffer.extend_from_slice(text);
+        let Ok(head) = CgiHead::parse(buffer) else { return false };
+        if *head.instruction() != Instruction::None {
+            return false;
+        }
+        let Stage::Head { client, .. } = std::mem::replace(&mut self.stage, Stage::Idle) else {
+            return false;
+        };
+        self.stage = Stage::Client(client);
+        self.status = head.status();
+        self.framing = Framing::choose(&head, body_len, self.about);
+        self.has_body = !self.about.head && self.framing != Framing::None;
+        self.body_left = match self.framing {
+            Framing::Length(length) if self.has_body => length,
+            _ => 0,
+        };
+        self.head.clear();
+        push_http_head(&mut self.head, &head, self.framing, self.about, &self.fields);
+        self.text = head.into_buffer();
+        true
+    }
+
+    /// Frames a piece of the body, which lies in two places, and sends it to whom it belongs.
+    fn deliver(
+        &mut self,
+        link: &mut dyn Link,
+        request_id: u16,
+        mut collected: &[u8],
+        mut data: &[u8],
+        why: Why,
+    ) -> Result<(), Ended> {
+        if !self.has_body {
+            (collected, data) = (&[], &[]);
+        } else if matches!(self.framing, Framing::Length(_)) {
+            collected = within(collected, &mut self.body_left);
+            data = within(data, &mut self.body_left);
+        }
+        let body_len = collected.len() + data.len();
+        let is_chunk = self.framing == Framing::Chunked && self.has_body && body_len > 0;
+        self.chunk_head.clear();
+        if is_chunk {
+            push_chunk_head(&mut self.chunk_head, body_len as u64);
+        }
+        let tail = match (is_chunk, why == Why::Last && self.framing == Framing::Chunked && self.has_body) {
+            (true, true) => CHUNK_END_AND_LAST_CHUNK,
+            (true, false) => CHUNK_END,
+            (false, true) => LAST_CHUNK,
+            (false, false) => &[],
+        };
+        let pieces = [&self.head[..], &self.chunk_head, collected, data, tail];
+        if pieces.iter().all(|piece| piece.is_empty()) {
+            return Ok(());
+        }
+        let result = match &mut self.stage {
+            Stage::Idle | Stage::Head { .. } => Ok(()),
+            Stage::Gone => Err(Ended::ClientGone),
+            Stage::HandedBack => {
+                write_stdout(link.socket(), request_id, &pieces, &[]).map_err(Ended::ConnectionLost)
+            }
+            Stage::Client(client) => {
+                let (taken, result) = if client.is_wanted_back(link) {
+                    (0, Err(Stopped::HandBack))
+                } else {
+                    client.send(link, &mut pieces.map(IoSlice::new), why == Why::Room)
+                };
+                let head_taken = taken.min(self.head.len());
+                let before_body = head_taken + self.chunk_head.len();
+                self.head_sent += head_taken as u64;
+                self.body_sent += taken.saturating_sub(before_body).min(body_len) as u64;
+                match result {
+                    Ok(()) => Ok(()),
+                    Err(Stopped::Gone) => {
+                        self.stage = Stage::Gone;
+                        Err(Ended::ClientGone)
+                    }
+                    Err(Stopped::HandBack) => {
+                        // The client's descriptor is closed before the server may use the socket again.
+                        self.stage = Stage::HandedBack;
+                        self.records.clear();
+                        push_rest(
+                            &mut self.records,
+                            request_id,
+                            &Rest {
+                                may_go_on: self.framing.may_go_on(self.about),
+                                status: self.status,
+                                head_sent: self.head_sent,
+                                body_sent: self.body_sent,
+                            },
+                        );
+                        write_all(link.socket(), &mut [IoSlice::new(&self.records)])
+                            .and_then(|()| write_stdout(link.socket(), request_id, &skip(pieces, taken), &[]))
+                            .map_err(Ended::ConnectionLost)
+                    }
+                }
+            }
+        };
+        self.head.clear();
+        result
+    }
+
+    /// The response has ended: closes the client's descriptor and appends what the server is told.
+    ///
+    /// # Errors
+    /// [`Ended::Unfinished`] if the server sends the rest of a response that has none.
+    pub(super) fn finish(&mut self, request_id: u16, records: &mut Vec<u8>) -> Result<(), Ended> {
+        let failed = self.body_left > 0;
+        let outcome = match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::HandedBack if failed => return Err(Ended::Unfinished),
+            Stage::HandedBack => return Ok(()),
+            Stage::Gone => AnswerOutcome::ClientGone,
+            _ if failed => AnswerOutcome::ApplicationFailed,
+            _ => AnswerOutcome::Complete,
+        };
+        let complete = outcome == AnswerOutcome::Complete;
+        push_answered(
+            records,
+            request_id,
+            &Answered {
+                complete,
+                may_go_on: complete && self.framing.may_go_on(self.about),
+                outcome,
+                status: if self.head_sent > 0 { self.status } else { 0 },
+                head_bytes: self.head_sent,
+                body_bytes: self.body_sent,
+            },
+        );
+        Ok(())
+    }
+
+    /// Closes the client's descriptor, if it is held.
+    pub(super) fn abandon(&mut self) {
+        self.stage = Stage::Idle;
+    }
+}
+
+/// Where the head ends. The output may end with it, without the blank line.
+fn end_of_head(collected: &[u8], searched: usize, why: Why) -> Option<usize> {
+    find_end(collected, searched)
+        .or_else(|| (why == Why::Last && !collected.is_empty()).then_some(collected.len()))
+}
+
+/// As much of `bytes` as is left, which is counted down.
+fn within<'a>(bytes: &'a [u8], left: &mut u64) -> &'a [u8] {
+    let len = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+    *left -= len as u64;
+    &bytes[..len]
+}
+
+/// `pieces` without the first `taken` bytes.
+fn skip<const N: usize>(mut pieces: [&[u8]; N], mut taken: usize) -> [&[u8]; N] {
+    for piece in &mut pieces {
+        let now = taken.min(piece.len());
+        *piece = &piece[now..];
+        taken -= now;
+    }
+    pieces
+}
+
+const CHUNK_END: &[u8] = b"\r\n";
+const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";

@@ -1,0 +1,412 @@
+//! One response of an application, by whichever way was offered for it.
+//!
+//! ```text
+//!             space/commit, write                   make_room, flush, finish
+//!  application ──────────────────► Answer ─┬─ plain:   FCGI_STDOUT records
+//!                                          ├─ shared:  the region, and SLICES that announce it
+//!                                          └─ passfd:  the client's own socket (`HandOver`)
+//! ```
+//!
+//! Small writes are collected, in a buffer of one record's size or in the region itself. Large ones leave from the
+//! application's own memory, with what was collected before them, in one call.
+
+mod handover;
+mod records;
+mod ring;
+
+use std::fmt;
+
+use baton_fcgi::application::{push_end, push_slices, push_stderr};
+use baton_fcgi::cgi::HEAD_BYTES_MAX;
+use baton_fcgi::offer::{Offer, Transport};
+use baton_fcgi::record::{HEADER_BYTES, RecordHeader, RecordType};
+use baton_fcgi::response::ProtocolStatus;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+use crate::descriptors::Descriptors;
+use crate::link::{Control, Link, wait, write_all};
+use handover::{HandOver, Pushed};
+use records::{CONTENT_BYTES, write_stdout};
+use ring::Ring;
+
+/// What is smaller is collected on its way to a client's socket: copying it costs less than a call of its own.
+const DIRECT_BYTES_MIN: usize = 16 << 10;
+
+/// Messages for the error log are collected up to here.
+const ERRORS_BYTES_MAX: usize = 8 << 10;
+
+/// Why output has come to an end. There is nothing to be done about it but to [finish](Answer::finish), or to close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The client is gone, and output is dropped. The request is to be finished as any other.
+    ClientGone,
+    /// The connection to the server is broken: it is to be closed.
+    ConnectionLost(Errno),
+    /// Of [`Answer::finish`] alone: the rest of the response had been handed back to the server, and then it ended
+    /// before its declared length. The connection is to be closed without a further word, which tells the server so.
+    Unfinished,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientGone => f.write_str("the client is gone"),
+            Self::ConnectionLost(errno) => write!(f, "the connection to the server is lost: {errno}"),
+            Self::Unfinished => f.write_str("the response is shorter than it had been declared"),
+        }
+    }
+}
+
+impl std::error::Error for Ended {}
+
+impl From<Ended> for std::io::Error {
+    fn from(ended: Ended) -> Self {
+        let kind = match ended {
+            Ended::ClientGone => std::io::ErrorKind::BrokenPipe,
+            Ended::ConnectionLost(_) => std::io::ErrorKind::ConnectionReset,
+            Ended::Unfinished => std::io::ErrorKind::UnexpectedEof,
+        };
+        Self::new(kind, ended)
+    }
+}
+
+/// The responses of a connection, one after the other.
+///
+/// Command: [`begin`](Self::begin), then output by [`space`](Self::space) and [`commit`](Self::commit) or by
+/// [`write`](Self::write), and [`finish`](Self::finish). Memory and mappings are kept from one response to the next.
+#[derive(Debug)]
+pub struct Answer {
+    request_id: u16,
+    way: Way,
+    /// Output that has been collected: `buffer[..filled]`.
+    buffer: Box<[u8]>,
+    filled: usize,
+    ring: Ring,
+    handover: HandOver,
+    /// For the error log, and not sent yet.
+    errors: Vec<u8>,
+    errors_sent: bool,
+    /// Records that are about to be written.
+    records: Vec<u8>,
+}
+
+/// The way of the response at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// There is none.
+    Idle,
+    Plain,
+    Shared,
+    /// Through the region, which is full while what the server frees cannot be heard: plain for now.
+    SharedFull,
+    HandedOver,
+}
+
+/// Why collected output is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// There is no room for more of it, which follows at once.
+    Room,
+    /// A large write goes along.
+    Direct,
+    /// The application wants it.
+    Flush,
+    /// Nothing follows.
+    Last,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Answer {
+    /// For the responses of one connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            request_id: 0,
+            way: Way::Idle,
+            buffer: vec![0; CONTENT_BYTES].into_boxed_slice(),
+            filled: 0,
+            ring: Ring::default(),
+            handover: HandOver::default(),
+            errors: Vec::new(),
+            errors_sent: false,
+            records: Vec::new(),
+        }
+    }
+
+    /// Begins the response to a request, with the `offer` that came for it (the value of `BATON_OFFER`), to which the
+    /// oldest of `descriptors` belong. What cannot be taken up is declined, and its descriptors are closed.
+    pub fn begin(&mut self, request_id: u16, offer: Option<&[u8]>, descriptors: &mut Descriptors) {
+        self.request_id = request_id;
+        self.filled = 0;
+        self.errors.clear();
+        self.errors_sent = false;
+        self.way = Way::Plain;
+        let Some(offer) = offer.and_then(|value| Offer::parse(value).ok()) else { return };
+        let first = if offer.fds > 0 { descriptors.take() } else { None };
+        descriptors.discard(offer.fds.saturating_sub(1));
+        match (offer.transport, first) {
+            (Transport::PassFd(client), Some(socket)) => {
+                self.handover.begin(socket, client, offer.patience_ms, offer.fields);
+                self.way = Way::HandedOver;
+            }
+            (Transport::Shm(ring), file)
+                if self.ring.begin(file, ring.size as usize, ring.at as usize, ring.free as usize) =>
+            {
+                self.way = Way::Shared;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a response has begun and not been finished.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.way != Way::Idle
+    }
+
+    /// Where output may be written, to be followed by [`commit`](Self::commit). If it is empty,
+    /// [`make_room`](Self::make_room) helps.
+    pub fn space(&mut self) -> &mut [u8] {
+        match self.way {
+            Way::Shared => self.ring.space(),
+            _ => &mut self.buffer[self.filled..],
+        }
+    }
+
+    /// The first `bytes` bytes of [`space`](Self::space) have been written.
+    ///
+    /// # Panics
+    /// If there were not so many.
+    pub fn commit(&mut self, bytes: usize) {
+        assert!(bytes <= self.space().len(), "{bytes} bytes written to less space");
+        match self.way {
+            Way::Shared => self.ring.commit(bytes),
+            _ => self.filled += bytes,
+        }
+    }
+
+    /// Sends what was collected, so that [`space`](Self::space) is not empty.
+    ///
+    /// # Errors
+    /// Output has ended. There is space nevertheless: what is written there will be dropped.
+    pub fn make_room(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        self.send(link, &[], Why::Room)
+    }
+
+    /// Writes `bytes`, however many. What is large leaves at once and from where it lies; the rest is collected.
+    ///
+    /// # Errors
+    /// Output has ended.
+    pub fn write(&mut self, link: &mut dyn Link, mut bytes: &[u8]) -> Result<(), Ended> {
+        let direct = match self.way {
+            Way::Shared | Way::SharedFull => return self.write_shared(link, bytes),
+            Way::HandedOver => bytes.len() >= DIRECT_BYTES_MIN,
+            Way::Plain | Way::Idle => false,
+        };
+        if !direct && bytes.len() <= self.space().len() {
+            self.collect(&mut bytes, usize::MAX);
+            return Ok(());
+        }
+        self.send(link, bytes, Why::Direct)
+    }
+
+    /// Sends what was collected, since the application wants it to be seen.
+    ///
+    /// # Errors
+    /// Output has ended.
+    pub fn flush(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        self.send(link, &[], Why::Flush)
+    }
+
+    /// Takes a message for the server's error log.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn write_error(&mut self, link: &mut dyn Link, bytes: &[u8]) -> Result<(), Ended> {
+        self.errors.extend_from_slice(bytes);
+        if self.errors.len() >= ERRORS_BYTES_MAX { self.flush_errors(link) } else { Ok(()) }
+    }
+
+    /// Sends what was collected for the error log.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn flush_errors(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        self.records.clear();
+        self.push_errors();
+        self.write_records(link)
+    }
+
+    /// Ends the response: sends what is left of it, gives the client's socket back, and tells the server.
+    ///
+    /// # Errors
+    /// [`Ended::ConnectionLost`] or [`Ended::Unfinished`]: the connection is to be closed.
+    pub fn finish(&mut self, link: &mut dyn Link, app_status: u32) -> Result<(), Ended> {
+        match self.send(link, &[], Why::Last) {
+            Ok(()) | Err(Ended::ClientGone) => {}
+            Err(ended) => {
+                self.abandon();
+                return Err(ended);
+            }
+        }
+        let way = std::mem::replace(&mut self.way, Way::Idle);
+        self.records.clear();
+        self.push_errors();
+        if self.errors_sent {
+            self.records.extend_from_slice(&end_of(RecordType::Stderr, self.request_id));
+        }
+        let mut collected = 0..0;
+        match way {
+            Way::HandedOver => self.handover.finish(self.request_id, &mut self.records)?,
+            Way::Shared => push_announced(&mut self.records, self.request_id, &mut self.ring),
+            Way::Plain | Way::SharedFull => collected = 0..std::mem::take(&mut self.filled),
+            Way::Idle => return Ok(()),
+        }
+        if way != Way::HandedOver {
+            self.records.extend_from_slice(&end_of(RecordType::Stdout, self.request_id));
+        }
+        push_end(&mut self.records, self.request_id, app_status, ProtocolStatus::RequestComplete);
+        write_stdout(link.socket(), self.request_id, &[&self.buffer[collected]], &self.records)
+            .map_err(Ended::ConnectionLost)
+    }
+
+    /// Forgets the response: the connection is closed, or the process has become another.
+    pub fn abandon(&mut self) {
+        self.handover.abandon();
+        self.way = Way::Idle;
+    }
+
+    /// Sends what was collected and `data` behind it. At the end of a response what can go along with its last record
+    /// stays where it is.
+    fn send(&mut self, link: &mut dyn Link, data: &[u8], why: Why) -> Result<(), Ended> {
+        match self.way {
+            Way::Idle => {
+                self.filled = 0;
+                Ok(())
+            }
+            Way::Plain if why == Why::Last => Ok(()),
+            Way::Plain => self.send_plain(link, data),
+            Way::Shared | Way::SharedFull => self.send_shared(link, why),
+            Way::HandedOver => self.send_over(link, data, why),
+        }
+    }
+
+    fn send_plain(&mut self, link: &mut dyn Link, data: &[u8]) -> Result<(), Ended> {
+        let collected = std::mem::take(&mut self.filled);
+        if collected + data.len() == 0 {
+            return Ok(());
+        }
+        write_stdout(link.socket(), self.request_id, &[&self.buffer[..collected], data], &[])
+            .map_err(Ended::ConnectionLost)
+    }
+
+    fn send_over(&mut self, link: &mut dyn Link, mut data: &[u8], why: Why) -> Result<(), Ended> {
+        if self.handover.reads_head() {
+            // The head has to lie in one piece to be read.
+            let missing = HEAD_BYTES_MAX.saturating_sub(self.filled);
+            self.collect(&mut data, missing);
+        }
+        match self.handover.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
+            Ok(Pushed::Sent) => {
+                self.filled = 0;
+                Ok(())
+            }
+            Ok(Pushed::NeedsMore) => Ok(()),
+            Ok(Pushed::Declined) => {
+                self.way = Way::Plain;
+                self.send(link, data, why)
+            }
+            Err(ended) => {
+                self.filled = 0;
+                Err(ended)
+            }
+        }
+    }
+
+    /// Takes at most `most` bytes from `data` into the buffer.
+    fn collect(&mut self, data: &mut &[u8], most: usize) {
+        let space = &mut self.buffer[self.filled..];
+        let (now, rest) = data.split_at(data.len().min(space.len()).min(most));
+        space[..now.len()].copy_from_slice(now);
+        self.filled += now.len();
+        *data = rest;
+    }
+
+    fn write_shared(&mut self, link: &mut dyn Link, mut bytes: &[u8]) -> Result<(), Ended> {
+        while !bytes.is_empty() {
+            let space = self.space();
+            let (now, rest) = bytes.split_at(bytes.len().min(space.len()));
+            space[..now.len()].copy_from_slice(now);
+            self.commit(now.len());
+            bytes = rest;
+            if self.space().is_empty() {
+                self.make_room(link)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_shared(&mut self, link: &mut dyn Link, why: Why) -> Result<(), Ended> {
+        if why == Why::Last {
+            return Ok(());
+        }
+        self.send_plain(link, &[])?;
+        self.take_freed(link);
+        if why == Why::Flush || self.ring.free() == 0 || self.ring.has_much_to_announce() {
+            self.records.clear();
+            push_announced(&mut self.records, self.request_id, &mut self.ring);
+            self.write_records(link)?;
+        }
+        self.way = Way::Shared;
+        while self.ring.free() == 0 {
+            if !link.can_receive() {
+                self.way = Way::SharedFull;
+                return Ok(());
+            }
+            wait(&mut [PollFd::from_borrowed_fd(link.socket(), PollFlags::IN)], -1)
+                .and_then(|()| link.receive())
+                .map_err(Ended::ConnectionLost)?;
+            self.take_freed(link);
+        }
+        Ok(())
+    }
+
+    fn take_freed(&mut self, link: &mut dyn Link) {
+        while let Some(control) = link.next_control() {
+            if let Control::Freed(bytes) = control {
+                self.ring.freed(bytes);
+            }
+        }
+    }
+
+    /// Adds the messages for the error log to the records that are about to be written.
+    fn push_errors(&mut self) {
+        if !self.errors.is_empty() {
+            push_stderr(&mut self.records, self.request_id, &self.errors);
+            self.errors.clear();
+            self.errors_sent = true;
+        }
+    }
+
+    fn write_records(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        write_all(link.socket(), &mut [std::io::IoSlice::new(&self.records)]).map_err(Ended::ConnectionLost)
+    }
+}
+
+/// Announces what has been written to the region.
+fn push_announced(records: &mut Vec<u8>, request_id: u16, ring: &mut Ring) {
+    for slice in ring.announce() {
+        push_slices(records, request_id, &[slice]);
+    }
+}
+
+/// The empty record that ends a stream.
+const fn end_of(stream: RecordType, request_id: u16) -> [u8; HEADER_BYTES] {
+    RecordHeader { kind: stream as u8, request_id, content_len: 0, padding_len: 0 }.to_bytes()
+}

@@ -1,0 +1,96 @@
+//! Output through the shared region (`docs/handover-protocol.md`, section 5): where to write next, what is announced.
+
+use std::os::fd::OwnedFd;
+
+use baton_fcgi::RegionSlice;
+
+use crate::region::Region;
+
+/// Output is announced once so much of it has been written, even if more follows: the server can send it meanwhile.
+/// A quarter of the region, so that the application always has room to go on while the server frees what it has sent.
+const ANNOUNCED_BYTES_MIN: usize = 64 << 10;
+
+/// The region of a connection and the turn of a request in it.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    region: Option<Region>,
+    /// Where the next byte goes.
+    at: usize,
+    /// Bytes that may be written from there on, around the end if need be.
+    free: usize,
+    /// Bytes behind `at` that have been written and not been announced.
+    unannounced: usize,
+}
+
+impl Ring {
+    /// A request begins that may use the region. Returns false if it cannot be used.
+    pub(super) fn begin(&mut self, file: Option<OwnedFd>, bytes: usize, at: usize, free: usize) -> bool {
+        if let Some(file) = file {
+            self.region = Region::map(file, bytes).ok();
+        }
+        (self.at, self.free, self.unannounced) = (at, free, 0);
+        self.region.as_ref().is_some_and(|region| region.len() == bytes && at < bytes && free <= bytes)
+    }
+
+    /// Where output may be written: empty if it has to be announced or freed first.
+    pub(super) fn space(&mut self) -> &mut [u8] {
+        let threshold = self.threshold();
+        let Some(region) = &mut self.region else { return &mut [] };
+        let bytes = self.free.min(region.len() - self.at).min(threshold.saturating_sub(self.unannounced));
+        region.window(self.at..self.at + bytes)
+    }
+
+    /// So many bytes of [`space`](Self::space) have been written.
+    pub(super) fn commit(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.free);
+        self.at += bytes;
+        if self.at == self.bytes() {
+            self.at = 0;
+        }
+        self.free -= bytes;
+        self.unannounced += bytes;
+    }
+
+    /// Bytes that may be written without waiting for the server.
+    pub(super) fn free(&self) -> usize {
+        self.free
+    }
+
+    /// The server has sent so many bytes.
+    pub(super) fn freed(&mut self, bytes: u32) {
+        let most = self.bytes() - self.unannounced;
+        self.free = self.free.saturating_add(bytes as usize).min(most);
+    }
+
+    /// Whether enough has been written to be announced though more follows.
+    pub(super) fn has_much_to_announce(&self) -> bool {
+        self.unannounced >= self.threshold()
+    }
+
+    /// What has been written since the last time, in order.
+    pub(super) fn announce(&mut self) -> impl Iterator<Item = RegionSlice> + use<> {
+        let bytes = self.bytes();
+        let len = std::mem::take(&mut self.unannounced);
+        // What was written last may have gone around the end of the region.
+        let before_start = len.min(self.at);
+        let before_end = len - before_start;
+        [(bytes - before_end, before_end), (self.at - before_start, before_start)]
+            .into_iter()
+            .filter(|&(_, len)| len > 0)
+            .map(|(offset, len)| RegionSlice { offset: narrow(offset), len: narrow(len) })
+    }
+
+    fn bytes(&self) -> usize {
+        self.region.as_ref().map_or(0, Region::len)
+    }
+
+    fn threshold(&self) -> usize {
+        (self.bytes() / 4).max(ANNOUNCED_BYTES_MIN)
+    }
+}
+
+/// No region is mapped whose offsets do not fit.
+fn narrow(bytes: usize) -> u32 {
+    debug_assert!(bytes <= u32::MAX as usize);
+    bytes as u32
+}

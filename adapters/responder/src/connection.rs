@@ -1,0 +1,379 @@
+//! A FastCGI connection, read request by request.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use baton_fcgi::Broken;
+use baton_fcgi::application::{Part, RequestReader, push_end, push_unknown_type, push_values_result};
+use baton_fcgi::response::ProtocolStatus;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use crate::descriptors::Descriptors;
+use crate::environment::Environment;
+use crate::link::{Control, Link, wait, write_all};
+
+/// Bytes that are read with one call, and the most that wait for the application: two full records.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// What an application is asked to be (FastCGI 1.0, section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// To answer a request.
+    Responder,
+    /// To allow or forbid it.
+    Authorizer,
+    /// To pass on a file, changed.
+    Filter,
+}
+
+/// How a request begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// The id that all records of its response carry.
+    pub id: u16,
+    /// What the application is asked to be.
+    pub role: Role,
+    /// Whether the connection stays open afterwards.
+    pub keep_connection: bool,
+}
+
+/// Why a connection cannot be read any further. It is to be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadError {
+    /// What the server sent is not FastCGI.
+    Broken(Broken),
+    /// The connection ended in the middle of a request.
+    Ended,
+    /// The server does not want an answer any more.
+    Aborted,
+    /// The system says no.
+    Failed(Errno),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(broken) => write!(f, "the server sent {broken}"),
+            Self::Ended => f.write_str("the server closed the connection in the middle of a request"),
+            Self::Aborted => f.write_str("the server does not want an answer any more"),
+            Self::Failed(errno) => write!(f, "the connection to the server: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<ReadError> for std::io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Failed(errno) => errno.into(),
+            ReadError::Broken(_) => Self::new(std::io::ErrorKind::InvalidData, error),
+            ReadError::Ended => Self::new(std::io::ErrorKind::UnexpectedEof, error),
+            ReadError::Aborted => Self::new(std::io::ErrorKind::ConnectionAborted, error),
+        }
+    }
+}
+
+/// A connection that a server has opened: its requests one after the other, each with its variables and its body.
+///
+/// Everything is read through one buffer. Of the body of a request the application sees that buffer, piece by piece;
+/// what an answer needs to hear of the server is found behind the body if both fit.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+    descriptors: Descriptors,
+    reader: RequestReader,
+    buffer: Box<[u8]>,
+    /// What was received and not been parsed: `buffer[parsed..filled]`.
+    parsed: usize,
+    filled: usize,
+    /// Pieces of the body in the buffer that the application has not seen.
+    body: VecDeque<Range<usize>>,
+    body_ended: bool,
+    controls: VecDeque<Control>,
+    /// Where the piece of the body ends that the application was given last. It may look at it until the next.
+    lent: usize,
+    environment: Environment,
+    /// Why nothing more will come.
+    failed: Option<ReadError>,
+}
+
+impl Connection {
+    /// For an accepted connection.
+    #[must_use]
+    pub fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            descriptors: Descriptors::new(),
+            reader: RequestReader::new(),
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            parsed: 0,
+            filled: 0,
+            body: VecDeque::new(),
+            body_ended: false,
+            controls: VecDeque::new(),
+            lent: 0,
+            environment: Environment::default(),
+            failed: None,
+        }
+    }
+
+    /// Closes the connection, and uses its memory for another.
+    pub fn reopen(&mut self, socket: OwnedFd) {
+        self.socket = socket;
+        self.descriptors = Descriptors::new();
+        self.reader = RequestReader::new();
+        (self.parsed, self.filled) = (0, 0);
+        self.body.clear();
+        self.controls.clear();
+        self.failed = None;
+    }
+
+    /// Waits for the next request and reads its variables. What the application has left of the one before is skipped;
+    /// questions of the server are answered. `None` if the server has closed the connection.
+    ///
+    /// # Errors
+    /// The connection is to be closed. But after [`ReadError::Failed`] with `EINTR`, a signal before the request, it can
+    /// be called again.
+    pub fn next_request(&mut self) -> Result<Option<Begun>, ReadError> {
+        self.reader.finish();
+        self.body.clear();
+        self.controls.clear();
+        self.environment.clear();
+        (self.body_ended, self.lent) = (false, 0);
+        let mut begun = None;
+        loop {
+            match self.parse()? {
+                None => match self.receive_once(RecvFlags::empty()) {
+                    Ok(0) if begun.is_none() => return Ok(None),
+                    Ok(0) => return Err(ReadError::Ended),
+                    Err(Errno::INTR) if begun.is_some() => {}
+                    Err(errno) => return Err(ReadError::Failed(errno)),
+                    Ok(_) => {}
+                },
+                Some(Part::Begin { id, role, keep_connection }) => match role_of(role) {
+                    Some(role) => begun = Some(Begun { id, role, keep_connection }),
+                    None => {
+                        self.refuse(id, ProtocolStatus::UnknownRole)?;
+                        self.reader.finish();
+                    }
+                },
+                Some(Part::Params(range)) => {
+                    self.environment.collect(&self.buffer[range]).map_err(ReadError::Broken)?;
+                }
+                Some(Part::ParamsEnd) => {
+                    self.environment.complete().map_err(ReadError::Broken)?;
+                    return Ok(begun);
+                }
+                Some(Part::Abort) => return Err(ReadError::Aborted),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Whether the server, which has just opened the connection, says something within `silence_ms`. Costs no call of
+    /// its own if it has done so already.
+    ///
+    /// # Errors
+    /// Those of `recvmsg` and `poll`.
+    pub fn speaks_within(&mut self, silence_ms: u32) -> Result<bool, Errno> {
+        match self.receive_once(RecvFlags::DONTWAIT) {
+            Ok(bytes) => Ok(bytes > 0),
+            Err(Errno::AGAIN) => {
+                let mut polled = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+                wait(&mut polled, i32::try_from(silence_ms).unwrap_or(i32::MAX))?;
+                Ok(!polled[0].revents().is_empty())
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The variables of the request.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The variables of the request, to be changed where they lie.
+    pub fn environment_mut(&mut self) -> &mut Environment {
+        &mut self.environment
+    }
+
+    /// The offer that came with the request, and the descriptors among which its own are the oldest.
+    pub fn offer(&mut self) -> (Option<&[u8]>, &mut Descriptors) {
+        (self.environment.offer(), &mut self.descriptors)
+    }
+
+    /// Reads the next piece of the body: where it lies in [`buffer`](Self::buffer) until the next call. An empty range
+    /// is the end.
+    ///
+    /// # Errors
+    /// The body does not go on, now or later.
+    pub fn read_body(&mut self) -> Result<Range<usize>, ReadError> {
+        self.lent = 0;
+        loop {
+            if let Some(piece) = self.body.pop_front() {
+                self.lent = piece.end;
+                return Ok(piece);
+            }
+            if self.body_ended {
+                return Ok(0..0);
+            }
+            if let Some(error) = self.failed {
+                return Err(error);
+            }
+            match self.receive_ahead(RecvFlags::empty()) {
+                Ok(()) | Err(ReadError::Failed(Errno::INTR)) => {}
+                Err(error) => self.failed = Some(error),
+            }
+        }
+    }
+
+    /// The memory that [`read_body`](Self::read_body) refers to.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// Parses all that was received of a request behind its variables; if that is nothing, receives once and parses
+    /// that.
+    fn receive_ahead(&mut self, flags: RecvFlags) -> Result<(), ReadError> {
+        if self.parsed == self.filled {
+            match self.receive_once(flags) {
+                Ok(0) => return Err(ReadError::Ended),
+                Ok(_) => {}
+                Err(errno) => return Err(ReadError::Failed(errno)),
+            }
+        }
+        while let Some(part) = self.parse()? {
+            match part {
+                Part::Stdin(range) => self.body.push_back(range),
+                Part::StdinEnd => self.body_ended = true,
+                Part::Freed(bytes) => self.controls.push_back(Control::Freed(bytes)),
+                Part::GiveBack => self.controls.push_back(Control::GiveBack),
+                Part::Abort => return Err(ReadError::Aborted),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives once. 0 bytes are the end of the connection.
+    fn receive_once(&mut self, flags: RecvFlags) -> Result<usize, Errno> {
+        if self.has_only_been_lent() {
+            (self.parsed, self.filled) = (self.lent, self.lent);
+        }
+        let space = &mut self.buffer[self.filled..];
+        let bytes = self.descriptors.receive(self.socket.as_fd(), space, flags)?;
+        self.filled += bytes;
+        Ok(bytes)
+    }
+
+    /// Whether nobody needs what was received, but for the piece of the body that the application looks at.
+    fn has_only_been_lent(&self) -> bool {
+        self.parsed == self.filled && self.body.is_empty()
+    }
+
+    /// Takes the next part out of what was received; `None` if there is nothing more. Answers what the server asks.
+    fn parse(&mut self) -> Result<Option<Part>, ReadError> {
+        let start = self.parsed;
+        let (consumed, part) =
+            self.reader.read(&self.buffer[start..self.filled]).map_err(ReadError::Broken)?;
+        self.parsed += consumed;
+        let shift = |range: Range<usize>| start + range.start..start + range.end;
+        Ok(Some(match part {
+            Part::NeedMore => return Ok(None),
+            Part::Params(range) => Part::Params(shift(range)),
+            Part::Stdin(range) => Part::Stdin(shift(range)),
+            Part::GetValues => {
+                self.answer_questions()?;
+                part
+            }
+            Part::UnknownType(kind) => {
+                let mut records = Vec::new();
+                push_unknown_type(&mut records, kind);
+                self.write(&records)?;
+                part
+            }
+            Part::BeginAnother { id } => {
+                self.refuse(id, ProtocolStatus::CannotMultiplex)?;
+                part
+            }
+            _ => part,
+        }))
+    }
+
+    /// Answers `FCGI_GET_VALUES`.
+    fn answer_questions(&self) -> Result<(), ReadError> {
+        let is_asked = |name: &str| {
+            self.reader.names().filter_map(Result::ok).any(|(asked, _)| asked == name.as_bytes())
+        };
+        let values: Vec<_> = VALUES.into_iter().filter(|(name, _)| is_asked(name)).collect();
+        let mut records = Vec::new();
+        push_values_result(&mut records, &values);
+        self.write(&records)
+    }
+
+    fn refuse(&self, id: u16, status: ProtocolStatus) -> Result<(), ReadError> {
+        let mut records = Vec::new();
+        push_end(&mut records, id, 0, status);
+        self.write(&records)
+    }
+
+    fn write(&self, records: &[u8]) -> Result<(), ReadError> {
+        write_all(self.socket.as_fd(), &mut [IoSlice::new(records)]).map_err(ReadError::Failed)
+    }
+}
+
+impl Link for Connection {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn can_receive(&self) -> bool {
+        let behind = if self.has_only_been_lent() { self.lent } else { self.filled };
+        self.failed.is_none() && behind < self.buffer.len()
+    }
+
+    fn receive(&mut self) -> Result<bool, Errno> {
+        let errno = match self.receive_ahead(RecvFlags::DONTWAIT) {
+            Ok(()) => return Ok(true),
+            Err(ReadError::Failed(Errno::AGAIN | Errno::INTR)) => return Ok(false),
+            Err(error) => {
+                self.failed = Some(error);
+                error
+            }
+        };
+        Err(match errno {
+            ReadError::Failed(errno) => errno,
+            ReadError::Broken(_) => Errno::PROTO,
+            ReadError::Ended | ReadError::Aborted => Errno::CONNRESET,
+        })
+    }
+
+    fn next_control(&mut self) -> Option<Control> {
+        self.controls.pop_front()
+    }
+}
+
+const fn role_of(number: u16) -> Option<Role> {
+    match number {
+        1 => Some(Role::Responder),
+        2 => Some(Role::Authorizer),
+        3 => Some(Role::Filter),
+        _ => None,
+    }
+}
+
+/// What this library can do: one request at a time on a connection, and both transports of the hand-over protocol.
+/// How many connections the application takes is not known here; one is what every application can do.
+const VALUES: [(&str, &str); 4] = [
+    ("FCGI_MAX_CONNS", "1"),
+    ("FCGI_MAX_REQS", "1"),
+    ("FCGI_MPXS_CONNS", "0"),
+    ("BATON_TRANSPORTS", "passfd,shm"),
+];

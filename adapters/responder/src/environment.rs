@@ -1,0 +1,108 @@
+//! The variables of a request: one block of memory, in which each `name=value` becomes a C string where it lies.
+
+use std::ops::Range;
+
+use baton_fcgi::Broken;
+use baton_fcgi::params::Params;
+
+/// Most bytes that the variables of one request may take.
+pub const ENVIRONMENT_BYTES_MAX: usize = 1 << 20;
+
+/// The variables of a request, in the order in which the server sent them.
+///
+/// A pair of FastCGI lies in its block as two lengths, the name, the value. As a C string it needs a `=` between them
+/// and a zero behind them. The name moves up over the lengths, the zero takes the first byte of what follows (a length
+/// that has been read by then), and the value stays where it is: no string is copied to a place of its own.
+#[derive(Debug, Default)]
+pub struct Environment {
+    block: Vec<u8>,
+    variables: Vec<Variable>,
+    offer: Option<Range<usize>>,
+}
+
+/// Where a variable lies in the block. The zero is at `end`.
+#[derive(Debug, Clone, Copy)]
+struct Variable {
+    start: usize,
+    equals: usize,
+    end: usize,
+}
+
+impl Environment {
+    /// Forgets the variables, and keeps the memory for the next.
+    pub(crate) fn clear(&mut self) {
+        self.block.clear();
+        self.variables.clear();
+        self.offer = None;
+    }
+
+    /// Takes a part of the block, as it came in a record.
+    ///
+    /// # Errors
+    /// [`Broken::Params`] beyond [`ENVIRONMENT_BYTES_MAX`].
+    pub(crate) fn collect(&mut self, part: &[u8]) -> Result<(), Broken> {
+        if self.block.len() + part.len() > ENVIRONMENT_BYTES_MAX {
+            return Err(Broken::Params);
+        }
+        self.block.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// The block is complete: finds its variables and makes them C strings.
+    ///
+    /// # Errors
+    /// [`Broken::Params`] if it ends in the middle of a pair.
+    pub(crate) fn complete(&mut self) -> Result<(), Broken> {
+        let mut pairs = Params::new(&self.block);
+        while let Some(pair) = pairs.next() {
+            let (name, value) = pair?;
+            let end = self.block.len() - pairs.rest().len();
+            let (value_at, name_at) = (end - value.len(), end - value.len() - name.len());
+            let is_first = self.variables.is_empty() && self.offer.is_none();
+            if is_first && name == baton_fcgi::offer::NAME.as_bytes() {
+                self.offer = Some(value_at..end);
+            } else {
+                self.variables.push(Variable { start: name_at - 1, equals: value_at - 1, end });
+            }
+        }
+        self.block.push(0);
+        for &Variable { start, equals, end } in &self.variables {
+            self.block.copy_within(start + 1..equals + 1, start);
+            self.block[equals] = b'=';
+            self.block[end] = 0;
+        }
+        Ok(())
+    }
+
+    /// The value of the offer that came with the request, which is no variable of the application's.
+    #[must_use]
+    pub fn offer(&self) -> Option<&[u8]> {
+        self.offer.clone().map(|range| &self.block[range])
+    }
+
+    /// The value of a variable: of the first one, should the name come twice.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find_map(|(its_name, value)| (its_name == name.as_bytes()).then_some(value))
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.variables.iter().map(|&Variable { start, equals, end }| {
+            (&self.block[start..equals], &self.block[equals + 1..end])
+        })
+    }
+
+    /// The variables as `name=value` with a zero behind: for C. They can be written, as programs do that cut a query
+    /// into its parameters where it lies.
+    pub fn c_strings(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let mut rest = self.block.as_mut_slice();
+        let mut at = 0;
+        self.variables.iter().map(move |variable| {
+            let (_, behind) = std::mem::take(&mut rest).split_at_mut(variable.start - at);
+            let (string, behind) = behind.split_at_mut(variable.end + 1 - variable.start);
+            (rest, at) = (behind, variable.end + 1);
+            string
+        })
+    }
+}
