@@ -5,8 +5,8 @@ use crate::frames::{Frame, FrameReader};
 use crate::handover::{self, Order};
 use crate::params::{self, Params};
 use crate::record::{
-    CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType, header, push_record,
-    push_stream,
+    CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType, eight_bytes, header,
+    push_record, push_stream,
 };
 use crate::response::ProtocolStatus;
 use crate::{Answered, Broken, RegionSlice, Rest};
@@ -177,13 +177,8 @@ impl RequestReader {
             (Some(RecordType::Baton), _) => Collected::Order,
             _ => return self.open_stream(known, content_len == 0),
         };
-        let fits = match (what, usize::from(content_len)) {
-            (Collected::Begin(_), length) => length == 8,
-            (Collected::Order, length) => length <= Order::BYTES_MAX,
-            (Collected::Names, _) => true,
-        };
         self.collected.clear();
-        if fits { Ok(Doing::Collect(what)) } else { Err(Broken::ContentLength(kind)) }
+        Ok(Doing::Collect(what))
     }
 
     /// A record of the request at hand.
@@ -217,23 +212,27 @@ impl RequestReader {
     }
 
     fn close(&mut self, what: Collected) -> Result<Part, Broken> {
-        match (what, &self.collected[..]) {
-            (Collected::Names, _) => Ok(Part::GetValues),
-            (Collected::Order, content) => Ok(match Order::parse(content)? {
+        let content = &self.collected[..];
+        match what {
+            Collected::Names => Ok(Part::GetValues),
+            Collected::Order => Ok(match Order::parse(content)? {
                 Order::Freed(bytes) => Part::Freed(bytes),
                 Order::GiveBack => Part::GiveBack,
             }),
-            (Collected::Begin(id), &[high, low, flags, ..]) => match self.stage {
-                Stage::Idle => {
-                    self.request_id = id;
-                    self.stage = Stage::Params;
-                    let role = u16::from_be_bytes([high, low]);
-                    Ok(Part::Begin { id, role, keep_connection: flags & KEEP_CONNECTION != 0 })
+            Collected::Begin(id) => {
+                let [high, low, flags, ..] = eight_bytes(content, RecordType::BeginRequest)?;
+                if self.stage != Stage::Idle {
+                    return if id == self.request_id {
+                        Err(Broken::Order)
+                    } else {
+                        Ok(Part::BeginAnother { id })
+                    };
                 }
-                _ if id == self.request_id => Err(Broken::Order),
-                _ => Ok(Part::BeginAnother { id }),
-            },
-            (Collected::Begin(_), _) => Err(Broken::ContentLength(RecordType::BeginRequest as u8)),
+                self.request_id = id;
+                self.stage = Stage::Params;
+                let role = u16::from_be_bytes([high, low]);
+                Ok(Part::Begin { id, role, keep_connection: flags & KEEP_CONNECTION != 0 })
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ pub use answer::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 pub use bad_head::BadHead;
 pub use reader::{HeadReader, HeadStep, find_end};
 
-use crate::text::{is_field_value, is_token, parse_decimal};
+use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};
 use crate::zero_copy::NameMap;
 
 /// The longest head in bytes, its blank line included.
@@ -44,8 +44,8 @@ pub struct CgiHead {
 }
 
 impl CgiHead {
-    /// Judges a head: complete lines, which end with LF or CR LF; the blank line behind them may be missing,
-    /// where the output ended with the head.
+    /// Judges a head: complete lines, which end with LF or CR LF, and the blank line that ends it. That one may
+    /// be missing, where the output ended with the head.
     ///
     /// # Errors
     /// Why no client should see it.
@@ -199,7 +199,7 @@ fn split_status(value: &[u8]) -> Option<(u16, &[u8])> {
     let code = parse_decimal(code).filter(|code| *code >= 200)? as u16;
     match rest {
         [] => Some((code, rest)),
-        [b' ' | b'\t', ..] => Some((code, rest.trim_ascii())),
+        [b' ' | b'\t', ..] => Some((code, trim_blanks(rest))),
         _ => None,
     }
 }
@@ -219,7 +219,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// do not.
 fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
-    Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    Some((&line[..colon], trim_blanks(&line[colon + 1..])))
 }
 
 fn is_kept_back(name: &[u8]) -> bool {

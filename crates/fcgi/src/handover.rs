@@ -79,13 +79,12 @@ pub(crate) enum Notice<'a> {
 }
 
 impl<'a> Notice<'a> {
-    /// The longest content in bytes.
-    pub(crate) const BYTES_MAX: usize = 1 + SLICES_MAX * SLICE_BYTES;
-
     pub(crate) fn parse(content: &'a [u8]) -> Result<Self, Broken> {
         match content {
-            [SLICES, slices @ ..] if !slices.is_empty() && slices.len().is_multiple_of(SLICE_BYTES) => {
-                Ok(Self::Slices(slices))
+            [SLICES, slices @ ..] => {
+                let whole = slices.len().is_multiple_of(SLICE_BYTES);
+                let fits = (1..=SLICES_MAX * SLICE_BYTES).contains(&slices.len());
+                if whole && fits { Ok(Self::Slices(slices)) } else { Err(Broken::HandOver) }
             }
             [ANSWERED, report @ ..] => {
                 let (flags, outcome, status, head_bytes, body_bytes) = split_report(report)?;
@@ -120,9 +119,6 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The longest content in bytes.
-    pub(crate) const BYTES_MAX: usize = 5;
-
     pub(crate) fn parse(content: &[u8]) -> Result<Self, Broken> {
         match *content {
             [FREED, a, b, c, d] => Ok(Self::Freed(u32::from_be_bytes([a, b, c, d]))),

@@ -91,11 +91,11 @@ impl<'a> Offer<'a> {
             *slot = Some(number).filter(|number| *number <= max)?;
         }
         let transport = match name {
-            b"passfd" => {
+            PASSFD => {
                 Transport::PassFd(Client { minor: u8::from(minor == 1), keep: keep == 1, head: head == 1 })
             }
-            b"shm" if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
-            b"shm" => return None,
+            SHM if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
+            SHM => return None,
             _ => Transport::Unknown,
         };
         Some(Self { transport, fds: fds as usize, patience_ms, fields })
@@ -108,22 +108,25 @@ impl<'a> Offer<'a> {
         out.extend_from_slice(&long_length(0));
         out.extend_from_slice(NAME.as_bytes());
         let start = out.len();
+        out.extend_from_slice(match self.transport {
+            Transport::PassFd(_) => PASSFD,
+            Transport::Shm(_) => SHM,
+            Transport::Unknown => b"unknown",
+        });
+        push_word(out, "fds", self.fds as u64);
         match self.transport {
             Transport::PassFd(client) => {
-                out.extend_from_slice(b"passfd");
                 push_word(out, "minor", u64::from(client.minor));
                 push_word(out, "keep", u64::from(client.keep));
                 push_word(out, "head", u64::from(client.head));
             }
             Transport::Shm(ring) => {
-                out.extend_from_slice(b"shm");
                 push_word(out, "size", u64::from(ring.size));
                 push_word(out, "at", u64::from(ring.at));
                 push_word(out, "free", u64::from(ring.free));
             }
-            Transport::Unknown => out.extend_from_slice(b"unknown"),
+            Transport::Unknown => {}
         }
-        push_word(out, "fds", self.fds as u64);
         push_word(out, "patience", u64::from(self.patience_ms));
         out.push(b'\n');
         out.extend_from_slice(self.fields);
@@ -138,6 +141,9 @@ fn push_word(out: &mut Vec<u8>, name: &str, number: u64) {
     out.push(b'=');
     push_decimal(out, number);
 }
+
+const PASSFD: &[u8] = b"passfd";
+const SHM: &[u8] = b"shm";
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
 const FDS_MAX: u32 = 253;

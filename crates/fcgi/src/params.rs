@@ -18,9 +18,17 @@ pub fn push_joined<'a, P>(out: &mut Vec<u8>, name: &[u8], parts: P)
 where
     P: IntoIterator<Item = &'a [u8]> + Clone,
 {
+    push_joined_named(out, name.iter().copied(), parts);
+}
+
+/// The same under a name that is spelt while it is written.
+pub(crate) fn push_joined_named<'a, P>(out: &mut Vec<u8>, name: impl ExactSizeIterator<Item = u8>, parts: P)
+where
+    P: IntoIterator<Item = &'a [u8]> + Clone,
+{
     push_length(out, name.len());
     push_length(out, parts.clone().into_iter().map(<[u8]>::len).sum());
-    out.extend_from_slice(name);
+    out.extend(name);
     for part in parts {
         out.extend_from_slice(part);
     }

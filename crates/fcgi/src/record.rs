@@ -130,5 +130,10 @@ pub(crate) fn push_stream(out: &mut Vec<u8>, kind: RecordType, request_id: u16, 
     }
 }
 
+/// The content of a record whose type has eight bytes of it.
+pub(crate) fn eight_bytes(content: &[u8], kind: RecordType) -> Result<[u8; 8], Broken> {
+    content.try_into().map_err(|_| Broken::ContentLength(kind as u8))
+}
+
 /// The only version there is.
 const VERSION: u8 = 1;

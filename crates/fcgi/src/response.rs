@@ -3,7 +3,7 @@
 use crate::frames::{Frame, FrameReader};
 use crate::handover::{Notice, slices_in};
 use crate::params::Params;
-use crate::record::{MANAGEMENT_ID, RecordHeader, RecordType};
+use crate::record::{MANAGEMENT_ID, RecordHeader, RecordType, eight_bytes};
 use crate::{Answered, Broken, RegionSlice, Rest};
 use std::ops::Range;
 
@@ -150,7 +150,7 @@ impl ResponseReader {
     }
 
     fn open(&mut self, header: RecordHeader) -> Result<Doing, Broken> {
-        let RecordHeader { kind, request_id, content_len, .. } = header;
+        let RecordHeader { kind, request_id, .. } = header;
         let of_the_connection = request_id == MANAGEMENT_ID;
         let what = match RecordType::from_u8(kind) {
             Some(RecordType::GetValuesResult) if of_the_connection => Collected::Values,
@@ -163,31 +163,29 @@ impl ResponseReader {
             Some(RecordType::Baton) => Collected::Notice,
             _ => return Err(Broken::UnexpectedType(kind)),
         };
-        let fits = match (what, usize::from(content_len)) {
-            (Collected::End | Collected::UnknownType, length) => length == 8,
-            (Collected::Notice, length) => length <= Notice::BYTES_MAX,
-            (Collected::Values, _) => true,
-        };
         self.collected.clear();
-        if fits { Ok(Doing::Collect(what)) } else { Err(Broken::ContentLength(kind)) }
+        Ok(Doing::Collect(what))
     }
 
     fn close(&mut self, what: Collected) -> Result<Part, Broken> {
-        Ok(match (what, &self.collected[..]) {
-            (Collected::End, &[a, b, c, d, status, ..]) => {
-                self.ended = true;
-                let app_status = u32::from_be_bytes([a, b, c, d]);
-                Part::End { app_status, protocol_status: ProtocolStatus::from_u8(status)? }
-            }
-            (Collected::UnknownType, &[kind, ..]) => Part::UnknownType(kind),
-            (Collected::Values, _) => Part::Values,
-            (Collected::Notice, content) => match Notice::parse(content)? {
+        let content = &self.collected[..];
+        Ok(match what {
+            Collected::Values => Part::Values,
+            Collected::Notice => match Notice::parse(content)? {
                 Notice::Slices(_) => Part::Slices,
                 Notice::Answered(answered) => Part::Answered(answered),
                 Notice::Rest(rest) => Part::Rest(rest),
             },
-            (Collected::End, _) => return Err(Broken::ContentLength(RecordType::EndRequest as u8)),
-            (Collected::UnknownType, _) => return Err(Broken::ContentLength(RecordType::UnknownType as u8)),
+            Collected::UnknownType => {
+                let [kind, ..] = eight_bytes(content, RecordType::UnknownType)?;
+                Part::UnknownType(kind)
+            }
+            Collected::End => {
+                let [a, b, c, d, status, ..] = eight_bytes(content, RecordType::EndRequest)?;
+                self.ended = true;
+                let app_status = u32::from_be_bytes([a, b, c, d]);
+                Part::End { app_status, protocol_status: ProtocolStatus::from_u8(status)? }
+            }
         })
     }
 }

@@ -10,7 +10,7 @@
 //! second offset of this example, which counts wrongly, and separates by colons what its grammar separates by
 //! commas: both are read, colons written.)
 
-use crate::text::{parse_decimal, push_decimal};
+use crate::text::{parse_decimal, push_decimal, trim_blanks};
 
 /// The most names in one response.
 pub const NAMES_MAX: usize = 1024;
@@ -34,18 +34,18 @@ impl FileName {
     }
 }
 
-/// Where the names are: at least one, at most [`NAMES_MAX`], in order, none overlapping another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where the names are: at most [`NAMES_MAX`], in order, none overlapping another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMap {
     names: Vec<FileName>,
 }
 
 impl NameMap {
-    /// Reads the value of the field. `None` if it is no such map.
+    /// Reads the value of the field. `None` if it is no such map, or names nothing.
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let mut map = Self { names: Vec::new() };
+        let mut map = Self::default();
         for pair in value.split(|byte| matches!(byte, b':' | b',')) {
-            let pair = pair.trim_ascii();
+            let pair = trim_blanks(pair);
             let slash = memchr::memchr(b'/', pair)?;
             let name =
                 FileName { offset: parse_decimal(&pair[..slash])?, len: parse_decimal(&pair[slash + 1..])? };
@@ -57,7 +57,7 @@ impl NameMap {
     }
 
     /// Adds a name behind the others. `false`, and nothing added, if it cannot stand there.
-    fn try_push(&mut self, name: FileName) -> bool {
+    pub fn try_push(&mut self, name: FileName) -> bool {
         let after = self.names.last().map_or(0, |last| last.end());
         let fits = self.names.len() < NAMES_MAX
             && name.offset >= after

@@ -1,6 +1,6 @@
 //! Header fields as variables (RFC 3875 section 4.1.18).
 
-use crate::params::push_joined;
+use crate::params::{push_joined, push_joined_named};
 
 /// Appends the fields of a request as `HTTP_*` variables and `CONTENT_TYPE`. Fields of one name become one
 /// variable, joined in order with `, `, cookies with `; ` (RFC 9110 section 5.3, RFC 9113 section 8.2.3).
@@ -34,10 +34,14 @@ where
         push_joined(out, b"CONTENT_TYPE", parts);
         return;
     }
-    let mut variable = Vec::new();
-    variable.extend_from_slice(b"HTTP_");
-    variable.extend(name.iter().map(|byte| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }));
-    push_joined(out, &variable, parts);
+    let spelt = |index: usize| match PREFIX.get(index) {
+        Some(byte) => *byte,
+        None => match name[index - PREFIX.len()] {
+            b'-' => b'_',
+            byte => byte.to_ascii_uppercase(),
+        },
+    };
+    push_joined_named(out, (0..PREFIX.len() + name.len()).map(spelt), parts);
 }
 
 fn is_told(name: &[u8]) -> bool {
@@ -53,3 +57,6 @@ fn is_told(name: &[u8]) -> bool {
             _ => true,
         }
 }
+
+/// What tells the fields of a request from all other variables.
+const PREFIX: &[u8] = b"HTTP_";

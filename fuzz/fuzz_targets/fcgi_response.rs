@@ -1,0 +1,5 @@
+//! What an application sends, as any bytes.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| baton_fuzz::fcgi::response(input));

@@ -1,0 +1,286 @@
+//! The readers of `baton-fcgi`, each against itself with the input cut elsewhere, and against a naive reader
+//! or a way back.
+
+use baton_fcgi::cgi::{BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, push_http_head};
+use baton_fcgi::offer::{self, Client, Offer, Transport};
+use baton_fcgi::params::{self, Params};
+use baton_fcgi::record::{MANAGEMENT_ID, RecordHeader, RecordType};
+use baton_fcgi::zero_copy::{NAME_BYTES_MAX, NAMES_MAX, NameMap};
+use baton_fcgi::{Broken, RegionSlice, SLICES_MAX, application, response};
+
+/// What was read of a stream: pieces of a stream that follow each other are one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen<P> {
+    /// Bytes of a stream, by the type of its records.
+    Bytes(RecordType, Vec<u8>),
+    /// Anything else.
+    Part(P),
+    /// Slices of a region.
+    Slices(Vec<RegionSlice>),
+    /// Pairs, as they are encoded.
+    Pairs(Vec<u8>),
+}
+
+/// All that was seen up to the end of the input, or to the error.
+pub type Reading<P> = (Vec<Seen<P>>, Option<Broken>);
+
+fn add_bytes<P>(seen: &mut Vec<Seen<P>>, kind: RecordType, bytes: &[u8]) {
+    match seen.last_mut() {
+        Some(Seen::Bytes(last, before)) if *last == kind => before.extend_from_slice(bytes),
+        _ => seen.push(Seen::Bytes(kind, bytes.to_vec())),
+    }
+}
+
+/// The request whose answer is read.
+pub const REQUEST_ID: u16 = 1;
+
+/// Reads an answer from pieces that end at `cuts`, sorted, and at the end of the input.
+pub fn read_response(input: &[u8], cuts: impl IntoIterator<Item = usize>) -> Reading<response::Part> {
+    use response::Part;
+    let mut reader = response::ResponseReader::new(REQUEST_ID);
+    let mut seen = Vec::new();
+    let mut start = 0;
+    for end in cuts.into_iter().chain([input.len()]) {
+        loop {
+            let piece = &input[start..end];
+            let (consumed, part) = match reader.read(piece) {
+                Ok(read) => read,
+                Err(broken) => return (seen, Some(broken)),
+            };
+            start += consumed;
+            match part {
+                Part::NeedMore => {
+                    assert_eq!(start, end, "nothing is left behind");
+                    break;
+                }
+                Part::Stdout(range) | Part::Stderr(range) if range.is_empty() || range.end != consumed => {
+                    panic!("a piece of a stream has bytes, and is the last that was consumed");
+                }
+                Part::Stdout(range) => add_bytes(&mut seen, RecordType::Stdout, &piece[range]),
+                Part::Stderr(range) => add_bytes(&mut seen, RecordType::Stderr, &piece[range]),
+                Part::Slices => {
+                    let slices: Vec<_> = reader.slices().collect();
+                    assert!((1..=SLICES_MAX).contains(&slices.len()));
+                    seen.push(Seen::Slices(slices));
+                }
+                Part::Values => seen.push(Seen::Pairs(reader.values().rest().to_vec())),
+                part => seen.push(Seen::Part(part)),
+            }
+        }
+    }
+    (seen, None)
+}
+
+/// Reads requests from pieces that end at `cuts`, sorted, and at the end of the input. Each is answered as
+/// soon as it has been read.
+pub fn read_requests(input: &[u8], cuts: impl IntoIterator<Item = usize>) -> Reading<application::Part> {
+    use application::Part;
+    let mut reader = application::RequestReader::new();
+    let mut seen = Vec::new();
+    let mut start = 0;
+    for end in cuts.into_iter().chain([input.len()]) {
+        loop {
+            let piece = &input[start..end];
+            let (consumed, part) = match reader.read(piece) {
+                Ok(read) => read,
+                Err(broken) => return (seen, Some(broken)),
+            };
+            start += consumed;
+            match part {
+                Part::NeedMore => {
+                    assert_eq!(start, end, "nothing is left behind");
+                    break;
+                }
+                Part::Params(range) | Part::Stdin(range) if range.is_empty() || range.end != consumed => {
+                    panic!("a piece of a stream has bytes, and is the last that was consumed");
+                }
+                Part::Params(range) => add_bytes(&mut seen, RecordType::Params, &piece[range]),
+                Part::Stdin(range) => add_bytes(&mut seen, RecordType::Stdin, &piece[range]),
+                Part::GetValues => seen.push(Seen::Pairs(reader.names().rest().to_vec())),
+                part => {
+                    if part == Part::StdinEnd {
+                        reader.finish();
+                    }
+                    seen.push(Seen::Part(part));
+                }
+            }
+        }
+    }
+    (seen, None)
+}
+
+/// The records of a stream as they lie in memory, the last one perhaps cut off: what they are, how much of
+/// the content there is, and whether they are whole.
+fn records(input: &[u8]) -> impl Iterator<Item = (RecordHeader, &[u8], bool)> {
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        let (header, behind) = rest.split_first_chunk::<8>()?;
+        let header = RecordHeader::parse(header).ok()?;
+        assert_eq!(RecordHeader::parse(&header.to_bytes()), Ok(header));
+        let content_len = usize::from(header.content_len);
+        let record_len = content_len + usize::from(header.padding_len);
+        let content = &behind[..content_len.min(behind.len())];
+        rest = behind.get(record_len..).unwrap_or_default();
+        Some((header, content, behind.len() >= record_len))
+    })
+}
+
+fn bytes_of<P>(seen: &[Seen<P>], wanted: RecordType) -> Vec<u8> {
+    let bytes = seen.iter().filter_map(|seen| match seen {
+        Seen::Bytes(kind, bytes) if *kind == wanted => Some(&bytes[..]),
+        _ => None,
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
+/// An answer reads the same in whatever pieces it comes, and its streams are what a naive reader finds.
+pub fn response(input: &[u8]) {
+    let whole = read_response(input, []);
+    assert_eq!(whole, read_response(input, 1..input.len().max(1)), "byte by byte");
+    assert_eq!(whole, read_response(input, (7..input.len()).step_by(7)), "in pieces");
+    let (seen, broken) = whole;
+    let ends = seen.iter().filter(|seen| matches!(seen, Seen::Part(response::Part::End { .. }))).count();
+    assert!(ends <= 1);
+    if broken.is_none() {
+        for stream in [RecordType::Stdout, RecordType::Stderr] {
+            let of_stream = records(input)
+                .filter(|(header, ..)| (header.kind, header.request_id) == (stream as u8, REQUEST_ID))
+                .map(|(_, content, _)| content);
+            assert_eq!(bytes_of(&seen, stream), of_stream.collect::<Vec<_>>().concat());
+        }
+        let ended = records(input).filter(|(header, _, whole)| {
+            *whole && (header.kind, header.request_id) == (RecordType::EndRequest as u8, REQUEST_ID)
+        });
+        assert_eq!(ended.count(), ends);
+    }
+}
+
+/// Requests read the same in whatever pieces they come; what belongs to none of them is skipped.
+pub fn application(input: &[u8]) {
+    let whole = read_requests(input, []);
+    assert_eq!(whole, read_requests(input, 1..input.len().max(1)), "byte by byte");
+    assert_eq!(whole, read_requests(input, (7..input.len()).step_by(7)), "in pieces");
+    let (seen, broken) = whole;
+    let count = |wanted: fn(&application::Part) -> bool| {
+        seen.iter().filter(|seen| matches!(seen, Seen::Part(part) if wanted(part))).count()
+    };
+    let begun = count(|part| matches!(part, application::Part::Begin { .. }));
+    let params_read = count(|part| *part == application::Part::ParamsEnd);
+    let read = count(|part| *part == application::Part::StdinEnd);
+    assert!(read <= params_read && params_read <= begun && begun <= read + 1);
+    if broken.is_none() {
+        let unknown = records(input).filter(|(header, _, whole)| {
+            *whole && header.request_id == MANAGEMENT_ID && header.kind != RecordType::GetValues as u8
+        });
+        assert_eq!(unknown.count(), count(|part| matches!(part, application::Part::UnknownType(_))));
+    }
+}
+
+/// Pairs that were read are written so that they read the same, and never longer.
+pub fn params(input: &[u8]) {
+    let mut again = Vec::new();
+    let mut pairs = Vec::new();
+    for pair in Params::new(input) {
+        let Ok((name, value)) = pair else {
+            return;
+        };
+        params::push(&mut again, name, value);
+        pairs.push((name, value));
+    }
+    assert!(again.len() <= input.len());
+    assert_eq!(Params::new(&again).collect::<Result<Vec<_>, _>>(), Ok(pairs));
+}
+
+/// A head ends where it ends in whatever pieces it comes; what HTTP head is made of it, a reader of HTTP heads
+/// reads as it was meant. Input: a byte that says who asks, then the output of an application.
+pub fn head(input: &[u8]) {
+    let Some((flags, output)) = input.split_first() else {
+        return;
+    };
+    let whole = read_head(output, output.len().max(1));
+    assert_eq!(whole, read_head(output, 1), "byte by byte");
+    assert_eq!(whole, read_head(output, 7), "in pieces");
+    let Ok((head, body_at)) = whole else {
+        return;
+    };
+    assert!(body_at <= HEAD_BYTES_MAX && (200..1000).contains(&head.status()));
+
+    let client = Client { minor: flags & 1, keep: flags & 2 != 0, head: flags & 4 != 0 };
+    let body_len = (flags & 8 != 0).then_some(u64::from(*flags));
+    let framing = Framing::choose(&head, body_len, client);
+    let mut text = Vec::new();
+    push_http_head(&mut text, &head, framing, client, b"Date: now\r\nServer: baton\r\n");
+    let mut slots = vec![httparse::EMPTY_HEADER; HEAD_BYTES_MAX];
+    let mut read = httparse::Response::new(&mut slots);
+    match read.parse(&text) {
+        Ok(status) => assert_eq!(status, httparse::Status::Complete(text.len())),
+        // It wants UTF-8 and less than HTTP allows in a phrase.
+        Err(httparse::Error::Status) => return,
+        Err(error) => panic!("{error}: {}", text.escape_ascii()),
+    }
+    assert_eq!(read.code, Some(head.status()));
+    let fields: Vec<_> = read.headers.iter().map(|field| (field.name.as_bytes(), field.value)).collect();
+    let forwarded: Vec<_> = head.forwarded().collect();
+    assert_eq!(&fields[2..2 + forwarded.len()], forwarded);
+    let named =
+        |name: &str| fields.iter().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).count();
+    assert_eq!(named("Date"), 1);
+    assert_eq!(named("Content-Length"), usize::from(matches!(framing, Framing::Length(_))));
+    assert_eq!(named("Transfer-Encoding"), usize::from(framing == Framing::Chunked));
+    assert!(client.minor == 1 || framing != Framing::Chunked);
+    assert!(named("Connection") <= 1);
+}
+
+/// The head of an output that comes in pieces of this size, and where its body begins.
+fn read_head(output: &[u8], piece_bytes: usize) -> Result<(CgiHead, usize), BadHead> {
+    let mut reader = HeadReader::new();
+    for (index, piece) in output.chunks(piece_bytes).enumerate() {
+        match reader.read(piece) {
+            Ok(HeadStep::NeedMore) => {}
+            Ok(HeadStep::End { body_at }) => {
+                let body_at = index * piece_bytes + body_at;
+                assert_eq!(reader.text(), &output[..body_at]);
+                return Ok((reader.finish()?, body_at));
+            }
+            Err(bad) => {
+                assert_eq!(reader.text(), &output[..index * piece_bytes], "for sending it on as it is");
+                return Err(bad);
+            }
+        }
+    }
+    Ok((reader.finish()?, output.len()))
+}
+
+/// A map of names is in order and bounded, and can be said again.
+pub fn zero_copy(input: &[u8]) {
+    let Some(map) = NameMap::parse(input) else {
+        return;
+    };
+    let names = map.names();
+    assert!((1..=NAMES_MAX).contains(&names.len()));
+    assert!(names.iter().all(|name| (1..=NAME_BYTES_MAX).contains(&name.len)));
+    assert!(names.windows(2).all(|pair| pair[0].offset + pair[0].len <= pair[1].offset));
+    let end = names[names.len() - 1].end();
+    assert!(map.fits(end) && !map.fits(end - 1));
+    let mut again = Vec::new();
+    map.push(&mut again);
+    assert_eq!(NameMap::parse(&again), Some(map));
+}
+
+/// An offer that was read is written so that it reads the same.
+pub fn offer(input: &[u8]) {
+    let Ok(offer) = Offer::parse(input) else {
+        return;
+    };
+    match offer.transport {
+        Transport::PassFd(client) => assert!(client.minor <= 1),
+        Transport::Shm(ring) => assert!(ring.at < ring.size && ring.free <= ring.size),
+        Transport::Unknown => return,
+    }
+    let mut block = Vec::new();
+    offer.push(&mut block);
+    params::push(&mut block, b"NEXT", b"");
+    let pairs: Vec<_> = Params::new(&block).collect::<Result<_, _>>().expect("what was written can be read");
+    assert_eq!((pairs[0].0, pairs[1]), (offer::NAME.as_bytes(), (&b"NEXT"[..], &b""[..])));
+    assert_eq!(Offer::parse(pairs[0].1), Ok(offer));
+}
