@@ -12,7 +12,7 @@ use baton_http::{PathRefusal, decode_path};
 use crate::Limits;
 
 /// Everything that a worker process serves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     sites: Vec<Site>,
     by_host: HashMap<Box<[u8]>, Vec<usize>>,
@@ -25,7 +25,7 @@ pub struct Plan {
 }
 
 /// A virtual host.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Site {
     /// Name in logs and metrics.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct Site {
 }
 
 /// The part of a site below a path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Route {
     /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
     pub path: String,
@@ -51,7 +51,7 @@ pub struct Route {
 }
 
 /// What is done with a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// A file is sent.
     Files(Arc<Tree>),
@@ -76,7 +76,7 @@ pub enum Action {
 }
 
 /// A body for a status of our own making.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ErrorPage {
     /// The status that it belongs to.
     pub status: u16,

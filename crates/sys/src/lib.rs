@@ -3,6 +3,7 @@
 //! This crate is one of the islands where `unsafe` is allowed: each block says why it is sound.
 
 pub mod activation;
+pub mod bequest;
 pub mod memory;
 pub mod passing;
 pub mod process;

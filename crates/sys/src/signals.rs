@@ -1,7 +1,7 @@
 //! Signals as something to read.
 
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::check;
@@ -9,6 +9,15 @@ use crate::check;
 /// Signals that arrive as data: a descriptor that is readable when one of them is pending.
 #[derive(Debug)]
 pub struct SignalQueue(OwnedFd);
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its number.
+    pub signal: i32,
+    /// Whether a process sent it with kill(2), and not the kernel on its own account, as when a terminal changes size.
+    pub sent: bool,
+}
 
 impl SignalQueue {
     /// Blocks `signals` for this thread, and those that it starts later, and queues them here instead. Non-blocking.
@@ -29,11 +38,16 @@ impl SignalQueue {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn next(&self) -> io::Result<Option<i32>> {
+    pub fn next(&self) -> io::Result<Option<Arrived>> {
         let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let field =
+            |info: &[u8], at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
         match rustix::io::read(&self.0, &mut info) {
-            // The number is the first field of the structure.
-            Ok(_) => Ok(Some(i32::from_ne_bytes([info[0], info[1], info[2], info[3]]))),
+            Ok(_) => Ok(Some(Arrived {
+                signal: field(&info, offset_of!(libc::signalfd_siginfo, ssi_signo)),
+                // What the kernel sends has codes above 0: SI_FROMKERNEL of its own headers.
+                sent: field(&info, offset_of!(libc::signalfd_siginfo, ssi_code)) <= 0,
+            })),
             Err(rustix::io::Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -54,6 +68,14 @@ pub fn unblock(signals: &[i32]) -> io::Result<()> {
     let set = set_of(signals);
     // SAFETY: the set is initialised.
     check(unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) }).map(drop)
+}
+
+/// Lets all signals arrive: in a child between fork and exec.
+pub(crate) fn unblock_all() -> io::Result<()> {
+    let none = set_of(&[]);
+    // SAFETY: the set is initialised.
+    check(unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) })
+        .map(drop)
 }
 
 fn set_of(signals: &[i32]) -> libc::sigset_t {

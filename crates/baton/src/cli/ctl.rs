@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Failure, print, status};
 use crate::run::control::{self, Command};
 
-/// Ask a running server for its status, or to reload, drain, stop or reopen its logs
+/// Ask a running server for its status, or to reload, drain, stop, reopen its logs or make way for its successor
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -37,6 +37,8 @@ enum Request {
     Stop,
     /// Open the log files again, after they were renamed
     ReopenLogs,
+    /// Start the executable that is there by now, let it take over, and drain; nobody is refused
+    Upgrade,
 }
 
 impl Ctl {
@@ -49,6 +51,7 @@ impl Ctl {
             Request::Drain => Command::Drain,
             Request::Stop => Command::Stop,
             Request::ReopenLogs => Command::ReopenLogs,
+            Request::Upgrade => Command::Upgrade,
         };
         let answer = control::request(&path, command)?;
         if self.json {
@@ -61,11 +64,15 @@ impl Ctl {
             Request::Drain => format!("draining: what is under way may take {} ms\n", told["limit_ms"]),
             Request::Stop => "stopping\n".into(),
             Request::ReopenLogs => "the logs are open again, by their names\n".into(),
+            Request::Upgrade => format!("process {} has taken over\n", told["pid"]),
         })
     }
 }
 
 fn reloaded(told: &Value) -> String {
+    if told["resumed"] == true {
+        return "the workers are back, with the configuration as it was\n".into();
+    }
     let settings = told["needs_restart"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<_> = settings.iter().filter_map(Value::as_str).collect();
     match names[..] {

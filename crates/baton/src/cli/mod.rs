@@ -94,7 +94,10 @@ fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
 }
 
 fn start(source: ConfigSource) -> Result<ExitCode, Failure> {
-    let config = load(&source)?;
+    let config = source.load().map_err(|error| {
+        run::give_notice(&error.to_string());
+        refused(&error)
+    })?;
     Ok(run::supervise(config, source)?)
 }
 

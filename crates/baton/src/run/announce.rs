@@ -42,7 +42,7 @@ pub(super) fn announcement(
         let _ = writeln!(text, "  {}  for monitoring", url(address, "/metrics"));
     }
     let _ = match &equipment.control {
-        Ok(door) => writeln!(text, "  control socket: {}", door.path.display()),
+        Ok(door) => writeln!(text, "  control socket: {}", door.name.current().display()),
         Err(why) => writeln!(text, "  control socket: {why}"),
     };
     text

@@ -49,7 +49,9 @@ pub(super) enum Order {
     },
     /// Accept nothing new, finish what is under way, end.
     Drain {
-        /// How long that may take, in milliseconds.
+        /// How long connections may stay on which nothing is under way, in milliseconds: their next request is answered.
+        linger_ms: u64,
+        /// How long the rest may take after that, in milliseconds.
         limit_ms: u64,
     },
     /// End.

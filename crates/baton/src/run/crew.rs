@@ -11,6 +11,10 @@ use rustix::process::Signal;
 
 use super::backoff::Backoff;
 use super::channel::{self, Order};
+use super::log;
+
+/// How long a process that was killed may take to end: more than a disk that does not answer.
+const LAST_GRACE: Duration = Duration::from_secs(60);
 
 /// A worker process.
 #[derive(Debug)]
@@ -41,11 +45,20 @@ pub(super) struct Place {
     due: Instant,
 }
 
-/// All places.
+/// A worker that finishes what is under way; its place belongs to another one, or to nobody.
+#[derive(Debug)]
+struct Leaver {
+    index: usize,
+    worker: Worker,
+    until: Instant,
+}
+
+/// All places, and those who have left theirs but not yet gone.
 #[derive(Debug)]
 pub(super) struct Crew {
     /// By number.
     pub(super) places: Vec<Place>,
+    leavers: Vec<Leaver>,
 }
 
 impl Crew {
@@ -60,7 +73,7 @@ impl Crew {
             backoff: Backoff::new(),
             due: now,
         };
-        Self { places: cpus.into_iter().zip(counters).map(place).collect() }
+        Self { places: cpus.into_iter().zip(counters).map(place).collect(), leavers: Vec::new() }
     }
 
     /// The worker in a place.
@@ -130,6 +143,46 @@ impl Crew {
         Some((worker, lived, wait))
     }
 
+    /// Gives all workers the order to finish, and vacates their places.
+    pub(super) fn dismiss(&mut self, order: &Order, until: Instant) {
+        self.tell_all(order, &[]);
+        for (index, place) in self.places.iter_mut().enumerate() {
+            self.leavers.extend(place.worker.take().map(|worker| Leaver { index, worker, until }));
+        }
+    }
+
+    /// Whether a process was one of those who had been dismissed. It is forgotten.
+    pub(super) fn see_off(&mut self, pid: i32) -> bool {
+        let Some(found) = self.leavers.iter().position(|leaver| leaver.worker.pid == pid) else {
+            return false;
+        };
+        let place = &self.places[self.leavers.swap_remove(found).index];
+        if place.worker.is_none() {
+            place.counters.reset_gauges();
+        }
+        true
+    }
+
+    /// When the patience with somebody who was dismissed ends.
+    pub(super) fn leave_deadline(&self) -> Option<Instant> {
+        self.leavers.iter().map(|leaver| leaver.until).min()
+    }
+
+    /// Ends those without asking them whose time to leave is over.
+    pub(super) fn kill_late_leavers(&mut self, now: Instant) {
+        for leaver in self.leavers.iter_mut().filter(|leaver| leaver.until <= now) {
+            log::warning(format_args!("process {} did not end in time and is killed", leaver.worker.pid));
+            let _ = process::kill(leaver.worker.pid, Signal::KILL.as_raw());
+            // It is seen off when the kernel says that it has ended; until then nothing else can be done.
+            leaver.until = now + LAST_GRACE;
+        }
+    }
+
+    /// Whether nobody is left, in no place and on the way out.
+    pub(super) fn is_gone(&self) -> bool {
+        self.occupied().next().is_none() && self.leavers.is_empty()
+    }
+
     /// Lets all empty places be filled at once, as if nobody had ever died: the cause may be gone.
     pub(super) fn forgive(&mut self, now: Instant) {
         for place in self.places.iter_mut().filter(|place| place.worker.is_none()) {
@@ -149,10 +202,13 @@ impl Crew {
         }
     }
 
-    /// Gives an order to all workers. Those that cannot be told are gone, or stuck and beyond orders.
+    /// Gives an order to all workers, those who leave among them. Those that cannot be told are gone, or stuck and beyond orders.
     pub(super) fn tell_all(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) {
-        for (index, _) in self.occupied() {
-            let _ = self.tell(index, order, descriptors);
+        let leavers = self.leavers.iter().map(|leaver| &leaver.worker);
+        for worker in self.occupied().map(|(_, worker)| worker).chain(leavers) {
+            if let Some(channel) = &worker.channel {
+                let _ = channel::send(channel, order, descriptors);
+            }
         }
     }
 
@@ -168,6 +224,9 @@ impl Crew {
     pub(super) fn kill_all(&self) {
         for index in 0..self.places.len() {
             self.kill(index);
+        }
+        for leaver in &self.leavers {
+            let _ = process::kill(leaver.worker.pid, Signal::KILL.as_raw());
         }
     }
 

@@ -17,6 +17,7 @@ use baton_engine::arch::ListenerSharing;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
+use super::passed::Passed;
 use super::trouble::Trouble;
 
 /// One address and its sockets.
@@ -29,15 +30,27 @@ pub(super) struct Listening {
     /// As it is: the port that the kernel chose in place of 0.
     pub(super) actual: ListenAddress,
     /// Whether the service manager opened it.
-    pub(super) inherited: bool,
-    /// One for all processes, or one for each.
+    pub(super) managed: bool,
+    /// One for all processes, or one for each; if they were passed, any number.
     sockets: Vec<OwnedFd>,
 }
 
 impl Listening {
-    /// The socket that the given worker process accepts from.
-    pub(super) fn socket_of(&self, process: usize) -> BorrowedFd<'_> {
-        self.sockets[process % self.sockets.len()].as_fd()
+    /// The sockets from which one of so many worker processes accepts. No socket is left out, since the kernel gives
+    /// each of them its part of the clients.
+    pub(super) fn sockets_of(
+        &self,
+        process: usize,
+        processes: usize,
+    ) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let own = process % self.sockets.len();
+        let is_own = move |index: &usize| index % processes == own;
+        (0..self.sockets.len()).filter(is_own).map(|index| self.sockets[index].as_fd())
+    }
+
+    /// The address as it was configured, and all sockets: what a successor needs.
+    pub(super) fn estate(&self) -> (&ListenAddress, &[OwnedFd]) {
+        (&self.wanted, &self.sockets)
     }
 }
 
@@ -64,16 +77,15 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on each of the addresses, taking those of `inherited` that fit. Returns the others, too, to tell about.
+    /// Listens on each of the addresses, taking those of `passed` that fit. Returns the others, too, to tell about.
     ///
     /// # Errors
     /// The first address on which it is not possible.
     pub(super) fn open(
         manner: Manner,
         addresses: &[ListenAddress],
-        inherited: Vec<OwnedFd>,
+        passed: Vec<Passed>,
     ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
-        let passed = inherited.into_iter().map(Passed::new).collect::<Result<Vec<_>, _>>()?;
         let mut this = Self { manner, all: Vec::new(), next_id: 0 };
         for address in addresses {
             let exact: Vec<_> = passed.iter().filter(|socket| socket.address == *address).collect();
@@ -142,6 +154,11 @@ impl Listeners {
         self.all.clear();
     }
 
+    /// The same if another server goes on listening on these sockets: their names stay.
+    pub(super) fn leave(&mut self) {
+        self.all.clear();
+    }
+
     fn bind(&mut self, address: &ListenAddress) -> Result<Listening, Trouble> {
         let sockets = self.bind_all(address).map_err(|error| Trouble::listening(address, &error))?;
         self.listening(address, false, sockets)
@@ -161,19 +178,19 @@ impl Listeners {
         let sockets: io::Result<_> = passed.iter().map(adopt).collect();
         let sockets = sockets
             .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
-        self.listening(address, true, sockets)
+        self.listening(address, passed.iter().any(|passed| passed.managed), sockets)
     }
 
     fn listening(
         &mut self,
         wanted: &ListenAddress,
-        inherited: bool,
+        managed: bool,
         sockets: Vec<OwnedFd>,
     ) -> Result<Listening, Trouble> {
         let actual = address_of(&sockets[0]).map_err(|error| Trouble::listening(wanted, &error))?;
         let id = self.next_id;
         self.next_id += 1;
-        Ok(Listening { id, wanted: wanted.clone(), actual, inherited, sockets })
+        Ok(Listening { id, wanted: wanted.clone(), actual, managed, sockets })
     }
 
     fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
@@ -237,7 +254,7 @@ fn is_socket(path: &Path) -> bool {
 }
 
 fn remove_files(listening: &[Listening]) {
-    listening.iter().filter(|one| !one.inherited).for_each(|one| remove_name(&one.actual));
+    listening.iter().filter(|one| !one.managed).for_each(|one| remove_name(&one.actual));
 }
 
 /// Removes the file that a Unix socket leaves behind.
@@ -260,35 +277,6 @@ pub(super) fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
     let unix = SocketAddrUnix::try_from(address)?;
     let path = unix.path_bytes().ok_or(rustix::io::Errno::AFNOSUPPORT)?;
     Ok(ListenAddress::Unix(OsStr::from_bytes(path).into()))
-}
-
-/// A socket that the service manager opened.
-#[derive(Debug)]
-struct Passed {
-    address: ListenAddress,
-    socket: OwnedFd,
-    /// Whether it listens for IPv4, too, though its address is one of IPv6.
-    dual: bool,
-}
-
-impl Passed {
-    fn new(socket: OwnedFd) -> Result<Self, Trouble> {
-        let address =
-            address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;
-        let dual = sockopt::ipv6_v6only(&socket).is_ok_and(|v6only| !v6only);
-        Ok(Self { address, socket, dual })
-    }
-
-    /// Whether it listens for an IPv4 address that is not its own: `ListenStream=80` in a unit is `[::]:80` for both.
-    fn takes_in(&self, configured: &ListenAddress) -> bool {
-        match (&self.address, configured) {
-            (ListenAddress::Tcp(SocketAddr::V6(own)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
-                let everywhere = own.ip().is_unspecified() && configured.ip().is_unspecified();
-                self.dual && everywhere && own.port() == configured.port()
-            }
-            _ => false,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -314,7 +302,7 @@ mod tests {
     }
 
     fn sockets(one: &Listening) -> HashSet<i32> {
-        (0..3).map(|process| one.socket_of(process).as_raw_fd()).collect()
+        (0..3).flat_map(|process| one.sockets_of(process, 3)).map(|socket| socket.as_raw_fd()).collect()
     }
 
     #[test]
@@ -326,7 +314,9 @@ mod tests {
         let split = open(ListenerSharing::PerProcess, &any_port).unwrap();
         assert_eq!(sockets(&split.all[0]).len(), 3);
         for process in 0..3 {
-            assert_eq!(address_of(split.all[0].socket_of(process)).unwrap(), split.all[0].actual);
+            let own: Vec<_> = split.all[0].sockets_of(process, 3).collect();
+            assert_eq!(own.len(), 1);
+            assert_eq!(address_of(own[0]).unwrap(), split.all[0].actual);
         }
     }
 
@@ -362,11 +352,12 @@ mod tests {
     #[test]
     fn sockets_that_were_passed_are_taken_where_they_fit() {
         let wanted = open(ListenerSharing::Shared, &[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]).unwrap();
-        let passed = wanted.all.iter().map(|one| one.socket_of(0).try_clone_to_owned().unwrap()).collect();
+        let passed = wanted.all.iter().map(|one| Passed::by_manager(one.sockets[0].try_clone().unwrap()));
+        let passed = passed.collect::<Result<_, _>>().unwrap();
         let address = wanted.all[0].actual.clone();
         let (taken, others) =
             Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
-        assert!(taken.all[0].inherited);
+        assert!(taken.all[0].managed);
         assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
         assert_eq!(others, [wanted.all[1].actual.clone()]);
     }
@@ -378,7 +369,7 @@ mod tests {
             sockopt::set_ipv6_v6only(&socket, !dual).unwrap();
             rustix::net::bind(&socket, &"[::]:0".parse::<SocketAddr>().unwrap()).unwrap();
             rustix::net::listen(&socket, 1).unwrap();
-            let passed = Passed::new(socket).unwrap();
+            let passed = Passed::by_manager(socket).unwrap();
             let ListenAddress::Tcp(v6) = passed.address.clone() else { panic!("not TCP") };
             let v4 = tcp(&format!("0.0.0.0:{}", v6.port()));
             assert_eq!(passed.takes_in(&v4), dual);
@@ -386,9 +377,29 @@ mod tests {
 
             let wanted = [v4, ListenAddress::Tcp(v6)];
             let (listeners, unused) =
-                Listeners::open(manner(ListenerSharing::Shared), &wanted, vec![passed.socket]).unwrap();
-            assert_eq!(listeners.all.iter().map(|one| one.inherited).collect::<Vec<_>>(), [dual, true]);
+                Listeners::open(manner(ListenerSharing::Shared), &wanted, vec![passed]).unwrap();
+            assert_eq!(listeners.all.iter().map(|one| one.managed).collect::<Vec<_>>(), [dual, true]);
             assert_eq!(unused, []);
         }
+    }
+
+    /// Five sockets for three processes, as after an upgrade with another number of workers: each has one process.
+    #[test]
+    fn no_socket_that_was_passed_is_left_out() {
+        let options = ListenOptions { reuse_port: true, ..manner(ListenerSharing::Shared).options };
+        let first = listen::bind(&tcp("127.0.0.1:0"), &options).unwrap();
+        let actual = address_of(&first).unwrap();
+        let mut passed = vec![Passed::by_predecessor(tcp("127.0.0.1:0"), first, false)];
+        for _ in 1..5 {
+            let socket = listen::bind(&actual, &options).unwrap();
+            passed.push(Passed::by_predecessor(tcp("127.0.0.1:0"), socket, false));
+        }
+        let (taken, unused) =
+            Listeners::open(manner(ListenerSharing::PerProcess), &[tcp("127.0.0.1:0")], passed).unwrap();
+        assert_eq!((unused, &taken.all[0].actual), (vec![], &actual));
+        let per_process: Vec<usize> =
+            (0..3).map(|process| taken.all[0].sockets_of(process, 3).count()).collect();
+        assert_eq!(per_process, [2, 2, 1]);
+        assert_eq!(sockets(&taken.all[0]).len(), 5);
     }
 }

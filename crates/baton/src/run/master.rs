@@ -4,7 +4,7 @@
 //! worker can die and be replaced. Reloads and surveys, which take several turns of the loop, have files of their own.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -22,7 +22,7 @@ use super::control::{Answer, Command, Doorway};
 use super::crew::{Crew, Worker};
 use super::doors::Asker;
 use super::exposition::Figures;
-use super::listeners::Listeners;
+use super::listeners::{Listeners, Listening};
 use super::log;
 use super::logs::Logs;
 use super::phase::Phase;
@@ -31,6 +31,7 @@ use super::privileges::WorkerUser;
 use super::reload::{LastReload, Reload, listen_addresses};
 use super::signals::{self, Asked};
 use super::status::Survey;
+use super::succession::{PidFile, Predecessor, Successor};
 use super::trouble::Trouble;
 use super::worker::Post;
 use crate::config::{Config, ConfigSource, Format};
@@ -53,6 +54,7 @@ pub(super) struct Master {
     // How it is steered.
     pub(super) signals: SignalQueue,
     pub(super) control: Option<Doorway>,
+    pub(super) pid_file: Option<PidFile>,
     pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
     pub(super) callers: Callers,
     /// Whether SIGHUP means that the terminal, and with it the user, is gone.
@@ -61,6 +63,8 @@ pub(super) struct Master {
     pub(super) doors_shut_until: Option<Instant>,
     // What it is about.
     pub(super) phase: Phase,
+    pub(super) predecessor: Option<Predecessor>,
+    pub(super) successor: Option<Successor>,
     pub(super) reload: Option<Reload>,
     pub(super) reload_again: Vec<Asker>,
     pub(super) last_reload: Option<LastReload>,
@@ -100,7 +104,7 @@ impl Master {
                 }
                 continue;
             }
-            if matches!(self.phase, Phase::Ending(_)) && self.crew.occupied().next().is_none() {
+            if matches!(self.phase, Phase::Ending(_)) && self.crew.is_gone() {
                 return self.end();
             }
             self.handle_deadlines(now);
@@ -117,15 +121,20 @@ impl Master {
     /// A place to be filled now. During a reload nobody is started: they would begin with a configuration that may
     /// be about to change.
     fn vacancy(&self, now: Instant) -> Option<usize> {
-        let hires = matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none();
-        hires.then(|| self.crew.vacancy(now)).flatten()
+        self.hires().then(|| self.crew.vacancy(now)).flatten()
+    }
+
+    fn hires(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none()
     }
 
     /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
     fn into_post(self, index: usize) -> io::Result<Box<Post>> {
         let place = &self.crew.places[index];
-        let listener = |one: &super::listeners::Listening| {
-            let socket = one.socket_of(index).try_clone_to_owned()?;
+        let processes = self.crew.places.len();
+        let own = |one| Listening::sockets_of(one, index, processes).map(move |socket| (one, socket));
+        let listener = |(one, socket): (&Listening, BorrowedFd<'_>)| {
+            let socket = socket.try_clone_to_owned()?;
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
         Ok(Box::new(Post {
@@ -133,7 +142,7 @@ impl Master {
             user: self.user.clone(),
             cpu: place.cpu,
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
-            listeners: self.listeners.iter().map(listener).collect::<io::Result<_>>()?,
+            listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
             counters: place.counters,
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
@@ -156,24 +165,27 @@ impl Master {
             list.add(Source::Caller(id), socket, flags);
         }
         if self.doors_shut_until.is_none() {
-            for (index, (_, socket)) in self.admin.iter().enumerate() {
+            for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| self.is_monitored()) {
                 list.add(Source::Door(Door::Admin, index), socket.as_fd(), PollFlags::IN);
             }
             if let Some(door) = &self.control {
                 list.add(Source::Door(Door::Control, 0), door.listener.as_fd(), PollFlags::IN);
             }
         }
+        if let Some(channel) = self.successor.as_ref().and_then(Successor::channel) {
+            list.add(Source::Successor, channel, PollFlags::IN);
+        }
+        if let Some(predecessor) = &self.predecessor {
+            list.add(Source::Predecessor, predecessor.channel(), PollFlags::IN);
+        }
         list
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let due = if matches!(self.phase, Phase::Ending(_)) || self.reload.is_some() {
-            None
-        } else {
-            self.crew.next_due()
-        };
         let deadlines = [
-            due,
+            self.hires().then(|| self.crew.next_due()).flatten(),
+            self.crew.leave_deadline(),
+            self.successor.as_ref().and_then(Successor::deadline),
             self.callers.deadline(),
             self.doors_shut_until,
             self.reload.as_ref().map(Reload::deadline),
@@ -187,6 +199,10 @@ impl Master {
         let passed = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
         self.callers.expire(now);
         self.doors_shut_until.take_if(|until| *until <= now);
+        self.crew.kill_late_leavers(now);
+        if passed(self.successor.as_ref().and_then(Successor::deadline)) {
+            self.handle_successor_timeout();
+        }
         if passed(self.reload.as_ref().map(Reload::deadline)) {
             self.handle_reload_timeout(now);
         }
@@ -204,15 +220,22 @@ impl Master {
             Source::Worker(index) => self.handle_reports(index, now),
             Source::Door(door, index) => self.admit(door, index, now),
             Source::Caller(id) => self.handle_caller(id, now),
+            Source::Successor => self.handle_successor(now),
+            Source::Predecessor => self.handle_predecessor_end(),
         }
     }
 
     fn handle_signals(&mut self, now: Instant) {
-        while let Ok(Some(signal)) = self.signals.next() {
-            match signals::meaning(signal, self.hangup_ends) {
+        while let Ok(Some(arrived)) = self.signals.next() {
+            let signal = signals::describe(arrived.signal);
+            match signals::meaning(arrived, self.hangup_ends) {
                 Some(Asked::Command(command)) => {
-                    log::notice(format_args!("{command}: {}", signals::describe(signal)));
+                    log::notice(format_args!("{command}: {signal}"));
                     self.handle_command(command, Asker::Signal, now);
+                }
+                Some(Asked::Withdraw) => {
+                    log::notice(format_args!("the workers leave: {signal}"));
+                    self.withdraw(now);
                 }
                 Some(Asked::Reap) => self.reap(now),
                 None => {}
@@ -225,6 +248,7 @@ impl Master {
         let answer = match command {
             Command::Status => return self.survey(asker, now),
             Command::Reload => return self.reload(asker, now),
+            Command::Upgrade => return self.upgrade(asker, now),
             Command::Drain => {
                 self.begin_drain(now);
                 Answer::Ok(json!({ "draining": true, "limit_ms": self.config.server.drain_timeout_ms }))
@@ -294,6 +318,13 @@ impl Master {
                 if let Some((worker, lived, wait)) = self.crew.bury(index, now) {
                     self.handle_death(index, &worker, ended, lived, wait, now);
                 }
+            } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
+                self.handle_successor_end(ended, now);
+            } else if self.crew.see_off(pid) && ended != Ended::Exited(0) {
+                log::warning(format_args!(
+                    "process {pid}, which was about to end, {}",
+                    signals::describe_end(ended)
+                ));
             }
         }
     }
@@ -307,14 +338,12 @@ impl Master {
         wait: Duration,
         now: Instant,
     ) {
-        let how = match ended {
-            Ended::Exited(status) => format!("exited with status {status}"),
-            Ended::Killed(signal) => format!("was killed by {}", signals::describe(signal)),
-        };
+        let how = signals::describe_end(ended);
         let death = format!("worker {index} (process {}) {how} after {lived:.1?}", worker.pid);
         match self.phase {
             Phase::Starting => self.fail(Trouble::new(death), now),
             Phase::Serving => log::error(format_args!("{death}; the next one starts in {wait:?}")),
+            Phase::Withdrawn => log::error(death),
             Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}
             Phase::Ending(_) => log::warning(death),
         }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! [`start`] makes the [`master`], [`phase`] says how it begins and ends, [`reload`] and [`status`] are its longer
-//! conversations with the workers. A [`worker`] is a fork of the master, never an `exec`: what it needs it has.
+//! conversations with the workers, [`succession`] is the one with another master that takes its place. A [`worker`] is a
+//! fork of the master, never an `exec`: what it needs it has.
 
 mod admin;
 mod announce;
@@ -31,6 +32,7 @@ mod logs;
 mod master;
 mod notify;
 mod orders;
+mod passed;
 mod phase;
 mod poll;
 mod privileges;
@@ -39,6 +41,7 @@ mod restart;
 mod signals;
 mod start;
 mod status;
+mod succession;
 mod trouble;
 mod worker;
 
@@ -46,6 +49,7 @@ use std::process::ExitCode;
 
 pub(crate) use trouble::Trouble;
 
+use self::succession::{Estate, Predecessor};
 use crate::config::{Config, ConfigSource};
 
 /// Runs a server until it is told to end. `source` is what a reload reads.
@@ -56,8 +60,24 @@ use crate::config::{Config, ConfigSource};
 /// # Errors
 /// Why the server never came to serve; nothing of it is left then.
 pub(crate) fn supervise(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
-    match start::prepare(config, source)?.run()? {
+    let predecessor = Predecessor::find()?;
+    let estate = predecessor.as_ref().map_or(Ok(Estate::default()), Predecessor::take_estate);
+    let prepared = estate.and_then(|estate| start::prepare(config, source, estate));
+    let mut master = prepared.inspect_err(|trouble| {
+        if let Some(predecessor) = &predecessor {
+            predecessor.tell_failed(&trouble.to_string());
+        }
+    })?;
+    master.predecessor = predecessor;
+    match master.run()? {
         master::Outcome::Ended(code) => Ok(code),
         master::Outcome::Worker(post, channel) => Ok(worker::serve(post, channel)),
+    }
+}
+
+/// Says that the server cannot even be prepared, to the one whose place it was to take, if there is one.
+pub(crate) fn give_notice(why: &str) {
+    if let Ok(Some(predecessor)) = Predecessor::find() {
+        predecessor.tell_failed(why);
     }
 }

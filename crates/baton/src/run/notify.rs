@@ -1,5 +1,6 @@
 //! Tells the service manager how far the server is: sd_notify(3), in the few lines that it takes.
 
+use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -26,6 +27,11 @@ pub(super) fn reloading() {
 /// The server has begun to end.
 pub(super) fn stopping() {
     tell("STOPPING=1");
+}
+
+/// Which process is the server's main one from now on, of those that belong to it.
+pub(super) fn main_process(pid: impl fmt::Display) {
+    tell(&format!("MAINPID={pid}"));
 }
 
 fn tell(state: &str) {

@@ -1,19 +1,21 @@
 //! The thread of a worker that takes the master's orders.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use baton_engine::listen::Listener;
 use baton_engine::{Plan, Steering};
+use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 
 use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
 use super::listeners::address_of;
 use super::log;
+use super::poll::timespec;
 use super::privileges::WorkerUser;
 use super::worker::make_plan;
 use crate::config::Config;
@@ -24,11 +26,20 @@ pub(super) struct Desk {
     channel: Arc<OwnedFd>,
     user: WorkerUser,
     steering: Arc<Steering>,
-    /// Those that the worker serves, by id.
-    listeners: HashMap<usize, Arc<Listener>>,
+    plan: Arc<Plan>,
+    /// Those that the worker serves.
+    listeners: Vec<Arc<Listener>>,
     /// Those that came for the next plan.
-    fresh: HashMap<usize, Arc<Listener>>,
+    fresh: Vec<Arc<Listener>>,
     prepared: Option<Prepared>,
+    lingering: Option<Lingering>,
+}
+
+/// A drain that is to begin, as soon as clients had time for another request each.
+#[derive(Clone, Copy, Debug)]
+struct Lingering {
+    until: Instant,
+    limit_ms: u64,
 }
 
 /// What a commit switches to.
@@ -45,15 +56,19 @@ impl Desk {
         channel: Arc<OwnedFd>,
         user: WorkerUser,
         steering: Arc<Steering>,
-        listeners: &[Arc<Listener>],
+        plan: Arc<Plan>,
+        listeners: Vec<Arc<Listener>>,
     ) -> Self {
-        Self { channel, user, steering, listeners: by_id(listeners), fresh: HashMap::new(), prepared: None }
+        Self { channel, user, steering, plan, listeners, fresh: Vec::new(), prepared: None, lingering: None }
     }
 
     /// Takes orders until the master is gone, which is the last one.
     pub(super) fn work(mut self) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
+            if self.is_time_to_drain() {
+                continue;
+            }
             match channel::receive(&*self.channel, &mut buffer) {
                 Ok(Some((order, descriptors))) => self.obey(order, descriptors),
                 Ok(None) => break,
@@ -67,6 +82,19 @@ impl Desk {
             }
         }
         self.steering.stop();
+    }
+
+    /// Waits for the next order, or for the end of a lingering, which it then ends.
+    fn is_time_to_drain(&mut self) -> bool {
+        let Some(Lingering { until, limit_ms }) = self.lingering else { return false };
+        let timeout = timespec(until.saturating_duration_since(Instant::now()));
+        let mut channel = [PollFd::new(&self.channel, PollFlags::IN)];
+        let is_over = matches!(rustix::event::poll(&mut channel, Some(&timeout)), Ok(0));
+        if is_over {
+            self.lingering = None;
+            self.steering.drain(limit_ms);
+        }
+        is_over
     }
 
     fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
@@ -85,11 +113,13 @@ impl Desk {
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&Report::Status { ticket, status });
             }
-            Order::Drain { limit_ms } => {
+            Order::Drain { linger_ms: 0, limit_ms } => {
                 self.close_listeners();
                 self.steering.drain(limit_ms);
             }
+            Order::Drain { linger_ms, limit_ms } => self.linger(Duration::from_millis(linger_ms), limit_ms),
             Order::Stop => {
+                self.lingering = None;
                 self.close_listeners();
                 self.steering.stop();
             }
@@ -99,7 +129,7 @@ impl Desk {
     fn take_listeners(&mut self, ids: Vec<usize>, sockets: Vec<OwnedFd>) {
         for (id, socket) in ids.into_iter().zip(sockets) {
             match address_of(&socket) {
-                Ok(address) => drop(self.fresh.insert(id, Arc::new(Listener { id, address, socket }))),
+                Ok(address) => self.fresh.push(Arc::new(Listener { id, address, socket })),
                 // The plan that needs it will not be made.
                 Err(error) => log::error(format_args!("a listener that cannot be used: {error}")),
             }
@@ -111,10 +141,11 @@ impl Desk {
             .map_err(|error| format!("cannot read the configuration: {error}"))
             .and_then(|text| {
                 let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
-                let listener = |id| {
-                    self.listeners.get(id).or(self.fresh.get(id)).cloned().ok_or("a listener is missing")
-                };
-                let listeners = ids.iter().map(listener).collect::<Result<_, _>>()?;
+                let known = || self.listeners.iter().chain(&self.fresh);
+                if ids.iter().any(|id| !known().any(|listener| listener.id == *id)) {
+                    return Err("a listener is missing".to_owned());
+                }
+                let listeners = known().filter(|listener| ids.contains(&listener.id)).cloned().collect();
                 Ok(Prepared { generation, plan: make_plan(&config, ids, &self.user)?, listeners })
             });
         match made {
@@ -128,10 +159,23 @@ impl Desk {
 
     fn commit(&mut self, generation: u64) {
         if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
-            self.listeners = by_id(&prepared.listeners);
+            self.plan = Arc::clone(&prepared.plan);
+            self.listeners.clone_from(&prepared.listeners);
             self.fresh.clear();
             self.steering.reload(prepared.plan, prepared.listeners);
             self.report(&Report::Committed { generation });
+        }
+    }
+
+    /// Accepts nobody any more, and lets each connection have its next request answered, as the last one: a plan says so
+    /// that is otherwise the same.
+    fn linger(&mut self, time: Duration, limit_ms: u64) {
+        if self.lingering.is_none() {
+            self.close_listeners();
+            let mut last = Plan::clone(&self.plan);
+            last.limits.requests_per_connection_max = 1;
+            self.steering.reload(Arc::new(last), Vec::new());
+            self.lingering = Some(Lingering { until: Instant::now() + time, limit_ms });
         }
     }
 
@@ -161,10 +205,6 @@ impl Desk {
             log::error(format_args!("cannot report to the master: {error}"));
         }
     }
-}
-
-fn by_id(listeners: &[Arc<Listener>]) -> HashMap<usize, Arc<Listener>> {
-    listeners.iter().map(|listener| (listener.id, Arc::clone(listener))).collect()
 }
 
 /// The text in the file in memory that came with an order. All workers have the same file: it is read without moving

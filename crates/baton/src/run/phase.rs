@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! Starting ──all workers serve──► Serving ──TERM, INT──► Ending (stop) ──┐
-//!     │                              └────QUIT──► Ending (drain) ──TERM──┤
-//!     └──a worker cannot serve──► Ending (stop), with the reason         └─► all workers gone: exit
+//!     │                            │ ▲└────QUIT──► Ending (drain) ──TERM──┤
+//!     │                      WINCH ▼ │ HUP                                ├─► all workers gone: exit
+//!     │                          Withdrawn ──QUIT, TERM, INT──► Ending ───┘
+//!     └──a worker cannot serve──► Ending (stop), with the reason
 //! ```
 
 use std::fs::File;
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::channel::Order;
 use super::listeners::remove_name;
 use super::master::{Master, Outcome};
+use super::succession::LINGER;
 use super::trouble::Trouble;
 use super::{log, notify};
 use crate::config::Destination;
@@ -25,6 +28,8 @@ pub(super) enum Phase {
     Starting,
     /// Clients are served.
     Serving,
+    /// The workers have left, or are about to; the sockets are open.
+    Withdrawn,
     /// Workers end; no new ones are started.
     Ending(Ending),
 }
@@ -45,7 +50,7 @@ pub(super) enum Ending {
 }
 
 /// What workers get beyond the limit that they were told, to close up.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 impl Phase {
     /// The word for it in the status.
@@ -53,6 +58,7 @@ impl Phase {
         match self {
             Self::Starting => "starting",
             Self::Serving => "serving",
+            Self::Withdrawn => "withdrawn",
             Self::Ending(Ending::Drain { .. }) => "draining",
             Self::Ending(Ending::Stop { .. }) => "stopping",
         }
@@ -62,7 +68,7 @@ impl Phase {
     pub(super) fn deadline(self) -> Option<Instant> {
         match self {
             Self::Ending(Ending::Drain { until } | Ending::Stop { until }) => Some(until),
-            Self::Starting | Self::Serving => None,
+            Self::Starting | Self::Serving | Self::Withdrawn => None,
         }
     }
 }
@@ -74,7 +80,11 @@ impl Master {
         if matches!(self.config.log.error, Destination::File(_)) {
             log::notice(&self.announcement);
         }
-        notify::ready();
+        match &self.predecessor {
+            // The service manager listens to the main process, which is still that one.
+            Some(predecessor) => predecessor.tell_serving(),
+            None => notify::ready(),
+        }
         if let Ok(terminal) = self.terminal.try_clone() {
             // Nobody may be there any more to read it.
             let _ = File::from(terminal).write_all(self.announcement.as_bytes());
@@ -90,9 +100,11 @@ impl Master {
     /// Accepts nothing new, lets the workers finish what is under way.
     pub(super) fn begin_drain(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
+            let linger = if self.is_relieved() { LINGER } else { Duration::ZERO };
             let limit_ms = self.config.server.drain_timeout_ms;
-            let until = now + Duration::from_millis(limit_ms) + GRACE;
-            self.begin_ending(Ending::Drain { until }, &Order::Drain { limit_ms }, now);
+            let until = now + linger + Duration::from_millis(limit_ms) + GRACE;
+            let order = Order::Drain { linger_ms: linger.as_millis() as u64, limit_ms };
+            self.begin_ending(Ending::Drain { until }, &order, now);
         }
     }
 
@@ -106,13 +118,17 @@ impl Master {
 
     fn begin_ending(&mut self, ending: Ending, order: &Order, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            notify::stopping();
+            self.announce_end();
         }
         self.phase = Phase::Ending(ending);
         self.give_up("the server ends".to_owned(), now);
         self.crew.tell_all(order, &[]);
-        // A new connection is refused rather than left in a queue that nobody will look into.
-        self.listeners.close();
+        if self.is_relieved() {
+            self.listeners.leave();
+        } else {
+            // A new connection is refused rather than left in a queue that nobody will look into.
+            self.listeners.close();
+        }
     }
 
     /// The workers had their time.
@@ -132,15 +148,19 @@ impl Master {
         if let Some(door) = &self.control {
             door.remove();
         }
-        self.admin.iter().for_each(|(address, _)| remove_name(address));
-        if let Some(path) = &self.config.server.pid_file {
-            // If it stays, it names a process that is no more: no worse than after a crash.
-            let _ = std::fs::remove_file(path);
+        if !self.is_relieved() {
+            self.admin.iter().for_each(|(address, _)| remove_name(address));
+        }
+        if let Some(file) = &self.pid_file {
+            file.remove();
         }
         match self.failure {
             Some(why) => {
                 // Whoever started the server reads it where it was started.
                 let _ = log::redirect_to(&self.terminal);
+                if let Some(predecessor) = &self.predecessor {
+                    predecessor.tell_failed(&why.to_string());
+                }
                 Err(why)
             }
             None => {

@@ -20,6 +20,10 @@ pub(super) enum Source {
     Caller(CallerId),
     /// A worker who reports.
     Worker(usize),
+    /// The server that takes the place of this one.
+    Successor,
+    /// The server whose place this one takes.
+    Predecessor,
 }
 
 /// Descriptors and what they stand for.
@@ -52,7 +56,8 @@ impl<'a> WaitList<'a> {
     }
 }
 
-fn timespec(duration: Duration) -> Timespec {
+/// A duration as the kernel wants it.
+pub(super) fn timespec(duration: Duration) -> Timespec {
     let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: i64::from(duration.subsec_nanos()) }
 }

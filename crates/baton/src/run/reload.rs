@@ -78,10 +78,13 @@ impl Reload {
 const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
 
 impl Master {
-    /// Reads the configuration again. Whoever asks while a reload is under way is answered by another one, since the
+    /// Reads the configuration again; workers that have left come back instead, with the old one, as nginx has it. Whoever asks while a reload is under way is answered by another one, since the
     /// file may have changed after it was read.
     pub(super) fn reload(&mut self, asker: Asker, now: Instant) {
-        if self.reload.is_some() {
+        if self.phase == Phase::Withdrawn {
+            self.resume(now);
+            self.answer_all([asker], &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })), now);
+        } else if self.reload.is_some() {
             self.reload_again.push(asker);
         } else {
             self.reload_for(vec![asker], now);
@@ -177,9 +180,11 @@ impl Master {
     }
 
     fn order_to_prepare(&self, index: usize, change: &Change, text: &File) -> io::Result<()> {
-        for fresh in change.fresh.chunks(LISTENERS_PER_MESSAGE) {
-            let ids = fresh.iter().map(|one| one.id).collect();
-            let sockets: Vec<_> = fresh.iter().map(|one| one.socket_of(index)).collect();
+        let processes = self.crew.places.len();
+        let own = |one| Listening::sockets_of(one, index, processes).map(|socket| (one.id, socket));
+        let fresh: Vec<_> = change.fresh.iter().flat_map(own).collect();
+        for part in fresh.chunks(LISTENERS_PER_MESSAGE) {
+            let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
             self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
         }
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
@@ -235,11 +240,15 @@ impl Master {
         Listeners::discard(&change.fresh);
     }
 
-    fn may_reload(&self) -> Result<(), &'static str> {
-        match self.phase {
-            Phase::Starting => Err("the server is still starting"),
-            Phase::Serving => Ok(()),
-            Phase::Ending(_) => Err("the server is ending"),
+    fn may_reload(&self) -> Result<(), String> {
+        match (self.phase, &self.successor) {
+            (Phase::Starting, _) => Err("the server is still starting".into()),
+            (Phase::Serving, Some(successor)) => {
+                Err(format!("process {} takes the place of this one: reload that one", successor.pid))
+            }
+            (Phase::Serving, None) => Ok(()),
+            (Phase::Withdrawn, _) => Err("the workers have left".into()),
+            (Phase::Ending(_), _) => Err("the server is ending".into()),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use baton_sys::signals::SignalQueue;
+use baton_sys::process::Ended;
+use baton_sys::signals::{Arrived, SignalQueue};
 use rustix::process::Signal;
 
 use super::control::Command;
@@ -12,16 +13,20 @@ use super::control::Command;
 pub(super) enum Asked {
     /// The same as a command through the control socket.
     Command(Command),
+    /// That the workers leave, and nobody is refused for it.
+    Withdraw,
     /// To look which workers have ended.
     Reap,
 }
 
-const MEANINGS: [(Signal, Asked); 6] = [
+const MEANINGS: [(Signal, Asked); 8] = [
     (Signal::TERM, Asked::Command(Command::Stop)),
     (Signal::INT, Asked::Command(Command::Stop)),
     (Signal::QUIT, Asked::Command(Command::Drain)),
     (Signal::HUP, Asked::Command(Command::Reload)),
     (Signal::USR1, Asked::Command(Command::ReopenLogs)),
+    (Signal::USR2, Asked::Command(Command::Upgrade)),
+    (Signal::WINCH, Asked::Withdraw),
     (Signal::CHILD, Asked::Reap),
 ];
 
@@ -35,21 +40,27 @@ pub(super) fn queue() -> io::Result<SignalQueue> {
 }
 
 /// What a signal asks for. `hangup_ends`: whether SIGHUP means what it meant before daemons found another use for it,
-/// that the terminal is gone.
-pub(super) fn meaning(signal: i32, hangup_ends: bool) -> Option<Asked> {
+/// that the terminal is gone. SIGWINCH has a meaning only if somebody sent it: when a terminal changes size, the kernel
+/// does.
+pub(super) fn meaning(Arrived { signal, sent }: Arrived, hangup_ends: bool) -> Option<Asked> {
     if hangup_ends && signal == Signal::HUP.as_raw() {
         return Some(Asked::Command(Command::Stop));
+    }
+    if !sent && signal == Signal::WINCH.as_raw() {
+        return None;
     }
     MEANINGS.iter().find(|(known, _)| known.as_raw() == signal).map(|&(_, asked)| asked)
 }
 
 /// A signal's number and, of those that the master or a worker gets, its name.
 pub(super) fn describe(signal: i32) -> String {
-    const NAMES: [(Signal, &str); 14] = [
+    const NAMES: [(Signal, &str); 16] = [
         (Signal::INT, "SIGINT"),
         (Signal::QUIT, "SIGQUIT"),
         (Signal::HUP, "SIGHUP"),
         (Signal::USR1, "SIGUSR1"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::WINCH, "SIGWINCH"),
         (Signal::KILL, "SIGKILL"),
         (Signal::TERM, "SIGTERM"),
         (Signal::SEGV, "SIGSEGV"),
@@ -64,5 +75,33 @@ pub(super) fn describe(signal: i32) -> String {
     match NAMES.iter().find(|(known, _)| known.as_raw() == signal) {
         Some((_, name)) => format!("signal {signal} ({name})"),
         None => format!("signal {signal}"),
+    }
+}
+
+/// How a process ended, as the end of a sentence about it.
+pub(super) fn describe_end(ended: Ended) -> String {
+    match ended {
+        Ended::Exited(status) => format!("exited with status {status}"),
+        Ended::Killed(signal) => format!("was killed by {}", describe(signal)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_changes_size_means_nothing() {
+        let arrived = |signal: Signal, sent| Arrived { signal: signal.as_raw(), sent };
+        assert_eq!(meaning(arrived(Signal::WINCH, false), false), None);
+        assert_eq!(meaning(arrived(Signal::WINCH, true), false), Some(Asked::Withdraw));
+        assert_eq!(meaning(arrived(Signal::CHILD, false), false), Some(Asked::Reap));
+    }
+
+    #[test]
+    fn a_terminal_that_goes_takes_what_was_started_there_along() {
+        let hangup = Arrived { signal: Signal::HUP.as_raw(), sent: false };
+        assert_eq!(meaning(hangup, true), Some(Asked::Command(Command::Stop)));
+        assert_eq!(meaning(hangup, false), Some(Asked::Command(Command::Reload)));
     }
 }

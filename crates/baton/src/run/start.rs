@@ -1,9 +1,7 @@
 //! From a configuration to a master that can run: everything that a start-up may fail for, before the first fork.
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use baton_engine::arch::{ListenerSharing, Topology, topology};
@@ -19,18 +17,20 @@ use super::exposition::Figures;
 use super::listeners::{Listeners, Manner};
 use super::logs::Logs;
 use super::master::Master;
+use super::passed::Passed;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
 use super::reload::listen_addresses;
+use super::succession::{Estate, PidFile};
 use super::trouble::Trouble;
 use super::{descriptors, log, signals};
 use crate::config::{Config, ConfigSource};
 
-/// Binds, opens and allocates what the server needs.
+/// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
 ///
 /// # Errors
 /// The first thing that stands in the way.
-pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Trouble> {
+pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
     if let Some(advice) =
         descriptors::raise_limit(config.limits.connections_max as usize, config.cache.files_max as usize)
@@ -55,13 +55,15 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
     };
     let inherited = baton_sys::activation::inherited()
         .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
-    let (mut listeners, unused) = Listeners::open(manner, &listen_addresses(&config), inherited)?;
+    let mut passed = inherited.into_iter().map(Passed::by_manager).collect::<Result<Vec<_>, _>>()?;
+    passed.extend(estate.sockets);
+    let (mut listeners, unused) = Listeners::open(manner, &listen_addresses(&config), passed)?;
     for address in unused {
         log::warning(format_args!(
             "a socket for {address} was passed, but no site listens there: it is not used"
         ));
     }
-    let equipment = Equipment::gather(&config, &topology).inspect_err(|_| listeners.close())?;
+    let equipment = Equipment::gather(&config, &topology, estate.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
         announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
         pid: std::process::id(),
@@ -78,11 +80,14 @@ pub(super) fn prepare(config: Config, source: ConfigSource) -> Result<Master, Tr
         crew: Crew::new(topology.cpu_of_process, equipment.counters),
         signals: equipment.signals,
         control: equipment.control.ok(),
+        pid_file: equipment.pid_file,
         admin: equipment.admin,
         terminal: equipment.terminal,
         callers: Callers::default(),
         doors_shut_until: None,
         phase: Phase::Starting,
+        predecessor: None,
+        successor: None,
         reload: None,
         reload_again: Vec::new(),
         last_reload: None,
@@ -109,6 +114,7 @@ pub(super) struct Equipment {
     pub(super) control: Result<Doorway, String>,
     /// Admin listeners.
     pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
+    pid_file: Option<PidFile>,
     logs: Logs,
     counters: Vec<Counters>,
     signals: SignalQueue,
@@ -116,7 +122,11 @@ pub(super) struct Equipment {
 }
 
 impl Equipment {
-    fn gather(config: &Config, topology: &Topology) -> Result<Self, Trouble> {
+    fn gather(
+        config: &Config,
+        topology: &Topology,
+        mut left_admin: Vec<(ListenAddress, OwnedFd)>,
+    ) -> Result<Self, Trouble> {
         let user = WorkerUser::choose(config.server.user.as_deref(), config.server.group.as_deref())?;
         if let WorkerUser::Same(Some(advice)) = &user {
             log::warning(advice);
@@ -125,23 +135,22 @@ impl Equipment {
         let counters = Counters::allocate(topology.processes)
             .map_err(|error| Trouble::of("allocate the counters", &error))?;
         let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;
-        let admin = config.admin.listen.iter().flatten().map(open_admin).collect::<Result<_, _>>()?;
+        let open = |address| open_admin(address, &mut left_admin);
+        let admin = config.admin.listen.iter().flatten().map(open).collect::<Result<_, _>>()?;
         let control = Doorway::open(&config.server.control_socket)?;
         let last = || {
-            if let Some(path) = &config.server.pid_file {
-                write_pid(path)?;
-            }
+            let pid_file = config.server.pid_file.as_deref().map(PidFile::write).transpose()?;
             let terminal = io::stderr().as_fd().try_clone_to_owned();
             let terminal = terminal.map_err(|error| Trouble::of("keep standard error", &error))?;
             logs.take_over_stderr().map_err(|error| Trouble::of("write to the error log", &error))?;
-            Ok(terminal)
+            Ok((pid_file, terminal))
         };
-        let terminal = last().inspect_err(|_| {
+        let (pid_file, terminal) = last().inspect_err(|_| {
             if let Ok(door) = &control {
                 door.remove();
             }
         })?;
-        Ok(Self { user, control, admin, logs, counters, signals, terminal })
+        Ok(Self { user, control, admin, pid_file, logs, counters, signals, terminal })
     }
 }
 
@@ -150,22 +159,20 @@ fn process_n_is_on_cpu_n(topology: &Topology) -> bool {
         && topology.cpu_of_process.iter().enumerate().all(|(process, cpu)| *cpu == Some(process))
 }
 
-fn open_admin(address: &ListenAddress) -> Result<(ListenAddress, OwnedFd), Trouble> {
+/// Opens an admin listener, or takes the one that was left for the address.
+fn open_admin(
+    address: &ListenAddress,
+    left: &mut Vec<(ListenAddress, OwnedFd)>,
+) -> Result<(ListenAddress, OwnedFd), Trouble> {
     let options =
         ListenOptions { backlog: 32, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
-    let bound = match address {
-        ListenAddress::Unix(path) => super::listeners::remove_stale_socket(path),
-        ListenAddress::Tcp(_) => Ok(()),
+    let bound = match (left.iter().position(|(known, _)| known == address), address) {
+        (Some(index), _) => Ok(left.swap_remove(index).1),
+        (None, ListenAddress::Unix(path)) => {
+            super::listeners::remove_stale_socket(path).and_then(|()| listen::bind(address, &options))
+        }
+        (None, ListenAddress::Tcp(_)) => listen::bind(address, &options),
     };
-    let bound = bound.and_then(|()| {
-        let socket = listen::bind(address, &options)?;
-        Ok((super::listeners::address_of(&socket)?, socket))
-    });
+    let bound = bound.and_then(|socket| Ok((super::listeners::address_of(&socket)?, socket)));
     bound.map_err(|error| Trouble::listening(address, &error))
-}
-
-fn write_pid(path: &Path) -> Result<(), Trouble> {
-    fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
-        Trouble::of(format_args!("write the pid file {}", path.display()), &error).about_file(path, &error)
-    })
 }

@@ -99,7 +99,7 @@ impl Master {
         let listeners: Vec<Value> = self
             .listeners
             .iter()
-            .map(|one| json!({ "address": one.actual.to_string(), "inherited": one.inherited }))
+            .map(|one| json!({ "address": one.actual.to_string(), "inherited": one.managed }))
             .collect();
         let sites: Vec<Value> = self
             .config
@@ -110,6 +110,7 @@ impl Master {
                 json!({ "name": site.name(), "hosts": site.settings.hosts, "listen": listen, "root": site.files.root })
             })
             .collect();
+        let (successor, predecessor) = self.relatives();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": self.pid,
@@ -121,11 +122,13 @@ impl Master {
                 ConfigSource::CommandLine(_) => "command line".to_owned(),
             },
             "architecture": self.tuning.architecture.to_string(),
-            "control_socket": self.control.as_ref().map(|door| &door.path),
+            "control_socket": self.control.as_ref().map(|door| door.name.current()),
             "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
             "listeners": listeners,
             "sites": sites,
             "workers": workers,
+            "successor": successor,
+            "predecessor": predecessor,
             "last_reload": self.last_reload.as_ref().map(|last| json!({
                 "at": utc(last.at),
                 "error": last.error,

@@ -62,7 +62,13 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
     let plan = make_plan(&post.config, &post.listener_ids, &post.user)?;
     let steering = Arc::new(Steering::new());
-    let desk = Desk::new(Arc::clone(channel), post.user, Arc::clone(&steering), &post.listeners);
+    let desk = Desk::new(
+        Arc::clone(channel),
+        post.user,
+        Arc::clone(&steering),
+        Arc::clone(&plan),
+        post.listeners.clone(),
+    );
     std::thread::Builder::new()
         .name("orders".into())
         .spawn(move || desk.work())

@@ -11,4 +11,5 @@ mod logs;
 mod reload;
 mod start;
 mod supervised;
+mod upgrade;
 mod workers;

@@ -16,6 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::config::ControlSocket;
 use crate::run::listeners::remove_stale_socket;
+use crate::run::succession::Name;
 use crate::run::trouble::Trouble;
 
 /// A control socket that listens.
@@ -24,7 +25,7 @@ pub(in crate::run) struct Doorway {
     /// Accepts without blocking.
     pub(in crate::run) listener: OwnedFd,
     /// Where clients find it.
-    pub(in crate::run) path: PathBuf,
+    pub(in crate::run) name: Name,
     device_and_inode: (u64, u64),
 }
 
@@ -109,14 +110,15 @@ impl Doorway {
         rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
         rustix::net::listen(&listener, BACKLOG)?;
         let device_and_inode = device_and_inode(&fs::symlink_metadata(path)?);
-        Ok(Self { listener, path: path.into(), device_and_inode })
+        Ok(Self { listener, name: Name::new(path), device_and_inode })
     }
 
     /// Removes the socket's name, unless it has become another's.
     pub(in crate::run) fn remove(&self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|now| device_and_inode(&now) == self.device_and_inode) {
+        let path = self.name.current();
+        if fs::symlink_metadata(&path).is_ok_and(|now| device_and_inode(&now) == self.device_and_inode) {
             // If it cannot be removed, the next server will find that nobody accepts from it.
-            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -135,9 +137,9 @@ mod tests {
     fn a_doorway_is_its_owners_alone() {
         let dir = tempfile::tempdir().unwrap();
         let door = Doorway::listen(&dir.path().join("control.sock")).unwrap();
-        assert_eq!(fs::metadata(&door.path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(door.name.current()).unwrap().permissions().mode() & 0o777, 0o600);
         door.remove();
-        assert!(!door.path.exists());
+        assert!(!door.name.current().exists());
     }
 
     #[test]
@@ -145,10 +147,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = Doorway::listen_in(dir.path()).unwrap();
         let second = Doorway::listen_in(dir.path()).unwrap();
-        assert_eq!(first.path, dir.path().join("control.sock"));
-        assert_eq!(others_beside(&first.path), std::slice::from_ref(&second.path));
+        assert_eq!(first.name.current(), dir.path().join("control.sock"));
+        assert_eq!(others_beside(&first.name.current()), [second.name.current()]);
 
-        let taken = ControlSocket::Path(first.path.clone());
+        let taken = ControlSocket::Path(first.name.current().into_owned());
         let trouble = Doorway::open(&taken).unwrap_err().to_string();
         assert!(trouble.contains("a running server listens there"), "{trouble}");
     }
@@ -160,7 +162,7 @@ mod tests {
         drop(Doorway::listen(&path).unwrap());
         assert!(path.exists(), "a server that was killed leaves its socket");
         let next = Doorway::listen(&path).unwrap();
-        UnixStream::connect(&next.path).unwrap();
+        UnixStream::connect(next.name.current()).unwrap();
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Stop,
     /// Open the log files again, by their names.
     ReopenLogs,
+    /// Start the executable that is there by now, let it take over, and drain.
+    Upgrade,
 }
 
 impl fmt::Display for Command {
@@ -43,6 +45,7 @@ impl fmt::Display for Command {
             Self::Drain => "drain",
             Self::Stop => "stop",
             Self::ReopenLogs => "reopen-logs",
+            Self::Upgrade => "upgrade",
         })
     }
 }
