@@ -24,8 +24,10 @@ pub enum Seen<P> {
 /// All that was seen up to the end of the input, or to the error.
 pub type Reading<P> = (Vec<Seen<P>>, Option<Broken>);
 
-fn add_bytes<P>(seen: &mut Vec<Seen<P>>, kind: RecordType, bytes: &[u8]) {
+/// Adds bytes to what was seen of a stream.
+pub fn add_bytes<P>(seen: &mut Vec<Seen<P>>, kind: RecordType, bytes: &[u8]) {
     match seen.last_mut() {
+        _ if bytes.is_empty() => {}
         Some(Seen::Bytes(last, before)) if *last == kind => before.extend_from_slice(bytes),
         _ => seen.push(Seen::Bytes(kind, bytes.to_vec())),
     }

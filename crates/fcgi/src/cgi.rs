@@ -225,22 +225,19 @@ fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_kept_back(name: &[u8]) -> bool {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     // Lengths tell most names apart.
-    match name.len() {
+    let is_known = match name.len() {
         2 => is("TE"),
         4 => is("Date"),
         6 => is("Status") || is("Server"),
         7 => is("Trailer") || is("Upgrade"),
         10 => is("Connection") || is("Keep-Alive") || is("X-Sendfile") || is("X-ZeroCopy"),
         14 => is("Content-Length"),
-        16 => is("Proxy-Connection") || is_accel(name),
+        16 => is("Proxy-Connection"),
         17 => is("Transfer-Encoding"),
-        _ => is_accel(name),
-    }
-}
-
-/// nginx's words to itself: X-Accel-Redirect, -Buffering, -Expires, -Charset, -Limit-Rate.
-fn is_accel(name: &[u8]) -> bool {
-    name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL))
+        _ => false,
+    };
+    // nginx's words to itself: X-Accel-Redirect, -Buffering, -Expires, -Charset, -Limit-Rate.
+    is_known || name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL))
 }
 
 const ACCEL: &[u8] = b"X-Accel-";

@@ -147,3 +147,66 @@ const SHM: &[u8] = b"shm";
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
 const FDS_MAX: u32 = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{self, Params};
+
+    const PASSFD_OFFER: &[u8] = b"passfd fds=1 minor=1 keep=1 head=0 patience=100\nServer: baton\r\n";
+
+    #[test]
+    fn an_offer_is_written_as_the_protocol_draws_it() {
+        let client = Client { minor: 1, keep: true, head: false };
+        let transport = Transport::PassFd(client);
+        let offer = Offer { transport, fds: 1, patience_ms: 100, fields: b"Server: baton\r\n" };
+        assert_eq!(Offer::parse(PASSFD_OFFER), Ok(offer));
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        params::push(&mut block, b"NEXT", b"");
+        let pairs: Vec<_> = Params::new(&block).collect::<Result<_, _>>().unwrap();
+        assert_eq!(pairs, [(NAME.as_bytes(), PASSFD_OFFER), (b"NEXT", b"")]);
+
+        let ring = Ring { size: 1 << 20, at: 4096, free: 100 };
+        let offer = Offer { transport: Transport::Shm(ring), fds: 0, patience_ms: u32::MAX, fields: b"" };
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        let (_, value) = Params::new(&block).next().unwrap().unwrap();
+        assert_eq!(value, b"shm fds=0 size=1048576 at=4096 free=100 patience=4294967295\n");
+        assert_eq!(Offer::parse(value), Ok(offer));
+    }
+
+    #[test]
+    fn absent_words_are_zero_and_unknown_ones_ignored() {
+        for (value, fds) in [(&b"passfd"[..], 0), (b"passfd loud colour=red fds=2 =\n", 2)] {
+            let client = Client { minor: 0, keep: false, head: false };
+            let expected = Offer { transport: Transport::PassFd(client), fds, patience_ms: 0, fields: b"" };
+            assert_eq!(Offer::parse(value), Ok(expected));
+        }
+        let pigeon = Offer::parse(b"carrier-pigeon fds=2 wings=2\n").unwrap();
+        assert_eq!((pigeon.transport, pigeon.fds), (Transport::Unknown, 2));
+    }
+
+    #[test]
+    fn offers_that_make_no_sense_are_refused() {
+        for value in [
+            "",
+            "\n",
+            " ",
+            "passfd fds=254",
+            "passfd fds=x",
+            "passfd fds=",
+            "passfd fds=+1",
+            "passfd minor=2",
+            "passfd keep=yes",
+            "passfd patience=4294967296",
+            "shm",
+            "shm at=0 free=0",
+            "shm size=10 at=10 free=0",
+            "shm size=10 at=0 free=11",
+            "carrier-pigeon fds=-1",
+        ] {
+            assert_eq!(Offer::parse(value.as_bytes()), Err(Broken::Offer), "{value:?}");
+        }
+    }
+}

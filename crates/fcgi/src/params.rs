@@ -107,3 +107,59 @@ const SHORT_MAX: u8 = 127;
 
 /// The bit that tells four bytes from one.
 const LONG_MARK: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn encoded(name: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        push(&mut out, name, value);
+        out
+    }
+
+    #[test]
+    fn lengths_take_one_byte_or_four() {
+        assert_eq!(encoded(b"AB", b"c"), b"\x02\x01ABc");
+        assert_eq!(encoded(b"", b""), b"\0\0");
+        assert_eq!(encoded(b"", &[7; 127])[..2], [0, 127]);
+        assert_eq!(encoded(b"", &[7; 128])[..5], [0, 0x80, 0, 0, 128]);
+        assert_eq!(encoded(&[7; 0x0001_0203], b"")[..5], [0x80, 1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn parts_are_joined_without_anything_between_them() {
+        let mut out = Vec::new();
+        push_joined(&mut out, b"A", [&b"b"[..], b"", b"cd"]);
+        assert_eq!(out, b"\x01\x03Abcd");
+    }
+
+    #[test]
+    fn a_block_that_ends_in_a_pair_is_an_error_and_then_at_its_end() {
+        let whole = [encoded(b"A", b"b"), encoded(b"LONG", &[7; 300])].concat();
+        for end in 0..=whole.len() {
+            let mut params = Params::new(&whole[..end]);
+            let before = if end < 4 { 0 } else { 1 };
+            let pairs = params.by_ref().take_while(Result::is_ok).count();
+            let complete = [0, 4, whole.len()].contains(&end);
+            assert_eq!(pairs, before + usize::from(end == whole.len()), "{end}");
+            assert_eq!(params.next(), None);
+            let last = Params::new(&whole[..end]).last();
+            assert_eq!(last.is_some_and(|last| last == Err(Broken::Params)), !complete, "{end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_survive_the_way_out_and_back(
+            pairs in vec((vec(any::<u8>(), 0..300), vec(any::<u8>(), 0..300)), 0..5),
+        ) {
+            let block: Vec<u8> = pairs.iter().flat_map(|(name, value)| encoded(name, value)).collect();
+            let read: Vec<_> = Params::new(&block).collect::<Result<_, _>>().unwrap();
+            let expected: Vec<_> = pairs.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+            prop_assert_eq!(read, expected);
+        }
+    }
+}

@@ -91,3 +91,73 @@ impl NameMap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(value: &str) -> Option<Vec<(u64, u64)>> {
+        let map = NameMap::parse(value.as_bytes())?;
+        Some(map.names().iter().map(|name| (name.offset, name.len)).collect())
+    }
+
+    #[test]
+    fn the_example_of_the_paper_names_its_files() {
+        let body = b"hello/tmp/A.htmworld/tmp/B.htmbye";
+        let map = NameMap::parse(b"5/10:20/10").unwrap();
+        assert!(map.fits(body.len() as u64));
+        let named: Vec<_> =
+            map.names().iter().map(|name| &body[name.offset as usize..name.end() as usize]).collect();
+        assert_eq!(named, [b"/tmp/A.htm", b"/tmp/B.htm"]);
+        let mut again = Vec::new();
+        map.push(&mut again);
+        assert_eq!(again, b"5/10:20/10");
+    }
+
+    #[test]
+    fn both_separators_are_read() {
+        for value in ["5/10:20/10", "5/10,20/10", "5/10, 20/10", " 5/10 :\t20/10 "] {
+            assert_eq!(names(value), Some(vec![(5, 10), (20, 10)]), "{value:?}");
+        }
+        assert_eq!(names("0/1:1/1,9/4096").unwrap().len(), 3, "names may touch");
+    }
+
+    #[test]
+    fn maps_that_make_no_sense_are_refused() {
+        for value in [
+            "",
+            ":",
+            "5/10:",
+            "5/10::20/10",
+            "5",
+            "5/",
+            "/10",
+            "5/10/2",
+            "+5/10",
+            "-5/10",
+            "5/0",
+            "0/4097",
+            "5/10:14/1",
+            "20/10:5/10",
+            "18446744073709551615/1",
+            "18446744073709551616/1",
+            "5 /10",
+        ] {
+            assert_eq!(names(value), None, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn maps_are_bounded() {
+        let of_count = |count: usize| (0..count).map(|at| format!("{at}/1")).collect::<Vec<_>>().join(":");
+        assert_eq!(names(&of_count(NAMES_MAX)).map(|names| names.len()), Some(NAMES_MAX));
+        assert_eq!(names(&of_count(NAMES_MAX + 1)), None);
+    }
+
+    #[test]
+    fn names_fit_into_bodies_that_hold_all_of_them() {
+        let map = NameMap::parse(b"5/10:20/10").unwrap();
+        assert!(map.fits(30) && !map.fits(29) && !map.fits(0));
+        assert!(NameMap::default().fits(0));
+    }
+}

@@ -1,0 +1,240 @@
+//! Goal: heads as real programs write them become HTTP heads, and what two readers could read differently is
+//! refused. Method: tables, each head in one piece and byte by byte.
+
+use baton_fcgi::cgi::{
+    BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, Instruction, find_end, push_chunk_head,
+    push_http_head,
+};
+use baton_fcgi::offer::Client;
+use baton_fcgi::zero_copy::FileName;
+
+fn parse(text: &str) -> Result<CgiHead, BadHead> {
+    let mut reader = HeadReader::new();
+    for (index, byte) in text.as_bytes().chunks(1).enumerate() {
+        if let HeadStep::End { body_at } = reader.read(byte)? {
+            assert_eq!((body_at, index + 1), (1, text.len()), "the end of {text:?}");
+        }
+    }
+    let piecewise = reader.finish();
+    assert_eq!(piecewise, CgiHead::parse(text.into()));
+    piecewise
+}
+
+const MODERN: Client = Client { minor: 1, keep: true, head: false };
+const OLD: Client = Client { minor: 0, keep: true, head: false };
+const HEAD: Client = Client { minor: 1, keep: true, head: true };
+
+/// The HTTP head for this client, if all of the body is not known.
+fn answer(text: &str, client: Client) -> String {
+    answer_with(text, None, client)
+}
+
+fn answer_with(text: &str, body_len: Option<u64>, client: Client) -> String {
+    let head = parse(text).unwrap();
+    let mut out = b"before".to_vec();
+    let framing = Framing::choose(&head, body_len, client);
+    push_http_head(&mut out, &head, framing, client, b"Server: baton\r\n");
+    String::from_utf8(out).unwrap().strip_prefix("before").unwrap().to_owned()
+}
+
+#[test]
+fn a_head_ends_at_its_first_blank_line_whatever_its_lines_end_with() {
+    for (text, end) in [
+        ("A: b\r\n\r\nbody", Some(8)),
+        ("A: b\n\nbody\n\n", Some(6)),
+        ("A: b\n\r\nbody", Some(7)),
+        ("A: b\r\n\nbody", Some(7)),
+        ("\nbody", Some(1)),
+        ("\r\nbody", Some(2)),
+        ("A: b\r\n\r", None),
+        ("A: b\r\n\r\r\n", None),
+        ("A: b\n", None),
+        ("", None),
+    ] {
+        for from in 0..=end.map_or(text.len(), |end| end - 1) {
+            assert_eq!(find_end(text.as_bytes(), from), end, "{text:?} from {from}");
+        }
+    }
+    assert_eq!(find_end(b"\n", 2), None, "beyond the end there is nothing");
+}
+
+#[test]
+fn what_follows_a_head_is_left_alone() {
+    let mut reader = HeadReader::with_buffer(b"of another time".to_vec());
+    assert_eq!(reader.read(b"A: b\r"), Ok(HeadStep::NeedMore));
+    assert_eq!(reader.read(b"\n\r\nbody\n\n"), Ok(HeadStep::End { body_at: 3 }));
+    assert_eq!(reader.text(), b"A: b\r\n\r\n");
+    let head = reader.finish().unwrap();
+    assert_eq!(head.into_buffer(), b"A: b\r\n\r\n");
+}
+
+#[test]
+fn heads_are_bounded() {
+    let of_length = |bytes: usize| format!("X: {}\r\n\r\n", "a".repeat(bytes - 7));
+    assert!(parse(&of_length(HEAD_BYTES_MAX)).is_ok());
+    assert_eq!(parse(&of_length(HEAD_BYTES_MAX + 1)), Err(BadHead::TooLarge));
+    let mut reader = HeadReader::new();
+    assert_eq!(reader.read(b"A: b\n"), Ok(HeadStep::NeedMore));
+    assert_eq!(reader.read(&[b'a'; HEAD_BYTES_MAX]), Err(BadHead::TooLarge));
+    assert_eq!(reader.text(), b"A: b\n", "what was kept can be sent on as it is");
+}
+
+#[test]
+fn statuses_are_told_or_follow_from_the_location() {
+    for (text, status, reason) in [
+        ("Status: 404 Not Found\r\nContent-type: text/html; charset=UTF-8\r\n\r\n", 404, "Not Found"),
+        ("status:404\n\n", 404, ""),
+        ("Status: 299\tOdd  phrase \n\n", 299, "Odd  phrase"),
+        ("Content-Type: text/plain\n\n", 200, "OK"),
+        ("Location: http://example.org/\n\n", 302, "Found"),
+        ("Status: 301 Moved\nLocation: /a\n\n", 301, "Moved"),
+        ("Status: 200 Fine\nLocation: /a\n\n", 200, "Fine"),
+    ] {
+        let head = parse(text).unwrap();
+        assert_eq!((head.status(), head.reason()), (status, reason.as_bytes()), "{text:?}");
+    }
+}
+
+#[test]
+fn instructions_are_told_from_fields() {
+    let instruction = |text: &str| parse(text).unwrap().instruction().clone();
+    for (text, expected) in [
+        ("Location: /other?x=1\n\n", Instruction::LocalRedirect((*b"/other?x=1").into())),
+        ("Location: //example.org/\n\n", Instruction::None),
+        ("Location: https://example.org/\n\n", Instruction::None),
+        ("Location: relative\n\n", Instruction::None),
+        ("Status: 302 Found\nLocation: /other\n\n", Instruction::None),
+        ("x-sendfile: /srv/a b\n\n", Instruction::SendFile((*b"/srv/a b").into())),
+        ("X-Accel-Redirect: /internal/a\n\n", Instruction::AccelRedirect((*b"/internal/a").into())),
+        ("X-Accel-Redirect: /a\nLocation: /b\n\n", Instruction::AccelRedirect((*b"/a").into())),
+    ] {
+        assert_eq!(instruction(text), expected, "{text:?}");
+    }
+    let Instruction::ZeroCopy(map) = instruction("X-ZeroCopy:5/10:20/10\n\n") else {
+        panic!("a map of names");
+    };
+    assert_eq!(map.names(), [FileName { offset: 5, len: 10 }, FileName { offset: 20, len: 10 }]);
+}
+
+#[test]
+fn heads_that_could_be_read_differently_are_refused() {
+    for (text, bad) in [
+        ("", BadHead::Empty),
+        ("\n", BadHead::Empty),
+        ("\r\n", BadHead::Empty),
+        ("Content-Type: text/pl", BadHead::Incomplete),
+        ("A: b\nHTTP/1.0 200 OK\n\n", BadHead::NotAField),
+        ("<html>\n\n", BadHead::NotAField),
+        ("A: b\r\r\n\n", BadHead::Value),
+        (": b\n\n", BadHead::Name),
+        ("A : b\n\n", BadHead::Name),
+        ("A: b\n c: d\n\n", BadHead::Name),
+        ("A: b\n c\n\n", BadHead::NotAField),
+        ("\u{e9}: b\n\n", BadHead::Name),
+        ("A: b\rSet-Cookie: c\n\n", BadHead::Value),
+        ("A: b\0\n\n", BadHead::Value),
+        ("A: \x7f\n\n", BadHead::Value),
+        ("Status: 404 Not\x08Found\n\n", BadHead::Value),
+        ("Status: 100 Continue\n\n", BadHead::Status),
+        ("Status: 199\n\n", BadHead::Status),
+        ("Status: 1000\n\n", BadHead::Status),
+        ("Status: 20\n\n", BadHead::Status),
+        ("Status: +20 OK\n\n", BadHead::Status),
+        ("Status: 200OK\n\n", BadHead::Status),
+        ("Status:\n\n", BadHead::Status),
+        ("Status: ok\n\n", BadHead::Status),
+        ("Status: 200\nStatus: 200\n\n", BadHead::Status),
+        ("Location: /a\nLocation: /a\n\n", BadHead::Location),
+        ("Content-Length: 5\nContent-Length: 6\n\n", BadHead::Length),
+        ("Content-Length: 5, 5\n\n", BadHead::Length),
+        ("Content-Length: -5\n\n", BadHead::Length),
+        ("Content-Length: +5\n\n", BadHead::Length),
+        ("Content-Length:\n\n", BadHead::Length),
+        ("Content-Length: 18446744073709551616\n\n", BadHead::Length),
+        ("X-Sendfile:\n\n", BadHead::Instruction),
+        ("X-Accel-Redirect: \n\n", BadHead::Instruction),
+        ("X-ZeroCopy: 20/10:5/10\n\n", BadHead::Instruction),
+        ("X-Sendfile: /a\nX-Accel-Redirect: /b\n\n", BadHead::Instruction),
+        ("X-Sendfile: /a\nX-Sendfile: /a\n\n", BadHead::Instruction),
+    ] {
+        assert_eq!(parse(text), Err(bad), "{text:?}");
+    }
+}
+
+#[test]
+fn a_head_that_ends_with_the_output_needs_no_blank_line() {
+    let head = parse("Location: http://example.org/\r\n").unwrap();
+    assert_eq!((head.status(), head.field("location")), (302, Some(&b"http://example.org/"[..])));
+}
+
+#[test]
+fn a_length_may_be_told_twice() {
+    let text = "Content-Length: 5\nContent-Length: 05\nX: y\n\n";
+    assert_eq!(parse(text).unwrap().content_length(), Some(5));
+    assert_eq!(answer(text, MODERN), "HTTP/1.1 200 OK\r\nServer: baton\r\nX: y\r\nContent-Length: 5\r\n\r\n");
+}
+
+#[test]
+fn what_belongs_to_the_connection_or_speaks_to_the_server_is_kept_back() {
+    let text = "Connection: keep-alive, X\nKeep-Alive: 5\nTransfer-Encoding: gzip\nTrailer: X\nUpgrade: h2c\n\
+        TE: x\nProxy-Connection: x\nDate: never\nServer: other\nStatus: 200 OK\nX-ZeroCopy: 0/1\n\
+        X-Accel-Buffering: no\nX-Accel-Limit-Rate: 5\nX-Accelerate: yes\nSet-Cookie: a\nSet-Cookie:b \t\n\n";
+    let head = parse(text).unwrap();
+    let forwarded: Vec<_> = head.forwarded().collect();
+    let expected = [("X-Accelerate", "yes"), ("Set-Cookie", "a"), ("Set-Cookie", "b")];
+    assert_eq!(forwarded, expected.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+}
+
+#[test]
+fn heads_for_clients() {
+    let html = "Content-Type: text/html\n\n";
+    let start = "HTTP/1.1 200 OK\r\nServer: baton\r\nContent-Type: text/html\r\n";
+    for (client, body_len, end) in [
+        (MODERN, None, "Transfer-Encoding: chunked\r\n\r\n"),
+        (MODERN, Some(7), "Content-Length: 7\r\n\r\n"),
+        (MODERN, Some(0), "Content-Length: 0\r\n\r\n"),
+        (Client { keep: false, ..MODERN }, None, "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"),
+        (OLD, None, "Connection: close\r\n\r\n"),
+        (OLD, Some(7), "Content-Length: 7\r\nConnection: keep-alive\r\n\r\n"),
+        (HEAD, None, "\r\n"),
+        (HEAD, Some(0), "\r\n"),
+        (Client { minor: 0, ..HEAD }, None, "Connection: keep-alive\r\n\r\n"),
+    ] {
+        assert_eq!(answer_with(html, body_len, client), format!("{start}{end}"), "{client:?} {body_len:?}");
+    }
+    let told = "Content-Length: 9\nContent-Type: text/html\n\n";
+    for client in [MODERN, HEAD] {
+        assert_eq!(answer_with(told, Some(7), client), format!("{start}Content-Length: 9\r\n\r\n"));
+    }
+}
+
+#[test]
+fn answers_without_a_body_tell_no_length() {
+    for (status, client) in
+        [("204 No Content", MODERN), ("304 Not Modified", MODERN), ("304 Not Modified", HEAD)]
+    {
+        let text = format!("Status: {status}\nContent-Length: 9\nETag: \"a\"\n\n");
+        let expected = format!("HTTP/1.1 {status}\r\nServer: baton\r\nETag: \"a\"\r\n\r\n");
+        assert_eq!(answer_with(&text, Some(9), client), expected);
+    }
+    let missing_phrase = answer("Status: 204\n\n", OLD);
+    assert_eq!(missing_phrase, "HTTP/1.1 204 \r\nServer: baton\r\nConnection: keep-alive\r\n\r\n");
+}
+
+#[test]
+fn the_connection_goes_on_where_the_body_has_an_end() {
+    for framing in [Framing::None, Framing::Length(5), Framing::Chunked] {
+        assert!(framing.may_go_on(MODERN));
+        assert!(!framing.may_go_on(Client { keep: false, ..MODERN }));
+    }
+    assert!(!Framing::Close.may_go_on(OLD));
+}
+
+#[test]
+fn chunks_have_their_length_in_front() {
+    for len in [1, 9, 10, 15, 16, 255, 256, 65_535, 1 << 20, u64::MAX] {
+        let mut out = Vec::new();
+        push_chunk_head(&mut out, len);
+        assert_eq!(out, format!("{len:x}\r\n").as_bytes());
+    }
+}
