@@ -14,14 +14,15 @@ def content(size, seed="content"):
 
 
 class SiteCase(unittest.TestCase):
-    """Subclasses say which pools and which files (name: content) they need."""
+    """Subclasses say which pools, files (name: content) and settings of PHP as a whole they need."""
 
     pools = {"main": {}}
     files = {}
+    php = ()
 
     @classmethod
     def setUpClass(cls):
-        cls.site = Site(cls.pools)
+        cls.site = Site(cls.pools, php=cls.php)
         cls.addClassCleanup(cls.site.stop)
         for name, data in cls.files.items():
             cls.site.write(name, data)

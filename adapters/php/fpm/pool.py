@@ -24,7 +24,7 @@ SETTLED_S = 2.1
 class Site:
     """A directory of scripts and files, a directory for snapshots, and php-fpm with a pool for each set of options."""
 
-    def __init__(self, pools, parent=None):
+    def __init__(self, pools, parent=None, php=()):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="baton-php-", dir=parent))
         self.root.chmod(0o755)
         self.files = self.root / "site"
@@ -33,7 +33,7 @@ class Site:
         for directory in (self.files, self.snapshots):
             directory.mkdir()
             self.give(directory)
-        self._start(pools)
+        self._start(pools, php)
 
     def give(self, path):
         """Makes the workers the owners."""
@@ -47,7 +47,7 @@ class Site:
         path.chmod(0o644)
         return self.give(path)
 
-    def _start(self, pools):
+    def _start(self, pools, php):
         lines = ["[global]", f"error_log = {self.log}", "daemonize = no"]
         for name, options in pools.items():
             lines += [
@@ -69,6 +69,7 @@ class Site:
             lines += [f"php_admin_value[{key}] = {value}" for key, value in options.get("ini", {}).items()]
         (self.root / "fpm.conf").write_text("\n".join(lines) + "\n")
         command = [PHP_FPM, "--nodaemonize", "--fpm-config", self.root / "fpm.conf", "-d", f"extension={EXTENSION}"]
+        command += [word for setting in php for word in ("-d", setting)]
         environment = dict(os.environ)
         self.fpm = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
         deadline = time.monotonic() + 20
