@@ -6,6 +6,7 @@ pub struct PolicySettings {
     /// Active connections of a standard node below which it is likely to have idle resources (T_low).
     pub t_low: u32,
     /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than `t_low`.
+    /// With twice as many, a node is overloaded whatever the others have.
     pub t_high: u32,
     /// Connections in the CPU queue of a standard node below which it has time for more (LARD/H).
     pub queue_short: u32,

@@ -139,6 +139,38 @@ fn lard_h_gives_no_copy_to_a_node_whose_disk_is_busy() {
     assert_eq!(front_end.request(7), Decision::to(other, Why::Replicated { nodes: 2 }));
 }
 
+/// T_high is 65. A hundred and thirty requests for one long file wait at its home, which is reading it: its CPU has
+/// nothing to do, and yet it takes no more. The next ones go to a second node until that has 65, and then to a third.
+#[test]
+fn lard_h_lets_no_node_hoard_connections() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
+    let home = front_end.request(7).node;
+    for _ in 1..130 {
+        assert_eq!(front_end.request(7).node, home);
+    }
+    let relief = front_end.request(7);
+    assert_eq!(relief.why, Why::Replicated { nodes: 2 });
+    for _ in 1..65 {
+        assert_eq!(front_end.request(7), Decision { why: Why::Mapped, ..relief });
+    }
+    assert_eq!(front_end.request(7).why, Why::Replicated { nodes: 3 });
+
+    // Nor does it get what is new, though its disk reads but one file.
+    for number in 0..100 {
+        assert_ne!(front_end.request(numbered(number)).node, home);
+    }
+}
+
+/// Without an admission limit all nodes may be full: then targets stay where they are.
+#[test]
+fn lard_h_keeps_targets_in_place_if_all_nodes_are_full() {
+    let mut front_end = FrontEnd::of(PolicyName::LardH, 2);
+    let (home, _) = mapped_to_one_of_two(&mut front_end, 7);
+    front_end.cluster.handle_loads(&[200, 200]);
+    assert_eq!(front_end.serve(7), Decision::to(home, Why::Mapped));
+    assert!(front_end.serve(numbered(1)).node.is_some(), "and new ones find a home");
+}
+
 /// With a short queue of 4 and a long one of 12: three times as long as that of another is too long.
 #[test]
 fn lard_h_relieves_a_node_far_behind_one_that_is_moderately_busy() {

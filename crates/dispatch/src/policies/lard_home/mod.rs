@@ -8,7 +8,8 @@
 //! ```text
 //!   known target ──► the node of the target with the shortest CPU queue        (mapped)
 //!                        │ that queue is long, another node's is short, and the disk there is not busy
-//!                        └─► that node gets the target, too                    (replicated)
+//!                        │ or the node is full: twice T_high connections, whatever they wait for
+//!                        └─► one more node gets the target                     (replicated)
 //!   new target ────► its home, unless the disk queue there is beyond a bound   (first assignment)
 //!   dynamic ───────► its home, unless the CPU queue there is beyond a bound
 //! ```
@@ -18,12 +19,17 @@
 //!   each front-end; and after the failure of a node they agree on where its targets go.
 //! - **One copy at a time.** While one more node reads a target, requests for it still go to those that have it. A target
 //!   is given only to nodes whose disk has time for it: when the disks are the bottleneck, spreading makes it worse.
+//! - **No node hoards connections.** One with twice T_high of them takes no more while another has less than T_high, as
+//!   in LARD: the cluster admits a limited number, and those that queue at one node keep all others idle. It matters in
+//!   clusters of hundreds of nodes, where a hot target outruns the reading of its copies, and with files so long that
+//!   reading one outlasts everything else.
 //! - **Quiet sets shrink** as in LARD/R: after a set has been unchanged for K, it loses its most loaded node.
 //!
 //! Ideas that were simulated and fell: counting bytes instead of connections in the CPU queue (no difference); letting
 //! targets that must have left a cache go anywhere (more reads: the belief was wrong too often); replicating only targets
-//! with several requests under way (no better than asking for an idle disk); the rule of LARD/R beside our own (it never
-//! mattered); other values of K (no difference from 5 s to for ever).
+//! with several requests under way (no better than asking for an idle disk); the rule of LARD/R below twice T_high beside
+//! our own (a per cent more in some clusters, less in others, also after a node came back); other values of K (no
+//! difference from 5 s to for ever).
 
 mod queues;
 mod rendezvous;
@@ -53,6 +59,8 @@ struct Limits {
     long: f32,
     /// How far beyond the mean a queue may be for a home to stay the home; a factor.
     bound: f32,
+    /// With as many connections in all, a node takes no more while another one has less than half as many.
+    full: f32,
 }
 
 /// Which nodes have a target.
@@ -84,17 +92,23 @@ impl LardHome {
                 short: settings.queue_short as f32,
                 long: settings.queue_long.max(settings.queue_short.saturating_add(1)) as f32,
                 bound: settings.bound(),
+                full: 2.0 * settings.t_high as f32,
             },
             quiet_us: settings.quiet_us,
         }
     }
 
     /// The home of the target with regard to one kind of queue: the first node of its order whose queue is within the
-    /// bound. There always is one: some queue is not longer than the mean.
+    /// bound, and which is not full; if there is none, one that is not full; if all are, one within the bound, of which
+    /// there always is one: some queue is not longer than the mean.
     fn home(&self, target: Target, cluster: &Cluster, queue: impl Fn(NodeId) -> u32) -> Option<NodeId> {
         let total: f32 = cluster.serving().iter().map(|&node| queue(node) as f32).sum();
         let longest = total / cluster.total_capacity() * self.limits.bound + self.limits.short;
-        preferred(target.hash, cluster, |node| cluster.pressure_of(node, queue(node)) <= longest)
+        let is_within = |node| cluster.pressure_of(node, queue(node)) <= longest;
+        let is_full = |node| cluster.pressure(node) >= self.limits.full;
+        preferred(target.hash, cluster, |node| is_within(node) && !is_full(node))
+            .or_else(|| preferred(target.hash, cluster, |node| !is_full(node)))
+            .or_else(|| preferred(target.hash, cluster, is_within))
     }
 
     /// Gives a target that no node has to its home.
@@ -145,7 +159,7 @@ impl Policy for LardHome {
         };
         let (replicas, queues) = (&mut self.replicas, &mut self.queues);
         copies.forget_lost(replicas, queues, cluster);
-        let Some(server) = copies.server(replicas, queues, cluster) else {
+        let Some(server) = copies.server(replicas, queues, cluster, self.limits) else {
             let from = copies.nodes.first();
             if let Some(lost) = self.copies.forget(target.hash) {
                 self.release(lost);
@@ -157,7 +171,9 @@ impl Policy for LardHome {
             && replicas.add(&mut copies.nodes, relief)
         {
             copies.last_change = now;
-            copies.read = Some(queues.begin_read(relief, cluster));
+            if let Some(slower) = copies.read.replace(queues.begin_read(relief, cluster)) {
+                queues.end_read(slower);
+            }
             decision = Decision::to(relief, Why::Replicated { nodes: copies.nodes.len() });
         } else if let Some(read) = &mut copies.read {
             if read.node == server {
@@ -199,16 +215,28 @@ impl Copies {
         }
     }
 
-    /// The node with the shortest CPU queue of those that have the target; the one that is reading it if it is alone.
-    fn server(&self, replicas: &Replicas, queues: &Queues, cluster: &Cluster) -> Option<NodeId> {
+    /// The node with the shortest CPU queue of those that have the target; the one that is reading it if it is alone, or
+    /// if those that have it are full.
+    fn server(
+        &self,
+        replicas: &Replicas,
+        queues: &Queues,
+        cluster: &Cluster,
+        limits: Limits,
+    ) -> Option<NodeId> {
         let reading = self.read.filter(|_| self.nodes.len() > 1).map(|read| read.node);
         let having = replicas
             .nodes(&self.nodes)
             .filter(|&node| Some(node) != reading && queues.survived(node, self.last_change, cluster));
-        having.min_by(|&a, &b| queues.cpu_pressure(a, cluster).total_cmp(&queues.cpu_pressure(b, cluster)))
+        let is_full = |node| cluster.pressure(node) >= limits.full;
+        let cpu = |node| queues.cpu_pressure(node, cluster);
+        let server = having.min_by(|&a, &b| is_full(a).cmp(&is_full(b)).then(cpu(a).total_cmp(&cpu(b))))?;
+        let has_room = |&node: &NodeId| cluster.pressure(node) < limits.full / 2.0;
+        Some(reading.filter(|node| is_full(server) && has_room(node)).unwrap_or(server))
     }
 
-    /// Another node to have the target, if the server needs relief: the first in the order of the target that has time.
+    /// Another node to have the target, if the server needs relief: the first in the order of the target that has time,
+    /// or room if the server is full.
     fn relief(
         &self,
         target: Target,
@@ -218,6 +246,12 @@ impl Copies {
         cluster: &Cluster,
         limits: Limits,
     ) -> Option<NodeId> {
+        let is_new = |node| replicas.nodes(&self.nodes).all(|known| known != node);
+        if cluster.pressure(server) >= limits.full {
+            return preferred(target.hash, cluster, |node| {
+                cluster.pressure(node) < limits.full / 2.0 && is_new(node)
+            });
+        }
         let queue = queues.cpu_pressure(server, cluster);
         if self.read.is_some() || queue <= limits.long {
             return None;
@@ -231,7 +265,8 @@ impl Copies {
         preferred(target.hash, cluster, |node| {
             queues.cpu_pressure(node, cluster) < short
                 && cluster.pressure_of(node, queues.disk(node, cluster)) < limits.long
-                && replicas.nodes(&self.nodes).all(|known| known != node)
+                && cluster.pressure(node) < limits.full
+                && is_new(node)
         })
     }
 }
