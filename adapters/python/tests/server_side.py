@@ -37,9 +37,12 @@ def params_records(params: dict[str, str | bytes], request_id: int = 1, offer: b
     return out + record(4, request_id)
 
 
-def stdin_records(body: bytes, request_id: int = 1) -> bytes:
-    out = b"".join(record(5, request_id, body[i : i + 65_535]) for i in range(0, len(body), 65_535))
-    return out + record(5, request_id)
+def stdin_records(body: bytes, request_id: int = 1) -> list[bytes]:
+    out = [record(5, request_id, body[i : i + 65_535]) for i in range(0, len(body), 65_535)]
+    return [*out, record(5, request_id)]
+
+
+NO_BODY = record(5, 1)
 
 
 def request_params(method: str, target: str, headers: dict[str, str], body: bytes) -> dict[str, str | bytes]:
@@ -131,6 +134,7 @@ class Application:
                     raise
                 time.sleep(0.02)
         self._received = bytearray()
+        self._sending = threading.Lock()
         self.region: mmap.mmap | None = None
         self.region_fd = -1
 
@@ -149,11 +153,10 @@ class Application:
 
     def send(self, data: bytes, descriptors: Iterable[int] = ()) -> None:
         fds = list(descriptors)
-        if fds:
-            sent = socket.send_fds(self.socket, [data], fds)
+        # Whole records, whichever thread sends them.
+        with self._sending:
+            sent = socket.send_fds(self.socket, [data], fds) if fds else 0
             self.socket.sendall(data[sent:])
-        else:
-            self.socket.sendall(data)
 
     def next_record(self) -> tuple[int, int, bytes] | None:
         """The next record; None at the end of the connection."""
@@ -300,7 +303,8 @@ class Application:
 
         def send() -> None:
             try:
-                self.socket.sendall(stdin_records(body))
+                for each in stdin_records(body):
+                    self.send(each)
             except OSError:
                 return
 

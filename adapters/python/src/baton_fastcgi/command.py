@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 from baton_fastcgi.master import LOAD_FAILED, LoadError
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"baton-fastcgi: {error}\n")
         return 2
     except LoadError as error:
-        traceback.print_exception(None, error.__cause__, error.__cause__ and error.__cause__.__traceback__)
+        error.print()
         return LOAD_FAILED
     except OSError as error:
         sys.stderr.write(f"baton-fastcgi: {options.bind or options.chdir}: {error.strerror or error}\n")

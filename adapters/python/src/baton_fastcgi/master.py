@@ -33,6 +33,11 @@ Serve = Callable[[Control], None]
 class LoadError(Exception):
     """The application cannot be loaded; its cause is the exception's."""
 
+    def print(self) -> None:
+        """Writes the traceback of the cause to the standard error."""
+        cause = self.__cause__ or self
+        traceback.print_exception(type(cause), cause, cause.__traceback__)
+
 
 @dataclass
 class _Worker:
@@ -108,7 +113,7 @@ class Master:
             self.serve(Control(lifeline=self._lifeline, ready=say_ready))
             status = 0
         except LoadError as error:
-            traceback.print_exception(None, error.__cause__ or error, (error.__cause__ or error).__traceback__)
+            error.print()
             status = LOAD_FAILED
         except BaseException:
             traceback.print_exc()

@@ -16,7 +16,7 @@ from baton_fastcgi.outlet import Outlet, PlainOutlet
 from baton_fastcgi.passfd import ClientOutlet
 from baton_fastcgi.records import Buffer
 from baton_fastcgi.request import Request
-from baton_fastcgi.shm import RegionOutlet
+from baton_fastcgi.shm import ROOM_BYTES_MIN, RegionOutlet
 
 ROOTS_NAME = b"BATON_ZEROCOPY"
 _OK = 200
@@ -156,8 +156,9 @@ class Response:
             # Declined: ordinary FastCGI from the first byte on.
             client.close()
         wire = cgi_head(head)
-        if request.may_use_region and connection.region is not None:
-            self._outlet = RegionOutlet(connection, wire, connection.region)
+        region = connection.region if request.may_use_region else None
+        if region is not None and region.free_bytes >= ROOM_BYTES_MIN:
+            self._outlet = RegionOutlet(connection, wire, region)
         else:
             self._outlet = PlainOutlet(connection, wire)
 

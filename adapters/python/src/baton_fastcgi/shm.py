@@ -14,6 +14,8 @@ from baton_fastcgi.vector import join_small
 
 # Up to here a copy through the socket costs less than a range of the region that has to be freed again.
 _INLINE_BYTES_MAX = 4096
+# With less of the region to write to, turns are too short to be worth their records.
+ROOM_BYTES_MIN = 16 * 1024
 
 
 class RegionOutlet(PlainOutlet):
@@ -22,6 +24,8 @@ class RegionOutlet(PlainOutlet):
     def __init__(self, connection: Connection, head: bytes, region: Region) -> None:
         super().__init__(connection, head)
         self._region = region
+        # Not less than this is waited for, so that a server that frees little by little does not make short turns.
+        self._turn_bytes = region.free_bytes // 4
         self._announced: list[tuple[int, int]] = []
         self._records: list[Buffer] = []
 
@@ -48,7 +52,7 @@ class RegionOutlet(PlainOutlet):
                 continue
             left = memoryview(buffer)
             while left:
-                if not await self._has_room():
+                if not await self._has_room(len(left)):
                     self._put_inline(left)
                     break
                 offset, room = self._region.next_range()
@@ -59,7 +63,7 @@ class RegionOutlet(PlainOutlet):
 
     async def _put_file(self, part: FileRange) -> None:
         while part.length:
-            if not await self._has_room():
+            if not await self._has_room(part.length):
                 await self._send_records()
                 await send_stdout(self._connection, [part], last=False)
                 return
@@ -88,13 +92,14 @@ class RegionOutlet(PlainOutlet):
             self._records.append(slices(self._connection.request_id, self._announced))
             self._announced = []
 
-    async def _has_room(self) -> bool:
+    async def _has_room(self, wanted_bytes: int) -> bool:
         """Waits for room in the region. False when none can come, because FREED stands behind a body nobody reads."""
-        if self._region.free_bytes:
+        wanted_bytes = min(wanted_bytes, self._turn_bytes)
+        if self._region.free_bytes >= wanted_bytes:
             return True
         self._close_announcement()
         await self._send_records()
-        while not self._region.free_bytes:
+        while self._region.free_bytes < wanted_bytes:
             if self._connection.is_closed:
                 raise DisconnectedError
             if not self._connection.wants_input:

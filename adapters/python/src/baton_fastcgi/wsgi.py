@@ -25,7 +25,7 @@ Application = Callable[[Environ, Callable[..., Callable[[bytes], None]]], Iterab
 
 
 class FileWrapper:
-    """`wsgi.file_wrapper`: an iterable over a file from its position on; returned as it is, it is sent by descriptor."""
+    """`wsgi.file_wrapper`: a file from its position on, as an iterable; returned as it is, it is sent by descriptor."""
 
     def __init__(self, filelike: Any, block_size: int = 65_536) -> None:
         self.filelike = filelike
@@ -66,7 +66,7 @@ class Exchange:
         self._root_path = root_path
 
     def run(self, application: Application, *, multithread: bool, multiprocess: bool) -> None:
-        """Calls the application and sends what it answers. Its exceptions end here, but for those that end the process."""
+        """Calls the application and sends what it answers. Exceptions end here, unless they end the process."""
         environ: Environ = wsgi_environ(self._request, self._root_path)
         environ["wsgi.input"] = open_input(self._connection, self._request)
         environ["wsgi.errors"] = self._errors
