@@ -1,0 +1,262 @@
+//! A connection that a program has accepted and that may turn out to be a FastCGI server's.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use baton_fcgi::application::push_values_result;
+use libc::iovec;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::inbox::{Inbox, Stage, TRANSPORTS, decline};
+use crate::link::ServerLink;
+use crate::outgoing::{Outgoing, Sent};
+use crate::turn::Turn;
+
+/// What is read into the program's own memory, and not into the inbox: from here on, copying costs more than a call.
+const BYPASS_BYTES_MIN: usize = 4096;
+
+/// One connection. It is never freed: a call that comes upon it while it ends must find something to look at. It is used
+/// again for a later connection instead.
+pub(crate) struct Connection {
+    /// The next one of all there are.
+    pub(crate) next: AtomicPtr<Self>,
+    /// How many descriptors of the process stand for it; 0: it is free, [`ENDING`]: it is about to be.
+    pub(crate) descriptors: AtomicU32,
+    /// How many calls are using it, or are finding out that it is not what they were looking for.
+    pub(crate) users: AtomicU32,
+    /// Bytes that are ready for the program and of which the kernel knows nothing.
+    ready: AtomicUsize,
+    pub(crate) inbox: Turn<Inbox>,
+    pub(crate) outgoing: Turn<Outgoing>,
+}
+
+/// What a call is to return.
+pub(crate) enum Outcome {
+    /// So many bytes.
+    Bytes(usize),
+    /// An error.
+    Failed(Errno),
+    /// What the libc's function returns.
+    NotOurs,
+    /// The same, and the connection is to be left alone from now on.
+    Unfamiliar,
+}
+
+/// Of [`Connection::descriptors`]: no descriptor stands for it any more, but a call may be using it.
+pub(crate) const ENDING: u32 = u32::MAX;
+
+/// How many connections have bytes ready: as long as there are none, waiting is the kernel's business alone.
+static READY: AtomicUsize = AtomicUsize::new(0);
+
+impl Connection {
+    pub(crate) fn new() -> Self {
+        Self {
+            next: AtomicPtr::new(std::ptr::null_mut()),
+            descriptors: AtomicU32::new(1),
+            users: AtomicU32::new(0),
+            ready: AtomicUsize::new(0),
+            inbox: Turn::new(Inbox::default()),
+            outgoing: Turn::new(Outgoing::default()),
+        }
+    }
+
+    /// Whether any connection has bytes of which the kernel knows nothing.
+    pub(crate) fn any_is_ready() -> bool {
+        READY.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether this one has.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire) > 0
+    }
+
+    /// To be called whenever the inbox has changed.
+    pub(crate) fn note_ready(&self, inbox: &Inbox) {
+        let now = inbox.ready();
+        let before = self.ready.swap(now, Ordering::AcqRel);
+        match (before, now) {
+            (0, 1..) => _ = READY.fetch_add(1, Ordering::AcqRel),
+            (1.., 0) => _ = READY.fetch_sub(1, Ordering::AcqRel),
+            _ => {}
+        }
+    }
+
+    /// The program receives into `parts`.
+    ///
+    /// # Safety
+    /// `parts` are memory that may be written.
+    pub(crate) unsafe fn receive(&self, fd: RawFd, parts: &[iovec], flags: libc::c_int) -> Outcome {
+        // SAFETY: the program has just called with this descriptor.
+        let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+        let Some(mut inbox) = self.inbox.wait() else { return Outcome::NotOurs };
+        let wanted = parts.iter().map(|part| part.iov_len).sum();
+        if wanted == 0 {
+            return Outcome::NotOurs;
+        }
+        match inbox.stage() {
+            Stage::New if !is_blocking(socket) => return Outcome::Unfamiliar,
+            Stage::Unfamiliar if inbox.ready() == 0 => return Outcome::Unfamiliar,
+            _ => {}
+        }
+        let peeks = flags & libc::MSG_PEEK != 0;
+        let wants_all = flags & libc::MSG_WAITALL != 0 && !peeks;
+        let receive_flags = RecvFlags::from_bits_retain(flags as u32) & RecvFlags::DONTWAIT;
+        let mut given = 0;
+        let ended = loop {
+            self.act_on(socket, &mut inbox);
+            // SAFETY: the caller says that they may be written.
+            let now = unsafe { scatter(inbox.give(), parts, given) };
+            given += now;
+            if !peeks {
+                inbox.given(now);
+            }
+            if given == wanted || given > 0 && !wants_all {
+                break Ok(());
+            }
+            if let Some(part) = parts.first().filter(|_| given == 0 && !peeks)
+                && let length @ BYPASS_BYTES_MIN.. = part.iov_len.min(inbox.may_bypass())
+            {
+                // SAFETY: the caller says that it may be written.
+                let memory = unsafe { std::slice::from_raw_parts_mut(part.iov_base.cast::<u8>(), length) };
+                match inbox.receive_past(socket, memory, receive_flags) {
+                    Ok(0) => break Ok(()),
+                    Ok(bytes) => given = bytes,
+                    Err(errno) => break Err(errno),
+                }
+                continue;
+            }
+            match inbox.fill(socket, wanted, receive_flags) {
+                Ok(0) if inbox.ready() == 0 => break Ok(()),
+                Ok(_) => {}
+                Err(errno) => break Err(errno),
+            }
+        };
+        self.note_ready(&inbox);
+        match ended {
+            // Not a socket: the descriptor was closed and used again behind our back.
+            Err(Errno::NOTSOCK) if given == 0 => Outcome::Unfamiliar,
+            Err(errno) if given == 0 => Outcome::Failed(errno),
+            _ => Outcome::Bytes(given),
+        }
+    }
+
+    /// Does what the bytes that have arrived ask for.
+    fn act_on(&self, socket: BorrowedFd<'_>, inbox: &mut Inbox) {
+        if inbox.take_asked() {
+            let mut result = Vec::new();
+            push_values_result(&mut result, &[(TRANSPORTS, "passfd,shm")]);
+            // If it cannot be sent the server takes this for a program that can do nothing, or is gone.
+            _ = rustix::net::send(socket, &result, SendFlags::NOSIGNAL);
+        }
+        while let Some((request_id, offer, descriptors)) = inbox.take_offer() {
+            match self.outgoing.now() {
+                Some(mut outgoing) if outgoing.may_answer(request_id) => {
+                    outgoing.begin(request_id, offer, descriptors);
+                }
+                _ => decline(offer, descriptors),
+            }
+            inbox.sift();
+        }
+    }
+
+    /// The program sends `parts`.
+    ///
+    /// # Safety
+    /// `parts` are memory that may be read.
+    pub(crate) unsafe fn send(&self, fd: RawFd, parts: &[iovec]) -> Outcome {
+        let Some(mut outgoing) = self.outgoing.wait() else { return Outcome::NotOurs };
+        if !outgoing.is_answering() {
+            return Outcome::NotOurs;
+        }
+        let mut link = ServerLink::new(self, fd);
+        // SAFETY: the caller says that these may be read.
+        match outgoing.send(&mut link, parts.iter().map(|part| unsafe { bytes_of(part) })) {
+            Sent::All(bytes) => Outcome::Bytes(bytes),
+            Sent::ClientGone => Outcome::Failed(Errno::PIPE),
+            Sent::Failed(errno) => Outcome::Failed(errno),
+            Sent::Unfinished(bytes) => {
+                _ = rustix::net::shutdown(link.fd(), Shutdown::Both);
+                Outcome::Bytes(bytes)
+            }
+        }
+    }
+
+    /// The libc's function has sent the first `sent` bytes of `parts`.
+    ///
+    /// # Safety
+    /// `parts` are memory that may be read.
+    pub(crate) unsafe fn note_sent(&self, parts: &[iovec], mut sent: usize) {
+        let Some(mut outgoing) = self.outgoing.wait() else { return };
+        for part in parts {
+            // SAFETY: the caller says that it may be read.
+            let bytes = unsafe { bytes_of(part) };
+            let bytes = &bytes[..bytes.len().min(sent)];
+            outgoing.follow(bytes);
+            sent -= bytes.len();
+        }
+    }
+
+    /// Whether something has been received, which the program must do first on a FastCGI connection.
+    pub(crate) fn has_begun(&self) -> bool {
+        // Somebody who is just receiving has it in his hands.
+        self.inbox.now().is_none_or(|inbox| inbox.stage() == Stage::FastCgi)
+    }
+
+    /// The program will send no more: nothing that was begun can be finished.
+    pub(crate) fn abandon_answer(&self) {
+        if let Some(mut outgoing) = self.outgoing.now() {
+            outgoing.abandon();
+        }
+    }
+
+    /// Makes it free for another connection, if no call is using it. Otherwise that call does so when it ends.
+    pub(crate) fn end(&self) {
+        if let (Some(mut inbox), Some(mut outgoing)) = (self.inbox.now(), self.outgoing.now())
+            && self.descriptors.load(Ordering::SeqCst) == ENDING
+            && self.users.load(Ordering::SeqCst) == 0
+        {
+            inbox.reset();
+            outgoing.reset();
+            self.note_ready(&inbox);
+            self.descriptors.store(0, Ordering::SeqCst);
+        }
+    }
+}
+
+/// An application that does not wait for its connection would not want to wait for its client.
+fn is_blocking(socket: BorrowedFd<'_>) -> bool {
+    rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| !flags.contains(rustix::fs::OFlags::NONBLOCK))
+}
+
+/// Copies as much of `bytes` as there is room for in `parts` behind their first `skipped` bytes.
+///
+/// # Safety
+/// `parts` are memory that may be written.
+unsafe fn scatter(bytes: &[u8], parts: &[iovec], mut skipped: usize) -> usize {
+    let mut rest = bytes;
+    for part in parts {
+        let skip = skipped.min(part.iov_len);
+        skipped -= skip;
+        let (now, later) = rest.split_at(rest.len().min(part.iov_len - skip));
+        // SAFETY: `skip + now.len()` is at most the length of the part, which the caller says may be written, and our
+        // own memory does not overlap with the program's.
+        unsafe {
+            std::ptr::copy_nonoverlapping(now.as_ptr(), part.iov_base.cast::<u8>().add(skip), now.len());
+        };
+        rest = later;
+    }
+    bytes.len() - rest.len()
+}
+
+/// The memory of a part.
+///
+/// # Safety
+/// It may be read, as long as the result is used.
+unsafe fn bytes_of<'a>(part: &iovec) -> &'a [u8] {
+    if part.iov_len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller says that it may be read.
+    unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) }
+}

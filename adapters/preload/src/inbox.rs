@@ -1,0 +1,337 @@
+//! What has arrived for the program, without what is not meant for it: offers, and records of the hand-over protocol.
+//!
+//! ```text
+//!   0        start         clear                    end
+//!   ├──────────┼─────────────┼────────────────────────┼─────────┤
+//!   │ given to │ ready to be │ begins with a header   │ free    │
+//!   │ the      │ given       │ or an offer of which   │         │
+//!   │ program  │             │ not all has arrived    │         │
+//! ```
+//!
+//! Methods: `fill` brings bytes in, `give` hands them out; `take_*` tells what was found in them.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use baton_fcgi::Broken;
+use baton_fcgi::application::{Part, RequestReader};
+use baton_fcgi::offer::Offer;
+use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType};
+use baton_responder::{Control, Descriptors};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use crate::pair::FirstPair;
+
+/// The name of the value that tells the server what we can do (section 1 of the protocol).
+pub(crate) const TRANSPORTS: &str = "BATON_TRANSPORTS";
+
+/// Read ahead of the program: most requests without their bodies fit.
+const READ_AHEAD_BYTES: usize = 16 << 10;
+
+/// An offer has to lie here entirely, and can be as long as its record.
+const BYTES_MAX: usize = READ_AHEAD_BYTES + HEADER_BYTES + CONTENT_BYTES_MAX;
+
+/// The server sends one control for each slice that it was told of, and few slices fill a region. More of them wait in
+/// the socket.
+const CONTROLS_MAX: usize = 1024;
+
+/// The bytes of a connection on their way to the program.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    bytes: Vec<u8>,
+    start: usize,
+    clear: usize,
+    end: usize,
+    stage: Stage,
+    record: Record,
+    /// Understands requests' beginnings and the records that are for us.
+    reader: RequestReader,
+    descriptors: Descriptors,
+    controls: VecDeque<Control>,
+    /// A request has begun, and the first record of its parameters is still to come.
+    begun: Option<u16>,
+    /// The request for which there is an offer, whose value is `offer`.
+    offered: Option<u16>,
+    offer: Vec<u8>,
+    is_asked: bool,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing has arrived yet.
+    #[default]
+    New,
+    /// It began as FastCGI does.
+    FastCgi,
+    /// It is something else: every byte goes to the program as it is.
+    Unfamiliar,
+}
+
+/// The rest of the record at hand.
+#[derive(Debug, Default, Clone, Copy)]
+struct Record {
+    left: usize,
+    fate: Fate,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is the program's.
+    #[default]
+    Pass,
+    /// It is the program's, and tells us something, too.
+    Overhear,
+    /// It is ours.
+    Keep,
+    /// It has become nobody's.
+    Drop,
+}
+
+impl Inbox {
+    pub(crate) const fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// How many bytes can be given now.
+    pub(crate) const fn ready(&self) -> usize {
+        self.clear - self.start
+    }
+
+    /// How many bytes of the record at hand the program may read from the connection itself, past the inbox.
+    pub(crate) fn may_bypass(&self) -> usize {
+        if self.start == self.end && self.record.fate == Fate::Pass { self.record.left } else { 0 }
+    }
+
+    /// So many bytes have been read past the inbox.
+    pub(crate) fn bypassed(&mut self, bytes: usize) {
+        self.record.left -= bytes;
+    }
+
+    /// Whether there is room to read more although the program reads nothing.
+    pub(crate) fn has_room(&self) -> bool {
+        self.end - self.start < READ_AHEAD_BYTES && self.controls.len() < CONTROLS_MAX
+    }
+
+    /// Reads once. What arrives first on a connection is not read ahead of the program, which wants `wanted` bytes: if it
+    /// is not FastCGI, what follows is none of our business. Returns the number of bytes that arrived; 0 is the end of
+    /// the connection, and then all that is left is ready.
+    ///
+    /// # Errors
+    /// Those of `recvmsg`.
+    pub(crate) fn fill(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        wanted: usize,
+        flags: RecvFlags,
+    ) -> Result<usize, Errno> {
+        self.make_room();
+        let most = if self.stage == Stage::FastCgi { usize::MAX } else { wanted };
+        let free = &mut self.bytes[self.end..];
+        let most = free.len().min(most);
+        let arrived = self.descriptors.receive(socket, &mut free[..most], flags)?;
+        self.end += arrived;
+        if arrived == 0 {
+            self.clear = self.end;
+        }
+        self.sift();
+        Ok(arrived)
+    }
+
+    /// Reads past the inbox into `buffer`, which is no longer than [`may_bypass`](Self::may_bypass) allows.
+    ///
+    /// # Errors
+    /// Those of `recvmsg`.
+    pub(crate) fn receive_past(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        flags: RecvFlags,
+    ) -> Result<usize, Errno> {
+        let arrived = self.descriptors.receive(socket, buffer, flags)?;
+        self.bypassed(arrived);
+        Ok(arrived)
+    }
+
+    /// The bytes that are ready.
+    pub(crate) fn give(&self) -> &[u8] {
+        &self.bytes[self.start..self.clear]
+    }
+
+    /// So many of them have been given.
+    pub(crate) fn given(&mut self, bytes: usize) {
+        self.start += bytes;
+    }
+
+    /// The request that an offer has arrived for, the offer's value, and the descriptors of which the oldest belong to
+    /// it. [`sift`](Self::sift) goes on afterwards.
+    pub(crate) fn take_offer(&mut self) -> Option<(u16, &[u8], &mut Descriptors)> {
+        let request_id = self.offered.take()?;
+        Some((request_id, &self.offer, &mut self.descriptors))
+    }
+
+    /// Whether the server has asked what we can do.
+    pub(crate) fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.is_asked)
+    }
+
+    /// The oldest control that has arrived.
+    pub(crate) fn take_control(&mut self) -> Option<Control> {
+        self.controls.pop_front()
+    }
+
+    /// The connection has ended: forgets everything but the memory.
+    pub(crate) fn reset(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let offer = std::mem::take(&mut self.offer);
+        *self = Self { bytes, offer, ..Self::default() };
+    }
+
+    fn make_room(&mut self) {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.clear -= self.start;
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.bytes.len() {
+            // Beyond what is read ahead only for an offer that has not arrived entirely.
+            let more = if self.bytes.is_empty() { READ_AHEAD_BYTES } else { BYTES_MAX };
+            self.bytes.resize(more, 0);
+        }
+    }
+
+    /// Looks at what has arrived, record by record. It stops at a request behind one whose offer has not been taken.
+    pub(crate) fn sift(&mut self) {
+        if self.stage == Stage::New && self.end > self.clear {
+            let begins_like_fastcgi = matches!(
+                self.bytes[self.clear..self.end],
+                [1, kind, ..] if [RecordType::BeginRequest as u8, RecordType::GetValues as u8].contains(&kind)
+            );
+            self.stage = if begins_like_fastcgi { Stage::FastCgi } else { Stage::Unfamiliar };
+        }
+        while self.stage == Stage::FastCgi {
+            match self.sift_record() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => self.stage = Stage::Unfamiliar,
+            }
+        }
+        self.clear = self.end;
+    }
+
+    /// Goes on in the record at hand, or opens the next one. False when more has to arrive.
+    fn sift_record(&mut self) -> Result<bool, Broken> {
+        let here = self.record.left.min(self.end - self.clear);
+        if here > 0 {
+            self.record.left -= here;
+            if matches!(self.record.fate, Fate::Overhear | Fate::Keep) {
+                self.overhear(self.clear..self.clear + here)?;
+            }
+            match self.record.fate {
+                Fate::Pass | Fate::Overhear => self.clear += here,
+                Fate::Keep | Fate::Drop => self.remove(here),
+            }
+        }
+        if self.record.left > 0 {
+            return Ok(false);
+        }
+        let Some(header) = self.bytes[self.clear..self.end].first_chunk() else {
+            return Ok(false);
+        };
+        let header = RecordHeader::parse(header)?;
+        self.open(header)
+    }
+
+    /// Decides what becomes of a record. False when more of it has to arrive before.
+    fn open(&mut self, header: RecordHeader) -> Result<bool, Broken> {
+        let begun = self.begun.take_if(|id| *id == header.request_id);
+        let fate = match (RecordType::from_u8(header.kind), header.request_id) {
+            // The offer of the request before has to be taken first.
+            (Some(RecordType::BeginRequest), _) if self.offered.is_some() => return Ok(false),
+            (Some(RecordType::BeginRequest), _) => {
+                self.reader.finish();
+                Fate::Overhear
+            }
+            (Some(RecordType::GetValues), MANAGEMENT_ID) => Fate::Overhear,
+            (Some(RecordType::Baton), id) if id != MANAGEMENT_ID => Fate::Keep,
+            (Some(RecordType::Params), id) if begun.is_some() => return self.open_params(id, header),
+            _ => Fate::Pass,
+        };
+        self.record = Record { left: bytes_of(header), fate };
+        Ok(true)
+    }
+
+    fn open_params(&mut self, request_id: u16, header: RecordHeader) -> Result<bool, Broken> {
+        let content_len = usize::from(header.content_len);
+        match FirstPair::of(&self.bytes[self.clear + HEADER_BYTES..self.end], content_len) {
+            FirstPair::Unfinished => {
+                self.begun = Some(request_id);
+                return Ok(false);
+            }
+            FirstPair::Other => self.record = Record { left: bytes_of(header), fate: Fate::Pass },
+            FirstPair::Offer { value, bytes } => {
+                let content = self.clear + HEADER_BYTES;
+                self.offer.clear();
+                self.offer.extend_from_slice(&self.bytes[content + value.start..content + value.end]);
+                self.offered = Some(request_id);
+                self.cut_out_pair(header, bytes);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the record that begins at `clear` shorter by its first pair.
+    fn cut_out_pair(&mut self, header: RecordHeader, pair_bytes: usize) {
+        let content_len = usize::from(header.content_len) - pair_bytes;
+        if content_len == 0 {
+            // An empty record would be the end of the parameters.
+            self.record = Record { left: bytes_of(header), fate: Fate::Drop };
+            return;
+        }
+        // What was before it moves, since that is less: the record that began the request.
+        self.bytes.copy_within(self.start..self.clear, self.start + pair_bytes);
+        self.start += pair_bytes;
+        self.clear += pair_bytes;
+        let header = RecordHeader { content_len: content_len as u16, ..header };
+        self.bytes[self.clear..self.clear + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.record = Record { left: bytes_of(header), fate: Fate::Pass };
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.bytes.copy_within(self.clear + bytes..self.end, self.clear);
+        self.end -= bytes;
+    }
+
+    fn overhear(&mut self, range: std::ops::Range<usize>) -> Result<(), Broken> {
+        let mut input = &self.bytes[range];
+        loop {
+            let (consumed, part) = self.reader.read(input)?;
+            input = &input[consumed..];
+            match part {
+                Part::NeedMore => return Ok(()),
+                Part::Begin { id, .. } => self.begun = Some(id),
+                Part::Freed(bytes) => self.controls.push_back(Control::Freed(bytes)),
+                Part::GiveBack => self.controls.push_back(Control::GiveBack),
+                Part::GetValues => {
+                    self.is_asked |=
+                        self.reader.names().flatten().any(|(name, _)| name == TRANSPORTS.as_bytes());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Closes the descriptors of an offer that is not taken up.
+pub(crate) fn decline(offer: &[u8], descriptors: &mut Descriptors) {
+    if let Ok(offer) = Offer::parse(offer) {
+        descriptors.discard(offer.fds);
+    }
+}
+
+/// Its length with header and padding.
+fn bytes_of(header: RecordHeader) -> usize {
+    HEADER_BYTES + usize::from(header.content_len) + usize::from(header.padding_len)
+}

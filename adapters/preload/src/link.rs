@@ -1,0 +1,59 @@
+//! The connection to the server as an answer sees it: what the server says meanwhile is found by the inbox.
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use baton_responder::{Control, Link};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use crate::connection::Connection;
+use crate::inbox::Inbox;
+use crate::turn::Held;
+
+/// A connection to whose server an answer is being sent.
+pub(crate) struct ServerLink<'a> {
+    connection: &'a Connection,
+    fd: BorrowedFd<'a>,
+    /// None while another thread receives: it finds what there is for us.
+    inbox: Option<Held<'a, Inbox>>,
+}
+
+impl<'a> ServerLink<'a> {
+    /// `fd` has just been used by the program, for this connection.
+    pub(crate) fn new(connection: &'a Connection, fd: RawFd) -> Self {
+        // SAFETY: it is open: the program is calling with it.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        Self { connection, fd, inbox: connection.inbox.now() }
+    }
+
+    /// The descriptor.
+    pub(crate) fn fd(&self) -> BorrowedFd<'a> {
+        self.fd
+    }
+}
+
+impl Link for ServerLink<'_> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.fd
+    }
+
+    fn can_receive(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| inbox.has_room())
+    }
+
+    fn receive(&mut self) -> Result<bool, Errno> {
+        let Some(inbox) = &mut self.inbox else { return Ok(false) };
+        let received = inbox.fill(self.fd, 0, RecvFlags::DONTWAIT);
+        self.connection.note_ready(inbox);
+        match received {
+            Ok(0) => Err(Errno::CONNRESET),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn next_control(&mut self) -> Option<Control> {
+        self.inbox.as_mut()?.take_control()
+    }
+}

@@ -1,0 +1,1 @@
+//! Without an offer everything is as it would be without the library.

@@ -1,0 +1,254 @@
+//! The server's part: requests with and without offers on one FastCGI connection, and what comes of them.
+
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use baton_fcgi::offer::{self, Offer, Transport};
+use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
+use baton_fcgi::{Answered, Rest, params, request};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+
+use super::{Client, GENEROUS, Response};
+
+/// A FastCGI connection.
+pub(crate) struct Server {
+    pub(crate) stream: UnixStream,
+    reader: ResponseReader,
+    /// What was read beyond the last part.
+    ahead: Vec<u8>,
+}
+
+/// One request.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) script: String,
+    pub(crate) method: &'static str,
+    pub(crate) query: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) more_params: Vec<(String, String)>,
+    pub(crate) keep_connection: bool,
+    pub(crate) request_id: u16,
+}
+
+/// An offer of the client's socket, as the server would write it.
+#[derive(Clone, Copy)]
+pub(crate) struct Offered {
+    pub(crate) minor: u8,
+    pub(crate) keep: bool,
+    pub(crate) patience_ms: u32,
+}
+
+/// What the application told about a request.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) answered: Option<Answered>,
+    pub(crate) rest: Option<Rest>,
+    /// Application status and protocol status; None: the connection ended without.
+    pub(crate) end: Option<(u32, ProtocolStatus)>,
+}
+
+/// To clients that speak HTTP/1.1 and may go on.
+pub(crate) const MODERN: Offered = Offered { minor: 1, keep: true, patience_ms: 10_000 };
+
+/// Response fields that every offer of these tests has.
+pub(crate) const FIELDS: &str = "Date: Fri, 20 Nov 2026 12:00:00 GMT\r\nServer: baton\r\n";
+
+impl Request {
+    /// `GET`, on a connection that is kept.
+    pub(crate) fn get(script: impl Into<String>) -> Self {
+        Self {
+            script: script.into(),
+            method: "GET",
+            query: String::new(),
+            body: Vec::new(),
+            more_params: Vec::new(),
+            keep_connection: true,
+            request_id: 1,
+        }
+    }
+
+    pub(crate) fn query(self, query: impl Into<String>) -> Self {
+        Self { query: query.into(), ..self }
+    }
+
+    pub(crate) fn post(self, content_type: &str, body: Vec<u8>) -> Self {
+        let this = Self { method: "POST", body, ..self };
+        let length = this.body.len().to_string();
+        this.param("CONTENT_TYPE", content_type).param("CONTENT_LENGTH", &length)
+    }
+
+    pub(crate) fn param(mut self, name: &str, value: &str) -> Self {
+        self.more_params.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn push_params(&self, block: &mut Vec<u8>) {
+        let name = format!("/{}", self.script.rsplit('/').next().unwrap_or_default());
+        let mut push = |name: &str, value: &str| params::push(block, name.as_bytes(), value.as_bytes());
+        push("SCRIPT_FILENAME", &self.script);
+        push("SCRIPT_NAME", &name);
+        push("REQUEST_URI", &format!("{name}?{}", self.query));
+        push("REQUEST_METHOD", self.method);
+        push("QUERY_STRING", &self.query);
+        push("SERVER_PROTOCOL", "HTTP/1.1");
+        push("GATEWAY_INTERFACE", "CGI/1.1");
+        for (name, value) in &self.more_params {
+            push(name, value);
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("the application listens");
+        stream.set_read_timeout(Some(GENEROUS)).expect("a limit");
+        Self { stream, reader: ResponseReader::new(1), ahead: Vec::new() }
+    }
+
+    /// Sends the request with an offer of a client's socket, and has the client read the response meanwhile. The
+    /// server's end is closed afterwards, unless the connection may go on: then it is returned.
+    pub(crate) fn answer(&mut self, request: &Request, offered: Offered) -> (Outcome, Response) {
+        let (mut client, server_end) = Client::connect();
+        std::thread::scope(|scope| {
+            let reads = scope.spawn(|| client.read_response(request.method));
+            let outcome = self.offer(request, offered, &server_end);
+            drop(server_end);
+            (outcome, reads.join().expect("a response"))
+        })
+    }
+
+    /// The same, without reading anything from the client.
+    pub(crate) fn offer(&mut self, request: &Request, offered: Offered, client: impl AsFd) -> Outcome {
+        self.send_offer(request, offered, client);
+        self.read_outcome(request)
+    }
+
+    /// Sends the request with an offer.
+    pub(crate) fn send_offer(&mut self, request: &Request, offered: Offered, client: impl AsFd) {
+        let client_to_be =
+            offer::Client { minor: offered.minor, keep: offered.keep, head: request.method == "HEAD" };
+        let mut block = Vec::new();
+        Offer {
+            transport: Transport::PassFd(client_to_be),
+            fds: 1,
+            patience_ms: offered.patience_ms,
+            fields: FIELDS.as_bytes(),
+        }
+        .push(&mut block);
+        request.push_params(&mut block);
+        self.send_block(request, &block, &[client.as_fd()]);
+    }
+
+    /// Sends the request without one and reads what comes.
+    pub(crate) fn plain(&mut self, request: &Request) -> Outcome {
+        let mut block = Vec::new();
+        request.push_params(&mut block);
+        self.send_block(request, &block, &[]);
+        self.read_outcome(request)
+    }
+
+    /// Sends the request with this block of parameters, and these descriptors with its first byte.
+    pub(crate) fn send_block(&mut self, request: &Request, block: &[u8], descriptors: &[BorrowedFd<'_>]) {
+        let mut bytes = Vec::new();
+        request::push_begin(&mut bytes, request.request_id, request.keep_connection);
+        request::push_params(&mut bytes, request.request_id, block);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)));
+        }
+        let sent =
+            rustix::net::sendmsg(&self.stream, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
+        self.stream.write_all(&bytes[sent.expect("sent")..]).expect("sent");
+        let mut body = Vec::new();
+        request::push_stdin(&mut body, request.request_id, &request.body);
+        request::push_stdin_end(&mut body, request.request_id);
+        self.write(&body);
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the application takes it");
+    }
+
+    /// Reads to the end of the request, or of the connection.
+    pub(crate) fn read_outcome(&mut self, request: &Request) -> Outcome {
+        self.reader.begin(request.request_id);
+        let mut outcome = Outcome::default();
+        while outcome.end.is_none() && self.read_part(&mut outcome) {}
+        outcome
+    }
+
+    /// Reads one part. False at the end of the connection.
+    pub(crate) fn read_part(&mut self, outcome: &mut Outcome) -> bool {
+        loop {
+            let input = std::mem::take(&mut self.ahead);
+            let (consumed, part) = self.reader.read(&input).expect("FastCGI");
+            match &part {
+                Part::NeedMore => {}
+                Part::Stdout(range) => outcome.stdout.extend_from_slice(&input[range.clone()]),
+                Part::Stderr(range) => outcome.stderr.extend_from_slice(&input[range.clone()]),
+                Part::Answered(answered) => outcome.answered = Some(*answered),
+                Part::Rest(rest) => outcome.rest = Some(*rest),
+                Part::End { app_status, protocol_status } => {
+                    outcome.end = Some((*app_status, *protocol_status));
+                }
+                other => panic!("unexpected: {other:?}"),
+            }
+            self.ahead = input[consumed..].to_vec();
+            if part != Part::NeedMore {
+                return true;
+            }
+            let mut buffer = vec![0; 64 << 10];
+            match self.stream.read(&mut buffer).expect("an answer in time") {
+                0 => return false,
+                read => self.ahead.extend_from_slice(&buffer[..read]),
+            }
+        }
+    }
+
+    /// Asks what the application can do, until it closes the connection or `answers` values have come.
+    pub(crate) fn ask(&mut self, names: &[&str], answers: usize) -> Vec<(String, String)> {
+        let mut question = Vec::new();
+        request::push_get_values(&mut question, names);
+        self.write(&question);
+        let mut reader = ResponseReader::new(baton_fcgi::record::MANAGEMENT_ID);
+        let mut values = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        while values.len() < answers {
+            let read = self.stream.read(&mut buffer).unwrap_or(0);
+            let mut input = &buffer[..read];
+            if read == 0 {
+                break;
+            }
+            loop {
+                let (consumed, part) = reader.read(input).expect("FastCGI");
+                input = &input[consumed..];
+                match part {
+                    Part::Values => values.extend(reader.values().map(|pair| {
+                        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                        pair.map(|(name, value)| (text(name), text(value))).expect("pairs")
+                    })),
+                    Part::NeedMore => break,
+                    other => panic!("unexpected: {other:?}"),
+                }
+            }
+        }
+        values
+    }
+}
+
+impl Outcome {
+    /// The answer, which was complete and all that the application told.
+    pub(crate) fn complete(&self) -> Answered {
+        assert_eq!(self.end, Some((0, ProtocolStatus::RequestComplete)), "{self:?}");
+        assert!(self.stdout.is_empty() && self.rest.is_none(), "{self:?}");
+        let answered = self.answered.unwrap_or_else(|| panic!("not answered: {self:?}"));
+        assert!(answered.complete, "{answered:?}");
+        answered
+    }
+}
