@@ -103,35 +103,59 @@ pub struct Connection {
     failed: Option<ReadError>,
 }
 
+/// The memory of a connection that was closed, for the next one.
+#[derive(Debug)]
+pub struct Memory {
+    buffer: Box<[u8]>,
+    body: VecDeque<Range<usize>>,
+    controls: VecDeque<Control>,
+    environment: Environment,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            body: VecDeque::new(),
+            controls: VecDeque::new(),
+            environment: Environment::default(),
+        }
+    }
+}
+
 impl Connection {
     /// For an accepted connection.
     #[must_use]
-    pub fn new(socket: OwnedFd) -> Self {
+    pub fn new(socket: OwnedFd, memory: Memory) -> Self {
+        let Memory { buffer, mut body, mut controls, mut environment } = memory;
+        body.clear();
+        controls.clear();
+        environment.clear();
         Self {
             socket,
             descriptors: Descriptors::new(),
             reader: RequestReader::new(),
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer,
             parsed: 0,
             filled: 0,
-            body: VecDeque::new(),
-            body_ended: false,
-            controls: VecDeque::new(),
+            body,
+            body_ended: true,
+            controls,
             lent: 0,
-            environment: Environment::default(),
+            environment,
             failed: None,
         }
     }
 
-    /// Closes the connection, and uses its memory for another.
-    pub fn reopen(&mut self, socket: OwnedFd) {
-        self.socket = socket;
-        self.descriptors = Descriptors::new();
-        self.reader = RequestReader::new();
-        (self.parsed, self.filled) = (0, 0);
-        self.body.clear();
-        self.controls.clear();
-        self.failed = None;
+    /// Closes the connection. Its memory can be used for another.
+    #[must_use]
+    pub fn close(self) -> Memory {
+        Memory {
+            buffer: self.buffer,
+            body: self.body,
+            controls: self.controls,
+            environment: self.environment,
+        }
     }
 
     /// Waits for the next request and reads its variables. What the application has left of the one before is skipped;

@@ -22,7 +22,7 @@ mod link;
 mod region;
 
 pub use answer::{Answer, Ended};
-pub use connection::{Begun, Connection, ReadError, Role};
+pub use connection::{Begun, Connection, Memory, ReadError, Role};
 pub use descriptors::Descriptors;
 pub use environment::{ENVIRONMENT_BYTES_MAX, Environment};
 pub use link::{Control, Link};

@@ -28,6 +28,8 @@ pub(super) struct HandOver {
     status: u16,
     /// Whether what the application writes as body is sent: not for `HEAD`, 204 and 304.
     has_body: bool,
+    /// Whether the last byte was written.
+    ended: bool,
     /// With a length: bytes of the body that the application has still to write.
     body_left: u64,
     /// What the client's socket has taken.
@@ -75,6 +77,7 @@ impl Default for HandOver {
             framing: Framing::None,
             status: 0,
             has_body: false,
+            ended: false,
             body_left: 0,
             head_sent: 0,
             body_sent: 0,
@@ -92,7 +95,7 @@ impl HandOver {
         self.about = about;
         self.fields.clear();
         self.fields.extend_from_slice(fields);
-        (self.head_sent, self.body_sent) = (0, 0);
+        (self.head_sent, self.body_sent, self.ended) = (0, 0, false);
     }
 
     /// Whether the head of the application is not complete.
@@ -167,7 +170,7 @@ impl HandOver {
         mut data: &[u8],
         why: Why,
     ) -> Result<(), Ended> {
-        if !self.has_body {
+        if self.ended || !self.has_body {
             (collected, data) = (&[], &[]);
         } else if matches!(self.framing, Framing::Length(_)) {
             collected = within(collected, &mut self.body_left);
@@ -179,7 +182,9 @@ impl HandOver {
         if is_chunk {
             push_chunk_head(&mut self.chunk_head, body_len as u64);
         }
-        let tail = match (is_chunk, why == Why::Last && self.framing == Framing::Chunked && self.has_body) {
+        let ends = why == Why::Last && !self.ended;
+        self.ended |= ends;
+        let tail = match (is_chunk, ends && self.framing == Framing::Chunked && self.has_body) {
             (true, true) => CHUNK_END_AND_LAST_CHUNK,
             (true, false) => CHUNK_END,
             (false, true) => LAST_CHUNK,

@@ -155,10 +155,9 @@ impl Answer {
                 self.handover.begin(socket, client, offer.patience_ms, offer.fields);
                 self.way = Way::HandedOver;
             }
-            (Transport::Shm(ring), file)
-                if self.ring.begin(file, ring.size as usize, ring.at as usize, ring.free as usize) =>
-            {
-                self.way = Way::Shared;
+            (Transport::Shm(ring), file) => {
+                let usable = self.ring.begin(file, ring.size as usize, ring.at as usize, ring.free as usize);
+                self.way = if usable { Way::Shared } else { Way::Plain };
             }
             _ => {}
         }
@@ -224,6 +223,17 @@ impl Answer {
         self.send(link, &[], Why::Flush)
     }
 
+    /// Says that nothing follows, so that the response can reach its end before the request does. Whatever is written
+    /// later is dropped.
+    ///
+    /// # Errors
+    /// Output has ended before.
+    pub fn end_output(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        let why = if self.way == Way::HandedOver { Why::Last } else { Why::Flush };
+        let result = self.send(link, &[], why);
+        if self.way == Way::Plain { self.flush(link) } else { result }
+    }
+
     /// Takes a message for the server's error log.
     ///
     /// # Errors
@@ -276,9 +286,10 @@ impl Answer {
             .map_err(Ended::ConnectionLost)
     }
 
-    /// Forgets the response: the connection is closed, or the process has become another.
+    /// Forgets the response and all that belongs to the connection, which is closed. Memory is kept for another.
     pub fn abandon(&mut self) {
         self.handover.abandon();
+        self.ring = Ring::default();
         self.way = Way::Idle;
     }
 

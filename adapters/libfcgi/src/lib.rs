@@ -1,0 +1,31 @@
+//! A drop-in for `libfcgi.so.0` (2.4.x): the same symbols and structures, and `baton-responder` behind them, so that
+//! unmodified programs answer through shared memory or on the client's own socket where the server offers it.
+//!
+//! | module | what of the original |
+//! |---|---|
+//! | [`abi`] | the structures of `fcgiapp.h` and `fcgi_stdio.h` |
+//! | [`stream`], [`printf`] | `FCGX_GetStr`, `FCGX_PutStr`, `FCGX_FPrintF`, ...: streams, whatever is behind them |
+//! | [`request`], [`exchange`] | `FCGX_Accept_r`, `FCGX_Finish_r`, ...: requests and what is behind their streams |
+//! | [`record_writer`] | `FCGX_CreateWriter`: streams of records without a request |
+//! | [`stdio`], [`stdio_file`], [`variadic`] | `FCGI_printf`, `_fcgi_sF`, ...: the stdio layer |
+//! | [`os`], [`asynchronous`], [`shutdown`] | `OS_Accept`, `OS_AsyncRead`, ...: sockets, callbacks, signals |
+//!
+//! What differs on purpose: records hold up to 64 KiB instead of 8; formats that the original does not know (`%lld`,
+//! `%zu`) work; a request's exit status does not outlive it.
+
+mod abi;
+mod asynchronous;
+mod exchange;
+mod os;
+mod printf;
+mod record_writer;
+mod request;
+mod shutdown;
+mod stdio;
+mod stdio_file;
+mod stream;
+#[cfg(target_arch = "x86_64")]
+mod variadic;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("variadic functions need a few instructions for each architecture: see src/variadic.rs");
