@@ -5,6 +5,7 @@
 pub mod activation;
 pub mod bequest;
 pub mod memory;
+pub mod memory_bounds;
 pub mod passing;
 pub mod process;
 pub mod residency;

@@ -2,7 +2,7 @@
 
 use baton_content::{MEMORY_FILE_BYTES_LIMIT, Policy};
 
-use super::kind::{Bytes, Flag, Integer};
+use super::kind::{Bytes, Flag, Integer, Or};
 use super::setting::settings;
 use super::words::{Word, words};
 
@@ -24,8 +24,9 @@ settings! {
         /// Files kept open, a descriptor each. Beyond it the least recently used is closed.
         files_max: u64 = 2_000, Integer(0, 10_000_000);
         /// Bytes of file contents kept in memory, each file counted with about a kilobyte for what surrounds it. Beyond
-        /// it files go as `policy` says. The kernel's page cache is not counted.
-        memory_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
+        /// it files go as `policy` says. The kernel's page cache is not counted. `auto`: 64 MiB, but no more than a quarter of
+        /// what there is for a worker of the memory that the machine, a control group or `ulimit -v` allows.
+        memory_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
         /// ones go by `sendfile`.
         memory_file_bytes_max: u64 = 128 << 10, Bytes(0, MEMORY_FILE_BYTES_LIMIT);

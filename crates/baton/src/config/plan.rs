@@ -75,13 +75,13 @@ impl Config {
         }
     }
 
-    /// Bounds and switches of the file caches of one worker.
+    /// Bounds and switches of the file caches of one worker, where memory is plenty.
     pub(crate) fn cache_settings(&self) -> CacheSettings {
         let cache = &self.cache;
         CacheSettings {
             names_max: count(cache.names_max),
             files_max: count(cache.files_max),
-            memory_bytes_max: cache.memory_bytes_max,
+            memory_bytes_max: cache.memory_bytes_max.unwrap_or(CacheSettings::default().memory_bytes_max),
             memory_file_bytes_max: cache.memory_file_bytes_max,
             memory_hot_file_bytes_max: cache.memory_hot_file_bytes_max,
             heads: cache.heads,

@@ -43,6 +43,8 @@ pub(super) struct Master {
     pub(super) pid: u32,
     pub(super) source: ConfigSource,
     pub(super) tuning: Tuning,
+    /// How much of it is for the contents of files, and why.
+    pub(super) cache_memory: String,
     pub(super) user: WorkerUser,
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,

@@ -18,6 +18,7 @@
 mod admin;
 mod announce;
 mod backoff;
+mod cache_memory;
 mod callers;
 mod channel;
 pub(crate) mod control;

@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use baton_engine::arch::{ListenerSharing, Topology, topology};
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
+use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
 
 use super::announce::announcement;
@@ -23,7 +24,7 @@ use super::privileges::WorkerUser;
 use super::reload::listen_addresses;
 use super::succession::{Estate, PidFile};
 use super::trouble::Trouble;
-use super::{descriptors, log, signals};
+use super::{cache_memory, descriptors, log, signals};
 use crate::config::{Config, ConfigSource};
 
 /// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
@@ -37,10 +38,19 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
     {
         log::warning(advice);
     }
-    let tuning = config.tuning();
+    let mut tuning = config.tuning();
     let cpus = baton_sys::process::allowed_cpus()
         .map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
     let topology = topology(&tuning, &cpus);
+    let cache_memory = cache_memory::decide(
+        config.cache.memory_bytes_max,
+        &MemoryBounds::of_this_process(),
+        topology.processes,
+    );
+    tuning.cache.memory_bytes_max = cache_memory.bytes;
+    if let Some(advice) = cache_memory.advice {
+        log::warning(advice);
+    }
     let options = ListenOptions {
         backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
         reuse_port: false,
@@ -73,6 +83,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
         source,
         tuning,
+        cache_memory: cache_memory.told,
         listeners,
         config,
         user: equipment.user,

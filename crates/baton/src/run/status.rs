@@ -122,6 +122,7 @@ impl Master {
                 ConfigSource::CommandLine(_) => "command line".to_owned(),
             },
             "architecture": self.tuning.architecture.to_string(),
+            "cache_memory": self.cache_memory,
             "control_socket": self.control.as_ref().map(|door| door.name.current()),
             "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
             "listeners": listeners,

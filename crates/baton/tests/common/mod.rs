@@ -10,9 +10,19 @@
 
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
+use std::io::Write as _;
+
 pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod server;
+
+/// Says that a part of the suite is left out: on standard error itself, which the test harness does not capture, so that
+/// whoever reads `test result: ok` also reads what is not in it.
+pub(crate) fn leave_out(what: &str, why: &str) {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    // There is nothing to be done about a standard error that is closed.
+    let _ = writeln!(std::io::stderr(), "LEFT OUT of {test}: {what}: {why}");
+}
 
 /// Every architecture, by the word that chooses it.
 pub(crate) const ARCHITECTURES: [&str; 9] =

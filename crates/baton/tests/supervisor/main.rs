@@ -8,6 +8,7 @@ mod common;
 mod admin;
 mod ending;
 mod logs;
+mod memory;
 mod reload;
 mod start;
 mod supervised;

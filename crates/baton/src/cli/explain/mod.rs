@@ -151,7 +151,7 @@ fn what(action: &Action, route: Option<&Route>) -> String {
 }
 
 fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
-    let (cache, send) = (&config.cache, &config.send);
+    let (cache, send) = (config.cache_settings(), &config.send);
     lines.add("file", format!("{name} ({size} bytes)"));
     let name = match cache.names {
         true => format!("remembered; the file system is asked again after {} ms", cache.revalidate_ms),

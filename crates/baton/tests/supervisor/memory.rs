@@ -1,0 +1,137 @@
+//! Where memory is bounded, the server takes no more than its part of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::scope;
+
+use crate::common::leave_out;
+use crate::common::server::{Server, wait_until};
+use crate::supervised::{ANY_PORT, configure, folder, status};
+
+/// Files that are kept in memory, more than a worker may keep.
+const FILES: usize = 600;
+const FILE_BYTES: usize = 120 << 10;
+
+/// Four workers, and one that keeps everything it can, in a control group of 64 MiB, all of which ask for 70 MB of files: the
+/// kernel kills nobody. With the usual 64 MiB for the cache of each it would.
+#[test]
+fn a_control_group_is_respected() {
+    for (configured, per_worker) in [
+        (
+            "architecture = \"symped\"\nprocesses = 4",
+            "4 MiB per worker: a quarter of its part of the 64 MiB of ",
+        ),
+        ("architecture = \"threads-cache\"", "16 MiB per worker: a quarter of the 64 MiB of "),
+    ] {
+        let Some(group) = Group::make(64 << 20) else {
+            return leave_out("memory in control groups", "no control group can be made by this user");
+        };
+        let folder = folder();
+        let content = vec![7; FILE_BYTES];
+        for index in 0..FILES {
+            folder.write(&index.to_string(), &content);
+        }
+        configure(&folder, ANY_PORT, "root", configured);
+        let mut command = Command::new("sh");
+        let script = "echo $$ > \"$2\"/cgroup.procs && exec \"$0\" run -c \"$1\"";
+        command.args(["-c", script, env!("CARGO_BIN_EXE_baton")]);
+        command.arg(folder.base().join("baton.toml")).arg(&group.0);
+        let server = Server::start(folder, command);
+
+        let told = status(&server)["cache_memory"].to_string();
+        assert!(told.contains(per_worker) && told.contains(group.0.to_str().unwrap()), "{told}");
+        scope(|threads| {
+            for client in 0..8 {
+                let server = &server;
+                threads.spawn(move || {
+                    for index in 0..FILES {
+                        let path = format!("/{}", (index + client * FILES / 8) % FILES);
+                        assert_eq!(server.get(&path).body.len(), FILE_BYTES);
+                    }
+                });
+            }
+        });
+        assert_eq!(group.kills(), 0, "{configured}: {}", server.said());
+    }
+}
+
+/// Limits the addresses of a process. What is configured in spite of it is kept, and doubted.
+#[test]
+fn the_limit_of_addresses_is_respected() {
+    let limited = |configured: &str| {
+        let folder = folder();
+        configure(&folder, ANY_PORT, "root", configured);
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 204800; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
+        command.arg(folder.base().join("baton.toml"));
+        let server = Server::start(folder, command);
+        assert_eq!(server.get("/").text(), "first");
+        server
+    };
+    let server = limited("architecture = \"sped\"");
+    let expected = "50 MiB per worker: a quarter of a worker's 200 MiB of address space";
+    assert_eq!(status(&server)["cache_memory"], expected);
+    assert!(server.ctl(&["status"]).contains(&format!("cache memory    {expected}\n")));
+
+    let server = limited("architecture = \"sped\"\n[cache]\nmemory_bytes_max = \"150 MiB\"");
+    assert_eq!(status(&server)["cache_memory"], "150 MiB per worker, as configured");
+    let advice =
+        "warning: cache.memory_bytes_max = 150 MiB is more than half of a worker's 200 MiB of address space";
+    assert!(server.said().contains(advice), "{}", server.said());
+}
+
+/// A control group that bounds memory, below the one of this process; gone when it is dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` if there are none, or if this user may not make any.
+    fn make(bytes: u64) -> Option<Self> {
+        let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
+        let one =
+            mounts.iter().find(|mount| mount[2] == "cgroup" && mount[3].split(',').any(|o| o == "memory"));
+        let two = mounts.iter().find(|mount| mount[2] == "cgroup2");
+        let (mount, field, limit) = match (one, two) {
+            (Some(one), _) => (one[1], "memory", "memory.limit_in_bytes"),
+            (None, Some(two)) => (two[1], "", "memory.max"),
+            (None, None) => return None,
+        };
+        let of_this = memberships.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            controllers.split(',').any(|controller| controller == field).then_some(path)
+        })?;
+        let parent = Some(Path::new(mount).join(of_this.trim_start_matches('/')));
+        let parent = parent.filter(|parent| parent.is_dir()).unwrap_or(mount.into());
+        // Version 2 has files for memory only where the parent says so, and a parent that says so holds no processes.
+        let parent = [parent, mount.into()].into_iter().find(|parent| {
+            field == "memory"
+                || fs::read_to_string(parent.join("cgroup.subtree_control"))
+                    .is_ok_and(|text| text.split_whitespace().any(|controller| controller == "memory"))
+        })?;
+        // Tests of one process run side by side, those of several processes too.
+        let group =
+            Self(parent.join(format!("baton-test-{}-{:?}", std::process::id(), std::thread::current().id())));
+        fs::create_dir(&group.0).ok()?;
+        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    }
+
+    /// How many processes the kernel has killed in it.
+    fn kills(&self) -> u64 {
+        let text = ["memory.oom_control", "memory.events"]
+            .iter()
+            .find_map(|name| fs::read_to_string(self.0.join(name)).ok())
+            .expect("a count of kills");
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.expect("a count of kills").trim().parse().expect("a number")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The server is gone, but the kernel may take a moment to see that.
+        wait_until("the control group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
