@@ -8,6 +8,7 @@ pub mod memory;
 pub mod memory_bounds;
 pub mod passing;
 pub mod process;
+pub mod progress;
 pub mod residency;
 pub mod shared;
 pub mod signals;

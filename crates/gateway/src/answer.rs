@@ -1,0 +1,261 @@
+//! An answer on its way from the application to whoever takes it.
+//!
+//! ```text
+//!                 ┌ Output ─► head ─► body ─┐
+//!   Silent ───────┼ Wire   ────────► body ──┼─► ending
+//!                 └ Elsewhere ──────────────┘
+//! ```
+
+use std::path::Path;
+
+use baton_buf::Piece;
+use baton_fcgi::cgi::{BadHead, CgiHead, HeadReader, HeadStep};
+use baton_fcgi::{Answered, Broken, Rest};
+
+use crate::spool::{Bounds, Room, Spool};
+use crate::{Failure, News, Why};
+
+/// What an application has said of one request, as far as nobody has taken it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    voice: Voice,
+    head: Head,
+    rest: Option<Rest>,
+    spool: Spool,
+    stderr: Vec<u8>,
+    stderr_bytes: usize,
+    ending: Option<Ending>,
+}
+
+/// Where the application answers.
+#[derive(Clone, Copy, Debug)]
+enum Voice {
+    /// It has said nothing yet.
+    Silent,
+    /// A CGI response comes through here.
+    Output,
+    /// The rest of an answer comes that the application began on the client's socket.
+    Wire,
+    /// It has answered on the client's socket.
+    Elsewhere(Answered),
+}
+
+#[derive(Debug)]
+enum Head {
+    Reading(HeadReader),
+    Ready(CgiHead),
+    Taken,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    End { app_status: u32 },
+    Answered(Answered),
+    Failed(Failure),
+}
+
+impl Answer {
+    /// Nothing yet. `memory` is used for the head.
+    pub(crate) fn new(bounds: Bounds, memory: Vec<u8>) -> Self {
+        Self {
+            voice: Voice::Silent,
+            head: Head::Reading(HeadReader::with_buffer(memory)),
+            rest: None,
+            spool: Spool::new(bounds),
+            stderr: Vec::new(),
+            stderr_bytes: 0,
+            ending: None,
+        }
+    }
+
+    /// Whether the application has said nothing, not even that it answers elsewhere.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.voice, Voice::Silent)
+    }
+
+    /// Whether the next bytes belong to a head, which has to be looked at.
+    pub(crate) fn expects_head(&self) -> bool {
+        matches!((&self.voice, &self.head), (Voice::Silent | Voice::Output, Head::Reading(_)))
+    }
+
+    /// Takes bytes of the head: where in them the body begins, if the head ends within them.
+    ///
+    /// # Errors
+    /// It is not a head that could be sent on.
+    pub(crate) fn handle_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadHead> {
+        self.voice = Voice::Output;
+        let Head::Reading(reader) = &mut self.head else { return Ok(Some(0)) };
+        match reader.read(bytes)? {
+            HeadStep::NeedMore => Ok(None),
+            HeadStep::End { body_at } => {
+                self.finish_head()?;
+                Ok(Some(body_at))
+            }
+        }
+    }
+
+    /// Takes bytes behind the head, or of the rest.
+    ///
+    /// # Errors
+    /// [`Why::SpoolFailed`]; [`Broken::Order`] if the application has said that it is done.
+    pub(crate) fn handle_body(&mut self, piece: impl Into<Piece>, folder: &Path) -> Result<(), Why> {
+        if matches!(self.voice, Voice::Elsewhere(_)) {
+            return Err(Why::Broken(Broken::Order));
+        }
+        self.spool.push(piece, folder).map_err(Why::SpoolFailed)
+    }
+
+    /// The application answers on the client's socket, up to here.
+    ///
+    /// # Errors
+    /// [`Broken::Order`] if it had begun to answer here.
+    pub(crate) fn handle_rest(&mut self, rest: Rest) -> Result<(), Broken> {
+        if !self.is_silent() {
+            return Err(Broken::Order);
+        }
+        self.voice = Voice::Wire;
+        self.rest = Some(rest);
+        Ok(())
+    }
+
+    /// The application has answered on the client's socket.
+    ///
+    /// # Errors
+    /// [`Broken::Order`] if it had begun to answer here.
+    pub(crate) fn handle_answered(&mut self, answered: Answered) -> Result<(), Broken> {
+        if !self.is_silent() {
+            return Err(Broken::Order);
+        }
+        self.voice = Voice::Elsewhere(answered);
+        Ok(())
+    }
+
+    /// Takes what is for the error log; too much of it is dropped.
+    pub(crate) fn handle_stderr(&mut self, bytes: &[u8]) {
+        let room = STDERR_BYTES_MAX - self.stderr_bytes;
+        let bytes = &bytes[..bytes.len().min(room)];
+        self.stderr_bytes += bytes.len();
+        self.stderr.extend_from_slice(bytes);
+    }
+
+    /// The response is complete.
+    ///
+    /// # Errors
+    /// [`Why::BadHead`] if it ended in front of its head's end.
+    pub(crate) fn handle_end(&mut self, app_status: u32) -> Result<(), Why> {
+        if self.expects_head() {
+            self.finish_head().map_err(Why::BadHead)?;
+        }
+        self.ending = Some(match self.voice {
+            Voice::Elsewhere(answered) => Ending::Answered(answered),
+            _ => Ending::End { app_status },
+        });
+        Ok(())
+    }
+
+    /// There will be no more.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.ending = Some(Ending::Failed(failure));
+    }
+
+    /// Whether nothing more comes from the application.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Whether more of the response can be taken in.
+    pub(crate) fn room(&self) -> Room {
+        self.spool.room()
+    }
+
+    /// The client was given a moment and did not use it.
+    ///
+    /// # Errors
+    /// [`Why::SpoolFailed`].
+    pub(crate) fn handle_impatience(&mut self, folder: &Path) -> Result<(), Why> {
+        self.spool.handle_impatience(folder).map_err(Why::SpoolFailed)
+    }
+
+    /// Whether the client was found to be slow.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.spool.is_slow()
+    }
+
+    /// All that was taken has been sent.
+    pub(crate) fn note_sent(&mut self) {
+        self.spool.note_sent();
+    }
+
+    /// Whether [`take`](Self::take) would give something.
+    pub(crate) fn has_news(&self) -> bool {
+        self.is_over()
+            || !self.spool.is_empty()
+            || self.rest.is_some()
+            || matches!(self.head, Head::Ready(_))
+            || !self.stderr.is_empty()
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn take(&mut self) -> Option<News> {
+        if let Some(lines) = self.take_lines() {
+            return Some(News::Stderr(lines));
+        }
+        if let Head::Ready(_) = self.head
+            && let Head::Ready(head) = std::mem::replace(&mut self.head, Head::Taken)
+        {
+            return Some(News::Head(head));
+        }
+        if let Some(rest) = self.rest.take() {
+            return Some(News::Rest(rest));
+        }
+        if let Some(body) = self.spool.take() {
+            return Some(News::Body(body));
+        }
+        if !self.spool.is_empty() {
+            return None;
+        }
+        Some(match self.ending? {
+            Ending::End { app_status } => News::End { app_status },
+            Ending::Answered(answered) => News::Answered(answered),
+            Ending::Failed(failure) => News::Failed(failure),
+        })
+    }
+
+    fn finish_head(&mut self) -> Result<(), BadHead> {
+        if let Head::Reading(reader) = std::mem::replace(&mut self.head, Head::Taken) {
+            self.head = Head::Ready(reader.finish()?);
+        }
+        Ok(())
+    }
+
+    fn take_lines(&mut self) -> Option<Vec<u8>> {
+        if self.stderr.is_empty() {
+            return None;
+        }
+        if self.is_over() {
+            let mut all = std::mem::take(&mut self.stderr);
+            if !all.ends_with(b"\n") {
+                all.push(b'\n');
+            }
+            return Some(all);
+        }
+        let end = self.stderr.iter().rposition(|byte| *byte == b'\n')? + 1;
+        let partial = self.stderr.split_off(end);
+        Some(std::mem::replace(&mut self.stderr, partial))
+    }
+}
+
+impl From<Broken> for Why {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl From<BadHead> for Why {
+    fn from(bad: BadHead) -> Self {
+        Self::BadHead(bad)
+    }
+}
+
+/// Most bytes for the error log per request.
+const STDERR_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,52 @@
+//! A request and its answer, from its beginning until the last of its news has been taken.
+
+use crate::answer::Answer;
+use crate::connections::ConnectionId;
+use crate::spool::Bounds;
+use crate::{Request, Settings};
+
+/// A request and its answer.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// What is asked; `None` when it has been answered.
+    pub(crate) request: Option<Request>,
+    pub(crate) answer: Answer,
+    pub(crate) pool: usize,
+    pub(crate) at: At,
+    /// Whether its news have been announced and not been looked at.
+    pub(crate) is_announced: bool,
+    /// Whether it has been sent a second time.
+    pub(crate) is_retried: bool,
+    /// Until when the backlog of the application may be full.
+    pub(crate) connecting_until_ms: Option<u64>,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// In the queue of its pool.
+    Queue,
+    /// On a connection.
+    Connection(ConnectionId),
+    /// Nowhere: nothing more comes of it.
+    Over,
+}
+
+impl Exchange {
+    pub(crate) fn new(request: Request, pool: usize, memory: Vec<u8>) -> Self {
+        let answer = Answer::new(bounds(request.application.settings()), memory);
+        Self {
+            request: Some(request),
+            answer,
+            pool,
+            at: At::Queue,
+            is_announced: false,
+            is_retried: false,
+            connecting_until_ms: None,
+        }
+    }
+}
+
+fn bounds(settings: &Settings) -> Bounds {
+    Bounds { memory: settings.spool_memory_bytes, file: settings.spool_file_bytes_max }
+}

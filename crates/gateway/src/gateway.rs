@@ -1,0 +1,243 @@
+//! The applications of one event loop.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+
+use foldhash::fast::RandomState;
+use rustix::event::epoll::EventFlags;
+use serde_json::Value;
+
+use crate::connection::Connection;
+use crate::connections::{ConnectionId, Connections};
+use crate::exchange::{At, Exchange};
+use crate::input::Input;
+use crate::pool::Pool;
+use crate::{News, Request, Why, report};
+
+/// All that one event loop has to do with applications; see the [crate].
+///
+/// Requests are named by numbers of the caller's choice (`whose`), one at a time each.
+#[derive(Debug)]
+pub struct Gateway {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) pools: Vec<Option<Pool>>,
+    pub(crate) connections: Connections,
+    pub(crate) exchanges: HashMap<u64, Exchange, RandomState>,
+    pub(crate) input: Input,
+    /// Memory in which blocks of parameters are put together.
+    pub(crate) block: Vec<u8>,
+    /// Requests with news.
+    news: VecDeque<u64>,
+    /// Connections that are to be read without an event.
+    pub(crate) turns: VecDeque<ConnectionId>,
+    /// Nothing is due before; `u64::MAX`: nothing ever.
+    pub(crate) due_ms: u64,
+    spare: Vec<Vec<u8>>,
+    ids: Vec<ConnectionId>,
+}
+
+impl Gateway {
+    /// A gateway whose sockets are watched with `epoll`, a descriptor of the loop's, edge-triggered, with data that
+    /// [`owns`](Self::owns) knows.
+    pub fn new(epoll: OwnedFd) -> Self {
+        Self {
+            epoll,
+            pools: Vec::new(),
+            connections: Connections::default(),
+            exchanges: HashMap::default(),
+            input: Input::new(),
+            block: Vec::new(),
+            news: VecDeque::new(),
+            turns: VecDeque::new(),
+            due_ms: u64::MAX,
+            spare: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Whether an event with this data is for [`handle_event`](Self::handle_event): 2^31 to 2^32.
+    pub fn owns(data: u64) -> bool {
+        ConnectionId::DATA.contains(&data)
+    }
+
+    /// Empty memory for the parameters of a request, used before if there is any.
+    pub fn spare_memory(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes memory back, of a head for instance.
+    pub fn keep_memory(&mut self, mut memory: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&memory.capacity()) {
+            memory.clear();
+            self.spare.push(memory);
+        }
+    }
+
+    /// Begins a request: it is sent at once if the application has a connection free or may have another, and waits for
+    /// one otherwise. If another request has the same name, that is [abandoned](Self::abandon).
+    pub fn begin(&mut self, whose: u64, request: Request, now_ms: u64) {
+        self.abandon(whose, now_ms);
+        let pool = self.pool_of(&request.application);
+        let memory = self.spare_memory();
+        self.exchanges.insert(whose, Exchange::new(request, pool, memory));
+        self.serve_or_queue(whose, pool, now_ms);
+        self.negotiate(pool, now_ms);
+    }
+
+    /// Takes note of an event of a connection.
+    pub fn handle_event(&mut self, data: u64, flags: EventFlags, now_ms: u64) {
+        let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        let readable = hung_up || flags.contains(EventFlags::IN);
+        let writable = hung_up || flags.contains(EventFlags::OUT);
+        self.handle_ready(ConnectionId::from_data(data), readable, writable, hung_up, now_ms);
+    }
+
+    /// Does what the time asks for, and gives connections their turn that are to be read without an event. To be called
+    /// once per round; it costs nothing if nothing is due.
+    pub fn handle_time(&mut self, now_ms: u64) {
+        for _ in 0..self.turns.len() {
+            let Some(id) = self.turns.pop_front() else { break };
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.has_turn = false;
+                self.read(id, now_ms);
+            }
+        }
+        if now_ms >= self.due_ms {
+            self.handle_overdue(now_ms);
+        }
+    }
+
+    /// When [`handle_time`](Self::handle_time) has something to do; it may be in the past.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        if !self.turns.is_empty() {
+            return Some(0);
+        }
+        (self.due_ms != u64::MAX).then_some(self.due_ms)
+    }
+
+    /// The next request that has news, each once until something changes again.
+    pub fn poll_news(&mut self) -> Option<u64> {
+        loop {
+            let whose = self.news.pop_front()?;
+            if let Some(exchange) = self.exchanges.get_mut(&whose)
+                && std::mem::take(&mut exchange.is_announced)
+            {
+                return Some(whose);
+            }
+        }
+    }
+
+    /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
+    ///
+    /// Of a body no more is given at a time than may lie in memory: the rest comes after
+    /// [`note_sent`](Self::note_sent).
+    pub fn take(&mut self, whose: u64) -> Option<News> {
+        let news = self.exchanges.get_mut(&whose)?.answer.take()?;
+        if matches!(news, News::End { .. } | News::Answered(_) | News::Failed(_)) {
+            self.exchanges.remove(&whose);
+        }
+        Some(news)
+    }
+
+    /// Takes note that all that was taken has been handed to the kernel, and its pieces have been dropped: there is room
+    /// for more.
+    pub fn note_sent(&mut self, whose: u64, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        exchange.answer.note_sent();
+        let at = exchange.at;
+        self.announce(whose);
+        if let At::Connection(id) = at {
+            self.handle_room(id, now_ms);
+        }
+    }
+
+    /// Nobody wants the answer any more. The application's connection is closed, which is how applications learn of it;
+    /// if the application has the client's socket, that is shut down. Of a request that is unknown, or has been
+    /// answered, nothing is left but to be forgotten.
+    pub fn abandon(&mut self, whose: u64, now_ms: u64) {
+        let Some(exchange) = self.exchanges.remove(&whose) else { return };
+        if exchange.at == At::Over {
+            return;
+        }
+        if let Some(pool) = &mut self.pools[exchange.pool] {
+            pool.tally.abandoned += 1;
+            pool.leave(whose);
+        }
+        if let At::Connection(id) = exchange.at {
+            if let Some(handed) = self.connections.get_mut(id).and_then(Connection::handed_over) {
+                handed.cut();
+            }
+            self.close(id);
+            self.advance_queue(exchange.pool, now_ms);
+        }
+    }
+
+    /// Asks every application that has a client's socket to give it back.
+    pub fn drain(&mut self) {
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.extend(self.connections.iter().map(|(id, _)| id));
+        for id in ids.drain(..) {
+            if self.connections.get_mut(id).is_some_and(Connection::give_back) {
+                self.write(id);
+            }
+        }
+        self.ids = ids;
+    }
+
+    /// The pools as they are, for people.
+    pub fn report(&self) -> Value {
+        self.pools.iter().flatten().map(report::pool).collect()
+    }
+
+    /// Tells the caller that a request has news, if it has.
+    pub(crate) fn announce(&mut self, whose: u64) {
+        if let Some(exchange) = self.exchanges.get_mut(&whose)
+            && exchange.answer.has_news()
+            && !std::mem::replace(&mut exchange.is_announced, true)
+        {
+            self.news.push_back(whose);
+        }
+    }
+
+    /// Something is due at that time.
+    pub(crate) fn note_due(&mut self, due_ms: u64) {
+        self.due_ms = self.due_ms.min(due_ms);
+    }
+
+    /// Looks at everything that may be due. There are so few connections to applications that this is cheaper than
+    /// keeping an order of deadlines, most of which are put off long before they come.
+    fn handle_overdue(&mut self, now_ms: u64) {
+        let mut ids = std::mem::take(&mut self.ids);
+        let due = |connection: &Connection| connection.deadline_ms.min(connection.moment_ms);
+        ids.extend(self.connections.iter().filter(|(_, c)| due(c) <= now_ms).map(|(id, _)| id));
+        for id in ids.drain(..) {
+            self.handle_timeout(id, now_ms);
+        }
+        self.ids = ids;
+        for index in 0..self.pools.len() {
+            while let Some(whose) = self.pools[index].as_mut().and_then(|pool| pool.next_overdue(now_ms)) {
+                self.fail_in_queue(whose);
+            }
+            self.advance_queue(index, now_ms);
+            self.retire(index);
+        }
+        self.due_ms =
+            self.connections.iter().map(|(_, connection)| due(connection)).min().unwrap_or(u64::MAX);
+        for pool in self.pools.iter().flatten() {
+            self.due_ms = self.due_ms.min(pool.deadline_ms(now_ms).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn fail_in_queue(&mut self, whose: u64) {
+        let Some(exchange) = self.exchanges.get(&whose) else { return };
+        let why = match exchange.connecting_until_ms {
+            Some(_) => Why::NoConnection(rustix::io::Errno::AGAIN),
+            None => Why::QueueTimeout,
+        };
+        self.fail(whose, why, false);
+    }
+}
+
+/// Pieces of memory kept for heads and parameters, and the most of each.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,81 @@
+//! Reading from applications, into memory that is used again.
+//!
+//! What is worth it stays where it was read, and the pieces of the response are slices of that. Little is copied out
+//! instead, so that it does not hold as much memory as a lot.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use baton_buf::{Buffer, Pool, Slice, Unfrozen};
+use rustix::io::Errno;
+
+/// The memory into which one loop reads.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pool: Pool,
+    /// Memory that was not worth leaving behind at the last read.
+    spare: Option<Unfrozen>,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Received<'a> {
+    /// Memory that stays what it is.
+    Kept(Buffer),
+    /// Memory that is written again at the next read.
+    Passing(&'a [u8]),
+}
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        Self { pool: Pool::new(BUFFERS_MAX, READ_BYTES), spare: None }
+    }
+
+    /// Reads what is there, without waiting. Nothing: the connection has ended.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `ECONNRESET` and the like.
+    pub(crate) fn read(&mut self, socket: &OwnedFd) -> Result<Received<'_>, Errno> {
+        let mut memory = self.spare.take().unwrap_or_else(|| self.pool.take());
+        memory.clear();
+        memory.reserve_exact(READ_BYTES);
+        let result = rustix::io::read(socket, rustix::buffer::spare_capacity(&mut *memory));
+        if matches!(result, Ok(count) if count > COPIED_BYTES_MAX) {
+            return Ok(Received::Kept(self.pool.freeze(memory)));
+        }
+        let spare = self.spare.insert(memory);
+        result.map(|_| Received::Passing(spare))
+    }
+}
+
+impl Received<'_> {
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Kept(buffer) => buffer,
+            Self::Passing(bytes) => bytes,
+        }
+    }
+
+    /// A part of it, to be kept.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Slice {
+        match self {
+            Self::Kept(buffer) => buffer.slice(range.start, range.end),
+            Self::Passing(bytes) => bytes[range].to_vec().into(),
+        }
+    }
+
+    /// Whether as much was read as could have been: there may be more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes().len() == READ_BYTES
+    }
+}
+
+/// Bytes read at a time: as much as the largest record.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// Reads up to this size do not keep the memory into which they were read.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
+/// Buffers of one loop that are used again: 16 MiB of memory at most.
+const BUFFERS_MAX: usize = 256;

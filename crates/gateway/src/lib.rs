@@ -1,0 +1,66 @@
+//! Applications: pools of FastCGI and SCGI connections, and how their answers travel.
+//!
+//! ```text
+//!   Request ─► Gateway::begin ─► Pool ─► Connection ─► application
+//!                                (who waits,  (one request     │
+//!                                 who is idle) at a time)      │
+//!   News ◄──── Gateway::take ◄── Answer ◄──────────────────────┘
+//!                                (head, Spool, end)
+//! ```
+//!
+//! How the answer travels is the connection's business: `plain` through the socket, `shm` through memory shared with
+//! the application, `passfd` not at all, because the application answers on the client's socket. The protocol is in
+//! `docs/handover-protocol.md`; an application that knows nothing of it answers in the ordinary way, whatever it was
+//! offered.
+//!
+//! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
+//! [`Gateway::handle_time`]; *commands* [`Gateway::begin`], [`Gateway::abandon`], [`Gateway::note_sent`],
+//! [`Gateway::drain`]; *output* [`Gateway::poll_news`], [`Gateway::take`], [`Gateway::deadline_ms`],
+//! [`Gateway::report`]. A round of a loop hands in its events, then the time, then takes the news:
+//!
+//! ```no_run
+//! # use baton_gateway::{Gateway, News};
+//! # fn round(gateway: &mut Gateway, events: &[(u64, rustix::event::epoll::EventFlags)], now_ms: u64) {
+//! for (data, flags) in events.iter().filter(|event| Gateway::owns(event.0)) {
+//!     gateway.handle_event(*data, *flags, now_ms);
+//! }
+//! gateway.handle_time(now_ms);
+//! while let Some(whose) = gateway.poll_news() {
+//!     while let Some(news) = gateway.take(whose) {
+//!         // Heads, bodies and ends that have come together are sent together …
+//! #       let _: News = news;
+//!     }
+//!     gateway.note_sent(whose, now_ms); // … and when all that was taken is sent, more is read.
+//! }
+//! # }
+//! ```
+
+mod answer;
+mod connection;
+mod connections;
+mod exchange;
+mod gateway;
+mod input;
+mod negotiate;
+mod news;
+mod outgoing;
+mod passfd;
+mod plain;
+mod pool;
+mod report;
+mod request;
+mod ring;
+mod service;
+mod settings;
+mod shm;
+mod socket;
+mod spool;
+mod traffic;
+
+pub use gateway::Gateway;
+pub use news::{Failure, News, Why};
+pub use request::{HandOver, Request};
+pub use settings::{
+    Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
+    TransportChoice,
+};

@@ -1,0 +1,94 @@
+//! What becomes of a request, piece by piece.
+
+use baton_buf::Aggregate;
+use baton_fcgi::cgi::{BadHead, CgiHead};
+use baton_fcgi::{Answered, Broken, Rest};
+use rustix::io::Errno;
+
+/// The next piece of an answer. In order: `Head`, any number of `Body`, `End`; or `Rest`, any number of `Body`, `End`;
+/// or `Answered`. `Failed` can take the place of any of these. `Stderr` may come anywhere in front of the last.
+#[derive(Debug)]
+pub enum News {
+    /// Complete lines that the application wrote for the error log.
+    Stderr(Vec<u8>),
+    /// The head of the response.
+    Head(CgiHead),
+    /// The next bytes of the response's body; behind a `Rest`, the next bytes on the wire.
+    Body(Aggregate),
+    /// The application has begun to answer on the client's socket, and gives the rest back: the socket is the server's
+    /// again, and every `Body` from here on is sent on it as it is.
+    Rest(Rest),
+    /// The response is complete. The last news of its request.
+    End {
+        /// What the application says of itself: 0 by convention if all went well.
+        app_status: u32,
+    },
+    /// The application has answered on the client's socket, which is the server's again. The last news of its request.
+    Answered(Answered),
+    /// There will be no more. The last news of its request.
+    Failed(Failure),
+}
+
+/// Why a request has no answer, or no complete one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The reason.
+    pub why: Why,
+    /// Whether the application may have written to the client's socket, in which case nothing can be made of the
+    /// connection any more. It has been shut down, and is to be closed.
+    pub client_lost: bool,
+}
+
+/// The reason of a [`Failure`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The application could not be connected to.
+    NoConnection(Errno),
+    /// Too many requests wait already.
+    QueueFull,
+    /// It waited for too long.
+    QueueTimeout,
+    /// The application neither took nor gave anything for too long.
+    TimedOut,
+    /// The application's connection ended in front of the end of the response.
+    Ended,
+    /// The application does not speak the protocol.
+    Broken(Broken),
+    /// The application's response has no head that could be sent on.
+    BadHead(BadHead),
+    /// The response could not be kept for the client.
+    SpoolFailed(Errno),
+    /// The application refused the request.
+    Overloaded,
+    /// The request itself cannot be said in the application's protocol.
+    BadRequest(Broken),
+}
+
+impl Why {
+    /// The status that tells a client of it.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::QueueFull | Self::QueueTimeout | Self::Overloaded => 503,
+            Self::TimedOut => 504,
+            Self::BadRequest(_) => 400,
+            Self::SpoolFailed(_) => 500,
+            Self::NoConnection(_) | Self::Ended | Self::Broken(_) | Self::BadHead(_) => 502,
+        }
+    }
+
+    /// One word for logs and metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NoConnection(_) => "no-connection",
+            Self::QueueFull => "queue-full",
+            Self::QueueTimeout => "queue-timeout",
+            Self::TimedOut => "timed-out",
+            Self::Ended => "ended-early",
+            Self::Broken(_) => "broken-protocol",
+            Self::BadHead(_) => "bad-head",
+            Self::SpoolFailed(_) => "spool-failed",
+            Self::Overloaded => "overloaded",
+            Self::BadRequest(_) => "bad-request",
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What is still to be written to an application.
+//!
+//! A request is one message, with one system call and the descriptor that may go with it, as long as its body is short.
+//! A longer body follows as the socket takes it, from the memory or the file in which it lies, while the answer is
+//! already being read: an application may answer before it has read everything.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Piece, gather};
+use baton_fcgi::record::CONTENT_BYTES_MAX;
+use baton_fcgi::request;
+use rustix::io::Errno;
+
+/// The bytes of a request, or orders behind it, on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// Whole records, or all of a request that is in no records; the memory is used again and again.
+    first: Vec<u8>,
+    first_sent: usize,
+    /// What follows, in records.
+    queue: Aggregate,
+    /// What is to be put into records yet.
+    body: Aggregate,
+    /// The request whose body that is; `None`: a body in no records.
+    records_of: Option<u16>,
+    /// Goes with the first byte.
+    descriptor: Option<Arc<OwnedFd>>,
+    written: u64,
+}
+
+impl Outgoing {
+    /// Begins a message; what `first` holds is written by the caller.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        self.first.clear();
+        self.first_sent = 0;
+        self.queue.clear();
+        self.body.clear();
+        self.records_of = None;
+        self.descriptor = None;
+        &mut self.first
+    }
+
+    /// Sends a descriptor with the first byte.
+    pub(crate) fn attach(&mut self, descriptor: Arc<OwnedFd>) {
+        self.descriptor = Some(descriptor);
+    }
+
+    /// Adds the body of a FastCGI request and its end.
+    pub(crate) fn push_body(&mut self, id: u16, body: &Aggregate) {
+        let in_memory = body.pieces().all(|piece| matches!(piece, Piece::Memory(_)));
+        if in_memory && body.len() <= COPIED_BODY_BYTES_MAX {
+            for piece in body.pieces() {
+                if let Piece::Memory(slice) = piece {
+                    request::push_stdin(&mut self.first, id, slice);
+                }
+            }
+            request::push_stdin_end(&mut self.first, id);
+        } else {
+            self.body = body.clone();
+            self.records_of = Some(id);
+        }
+    }
+
+    /// Adds a body as it is.
+    pub(crate) fn push_raw_body(&mut self, body: &Aggregate) {
+        self.queue = body.clone();
+    }
+
+    /// Adds an order, which may go between any two records.
+    pub(crate) fn push_order(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.queue.is_empty() {
+            if self.first_sent == self.first.len() {
+                self.first.clear();
+                self.first_sent = 0;
+            }
+            write(&mut self.first);
+        } else {
+            let mut order = Vec::new();
+            write(&mut order);
+            self.queue.push(baton_buf::Slice::from(order));
+        }
+    }
+
+    /// Whether everything has been handed to the kernel.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first_sent == self.first.len() && self.queue.is_empty() && self.body.is_empty()
+    }
+
+    /// Bytes handed to the kernel since the connection was made.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Whether there is a descriptor that has not been handed to the kernel.
+    pub(crate) fn holds_descriptor(&self) -> bool {
+        self.descriptor.is_some()
+    }
+
+    /// Writes what the socket takes. Whether that was all.
+    ///
+    /// # Errors
+    /// `EPIPE`, `ECONNRESET` and the like: the application has closed the connection. `EIO` and the like: the body
+    /// cannot be read.
+    pub(crate) fn flush(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+        while !self.is_empty() {
+            self.fill_queue();
+            match self.write_some(socket) {
+                Ok(count) => self.advance(count),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn write_some(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
+        let first = &self.first[self.first_sent..];
+        if !first.is_empty() {
+            let mut parts = [IoSlice::new(first); PARTS_MAX];
+            let mut count = 1;
+            for (part, piece) in parts[1..].iter_mut().zip(self.queue.pieces()) {
+                let Piece::Memory(slice) = piece else { break };
+                *part = IoSlice::new(slice);
+                count += 1;
+            }
+            let descriptor = self.descriptor.as_ref().map(|descriptor| descriptor.as_fd());
+            let sent = baton_sys::passing::send_some(socket, &parts[..count], descriptor.as_slice());
+            let sent = sent.map_err(errno)?;
+            self.descriptor = None;
+            return Ok(sent);
+        }
+        match self.queue.front() {
+            Some(Piece::File(slice)) => {
+                let mut offset = slice.offset();
+                let len = usize::try_from(slice.len()).unwrap_or(usize::MAX);
+                match rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), len)? {
+                    0 => Err(Errno::IO), // The file has become shorter.
+                    sent => Ok(sent),
+                }
+            }
+            _ => gather::send(socket, self.queue.pieces(), false).map_err(errno),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.written += count as u64;
+        let of_first = count.min(self.first.len() - self.first_sent);
+        self.first_sent += of_first;
+        self.queue.advance((count - of_first) as u64);
+    }
+
+    /// Puts the next pieces of the body into records.
+    fn fill_queue(&mut self) {
+        let Some(id) = self.records_of else { return };
+        while !self.body.is_empty() && self.queue.len() < QUEUE_BYTES {
+            let rest = self.body.split_off(CONTENT_BYTES_MAX as u64);
+            let content = std::mem::replace(&mut self.body, rest);
+            let header = request::stdin_header(id, content.len() as usize);
+            self.queue.push(baton_buf::Slice::from(header.to_vec()));
+            self.queue.append(content);
+            if self.body.is_empty() {
+                let mut end = Vec::new();
+                request::push_stdin_end(&mut end, id);
+                self.queue.push(baton_buf::Slice::from(end));
+                self.records_of = None;
+            }
+        }
+    }
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+/// A body up to this size is copied behind the parameters: cheaper than more vectors.
+const COPIED_BODY_BYTES_MAX: u64 = 16 << 10;
+
+/// As much of a body is put into records at a time as a socket may take with one call.
+const QUEUE_BYTES: u64 = 256 << 10;
+
+/// Vectors of a request's first message.
+const PARTS_MAX: usize = 16;

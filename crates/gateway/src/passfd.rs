@@ -1,0 +1,56 @@
+//! The transport `passfd`: the application answers on the client's own socket.
+//!
+//! The socket goes with the request's first byte. From then on the server does not touch it, until the application says
+//! that it has answered, hands the rest back, or begins to answer in the ordinary way, which means that it never used
+//! the socket. If it says nothing for too long, the client decides: as long as it acknowledges bytes, it is being
+//! answered.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_fcgi::offer::{Client, Offer, Transport};
+use rustix::net::Shutdown;
+
+use crate::HandOver;
+
+/// A client's socket that an application may use.
+#[derive(Debug)]
+pub(crate) struct HandedOver {
+    client: Arc<OwnedFd>,
+    /// Bytes that the client had acknowledged at the last look.
+    acknowledged: Option<u64>,
+    /// Looks in a row at which that was the same.
+    looks_without_progress: u32,
+}
+
+impl HandedOver {
+    /// Offers the socket: appends the offer to a block of parameters.
+    pub(crate) fn offer(handover: &HandOver, patience_ms: u32, block: &mut Vec<u8>) -> Self {
+        let HandOver { minor, keep, head, .. } = *handover;
+        let transport = Transport::PassFd(Client { minor, keep, head });
+        Offer { transport, fds: 1, patience_ms, fields: &handover.fields }.push(block);
+        Self { client: Arc::clone(&handover.client), acknowledged: None, looks_without_progress: 0 }
+    }
+
+    /// The descriptor that goes with the offer.
+    pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.client)
+    }
+
+    /// Looks at the client, [`LOOKS`] times in the time allowed. Whether nothing has happened for all of that time.
+    pub(crate) fn is_stuck(&mut self) -> bool {
+        let acknowledged = baton_sys::progress::bytes_acknowledged(&*self.client).ok();
+        let progress = self.acknowledged.is_some() && acknowledged != self.acknowledged;
+        self.acknowledged = acknowledged;
+        self.looks_without_progress = if progress { 0 } else { self.looks_without_progress + 1 };
+        self.looks_without_progress >= LOOKS
+    }
+
+    /// Ends the client's connection for everyone who has the socket: nothing that looks complete must come out of it.
+    pub(crate) fn cut(&self) {
+        let _ = rustix::net::shutdown(&*self.client, Shutdown::Both);
+    }
+}
+
+/// How often a client is looked at in the time in which something has to happen.
+pub(crate) const LOOKS: u32 = 4;

@@ -1,0 +1,41 @@
+//! What an application is asked.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_buf::Aggregate;
+
+use crate::Application;
+
+/// A request for an application.
+#[derive(Debug)]
+pub struct Request {
+    /// Who is to answer it.
+    pub application: Arc<Application>,
+    /// The parameters, as `baton_fcgi::params::push` writes them, without an offer.
+    pub params: Vec<u8>,
+    /// The body, complete.
+    pub body: Aggregate,
+    /// Whether it does no harm to ask twice (RFC 9110 section 9.2.2): then it is, if a connection that was used before
+    /// ends without an answer.
+    pub idempotent: bool,
+    /// The client's socket, if the application may answer on it.
+    pub handover: Option<HandOver>,
+}
+
+/// A client's socket, and what an application has to know to answer on it.
+///
+/// As long as the application may have it, the server neither reads from it, nor writes to it, nor closes it.
+#[derive(Clone, Debug)]
+pub struct HandOver {
+    /// The socket.
+    pub client: Arc<OwnedFd>,
+    /// The minor version of HTTP/1 that the client speaks: 0 or 1.
+    pub minor: u8,
+    /// Whether the server is willing to go on with the connection.
+    pub keep: bool,
+    /// Whether the request is a `HEAD`.
+    pub head: bool,
+    /// Complete fields of the response head: `Name: value CRLF`.
+    pub fields: Vec<u8>,
+}

@@ -1,0 +1,340 @@
+//! Which request gets which connection.
+
+use std::sync::Arc;
+
+use baton_sys::progress;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::connection::{Connection, Doing, Offered};
+use crate::connections::{ConnectionId, Connections};
+use crate::exchange::At;
+use crate::gateway::Gateway;
+use crate::negotiate;
+use crate::passfd::LOOKS;
+use crate::pool::{Pool, Supply};
+use crate::{Application, Failure, Why, socket};
+
+impl Gateway {
+    /// The pool of an application.
+    pub(crate) fn pool_of(&mut self, application: &Arc<Application>) -> usize {
+        let is_its =
+            |pool: &Option<Pool>| pool.as_ref().is_some_and(|pool| pool.application.id() == application.id());
+        if let Some(index) = self.pools.iter().position(is_its) {
+            return index;
+        }
+        let pool = Some(Pool::new(Arc::clone(application)));
+        match self.pools.iter().position(Option::is_none) {
+            Some(index) => {
+                self.pools[index] = pool;
+                index
+            }
+            None => {
+                self.pools.push(pool);
+                self.pools.len() - 1
+            }
+        }
+    }
+
+    /// Forgets a pool that nobody can use again: its application is of an older configuration.
+    pub(crate) fn retire(&mut self, index: usize) {
+        let is_done = |pool: &Pool| {
+            pool.open() == 0 && pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
+        };
+        if self.pools[index].as_ref().is_some_and(is_done) {
+            self.pools[index] = None;
+        }
+    }
+
+    /// Gives a new request a connection, or a place in the queue.
+    pub(crate) fn serve_or_queue(&mut self, whose: u64, index: usize, now_ms: u64) {
+        let Some(pool) = &mut self.pools[index] else { return };
+        pool.tally.requests += 1;
+        if pool.waiting() == 0 {
+            match pool.supply(now_ms) {
+                Supply::Nothing => {}
+                supply => return self.serve_with(whose, index, supply, now_ms),
+            }
+        }
+        if pool.enqueue(whose, now_ms) {
+            let due_ms = pool.deadline_ms(now_ms);
+            self.note_due(due_ms.unwrap_or(u64::MAX));
+        } else {
+            self.fail(whose, Why::QueueFull, false);
+        }
+    }
+
+    /// Gives those who wait what there is.
+    pub(crate) fn advance_queue(&mut self, index: usize, now_ms: u64) {
+        while let Some(pool) = &mut self.pools[index]
+            && pool.waiting() > 0
+        {
+            let supply = pool.supply(now_ms);
+            if supply == Supply::Nothing {
+                break;
+            }
+            let Some(whose) = pool.next_waiter() else { break };
+            self.serve_with(whose, index, supply, now_ms);
+        }
+    }
+
+    /// Asks an application what it can do, if that is due and possible without taking a connection from a request.
+    pub(crate) fn negotiate(&mut self, index: usize, now_ms: u64) {
+        let Some(pool) = &mut self.pools[index] else { return };
+        if !pool.negotiation.is_due(now_ms) {
+            return;
+        }
+        let Some(member) = pool.address(now_ms) else { return };
+        let until_ms = pool.negotiation.begin(now_ms);
+        match self.open(index, member, Doing::Asking) {
+            Ok(id) => {
+                self.set_deadline(id, until_ms);
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.ask(&negotiate::VALUES);
+                    self.write(id);
+                }
+            }
+            Err(_) => {
+                if let Some(pool) = &mut self.pools[index] {
+                    pool.negotiation.end(false, false, now_ms);
+                }
+            }
+        }
+    }
+
+    /// Serves a request with what it got, or with what there is instead if that is of no use.
+    fn serve_with(&mut self, whose: u64, index: usize, mut supply: Supply, now_ms: u64) {
+        loop {
+            match supply {
+                Supply::Idle(id) => {
+                    if self.connections.get_mut(id).is_some_and(|connection| !connection.is_spoilt()) {
+                        return self.serve(id, whose, now_ms);
+                    }
+                    self.close(id);
+                }
+                Supply::Open(member) => match self.open(index, member, Doing::Connecting { whose }) {
+                    Ok(id) => return self.begin_connecting(id, whose, now_ms),
+                    Err(error) => {
+                        let Some(pool) = &mut self.pools[index] else { return };
+                        if error == Errno::AGAIN {
+                            pool.note_backlog_full(now_ms);
+                            return self.put_back(whose, index, now_ms);
+                        }
+                        if !pool.rest(member, now_ms) {
+                            return self.fail(whose, Why::NoConnection(error), false);
+                        }
+                    }
+                },
+                Supply::Nothing => return self.put_back(whose, index, now_ms),
+            }
+            supply = self.pools[index].as_mut().map_or(Supply::Nothing, |pool| pool.supply(now_ms));
+        }
+    }
+
+    /// Lets a request wait that had its turn, at the front of the queue.
+    fn put_back(&mut self, whose: u64, index: usize, now_ms: u64) {
+        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let connect_timeout_ms = pool.application.settings().connect_timeout_ms;
+        let until_ms = *exchange.connecting_until_ms.get_or_insert(now_ms + connect_timeout_ms);
+        exchange.at = At::Queue;
+        pool.put_back(whose, until_ms);
+        let due_ms = pool.deadline_ms(now_ms);
+        self.note_due(due_ms.unwrap_or(u64::MAX));
+    }
+
+    /// Opens a connection, which may not be connected yet.
+    fn open(&mut self, index: usize, member: usize, doing: Doing) -> Result<ConnectionId, Errno> {
+        let Some(pool) = &mut self.pools[index] else { return Err(Errno::INVAL) };
+        let connecting = socket::connect(&pool.application.addresses()[member])?;
+        let id = self.connections.reserve().ok_or(Errno::MFILE)?;
+        let flags = if connecting.under_way { INPUT | EventFlags::OUT } else { INPUT };
+        let data = EventData::new_u64(id.to_data());
+        if let Err(error) = epoll::add(&self.epoll, &connecting.socket, data, flags) {
+            self.connections.remove(id);
+            return Err(error);
+        }
+        let mut connection = Connection::new(connecting.socket, index, member, doing);
+        connection.watches_room = connecting.under_way;
+        connection.is_local = connecting.is_local;
+        self.connections.put(id, Box::new(connection));
+        pool.opened(id, member);
+        Ok(id)
+    }
+
+    /// Goes on with a request for which a connection was opened.
+    fn begin_connecting(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !connection.watches_room {
+            return self.serve(id, whose, now_ms);
+        }
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        exchange.at = At::Connection(id);
+        let timeout_ms = self.pools[connection.pool]
+            .as_ref()
+            .map_or(0, |pool| pool.application.settings().connect_timeout_ms);
+        self.set_deadline(id, now_ms + timeout_ms);
+    }
+
+    /// Sends a request on a connection.
+    pub(crate) fn serve(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+        self.make_room(id);
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(request) = &exchange.request else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &self.pools[connection.pool] else { return };
+        let settings = request.application.settings();
+        let offered = pool.negotiation.offered(request);
+        exchange.at = At::Connection(id);
+        let begun = connection.begin(whose, request, offered, settings.keep_connections, &mut self.block);
+        if let Err(why) = begun {
+            self.fail(whose, why, false);
+            self.close(id);
+            return;
+        }
+        let looks = if offered == Offered::PassFd { u64::from(LOOKS) } else { 1 };
+        let deadline_ms = now_ms + settings.timeout_ms.div_ceil(looks);
+        self.set_deadline(id, deadline_ms);
+        if !self.write(id) {
+            self.read(id, now_ms);
+        }
+    }
+
+    /// If much of a connection's region is lent to slow clients, it is taken back for the next request: what lies in
+    /// spools goes where spools keep it, and what is being sent goes into memory.
+    fn make_room(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &self.pools[connection.pool] else { return };
+        let Some(region) = connection.region() else { return };
+        if !region.is_crowded() {
+            return;
+        }
+        for borrower in region.borrowers() {
+            if let Some(exchange) = self.exchanges.get_mut(&borrower)
+                && !exchange.answer.is_slow()
+                && let Err(why) = exchange.answer.handle_impatience(&pool.application.settings().spool_dir)
+            {
+                exchange.answer.fail(Failure { why, client_lost: false });
+            }
+        }
+        region.move_out();
+    }
+
+    /// A connection has served its request.
+    pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let index = connection.pool;
+        let Some(pool) = &mut self.pools[index] else { return };
+        let asks_first = pool.negotiation.is_due(now_ms)
+            && pool.address(now_ms).is_none()
+            && (pool.waiting() == 0 || pool.negotiation.is_overdue(now_ms));
+        let connections = &mut self.connections;
+        if !reusable || asks_first || pool.has_unaccepted(|id| is_unaccepted(connections, id)) {
+            self.close(id);
+            self.negotiate(index, now_ms);
+            return self.advance_queue(index, now_ms);
+        }
+        match pool.next_waiter() {
+            Some(whose) => self.serve(id, whose, now_ms),
+            None => {
+                pool.keep(id);
+                let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.doing = Doing::Idle;
+                }
+                self.set_deadline(id, idle_until_ms);
+            }
+        }
+        self.negotiate(index, now_ms);
+    }
+
+    /// Closes a connection.
+    pub(crate) fn close(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(id) else { return };
+        if let Some(pool) = &mut self.pools[connection.pool] {
+            pool.closed(id, connection.member);
+        }
+    }
+
+    /// The application has closed a connection without having answered: the request is sent once more, on a connection
+    /// that was not used before, if the application cannot have begun with it, or it does not matter.
+    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let handed_over = connection.handed_over().is_some();
+        let refused = why == Why::Overloaded;
+        let idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
+        let harmless = refused || connection.has_written_nothing() || (idempotent && !handed_over);
+        if exchange.is_retried || !connection.was_used() || !harmless {
+            return self.fail_on_connection(id, whose, why, now_ms);
+        }
+        exchange.is_retried = true;
+        let index = connection.pool;
+        self.close(id);
+        let Some(pool) = &mut self.pools[index] else { return };
+        pool.tally.retries += 1;
+        if pool.address(now_ms).is_none()
+            && let Some(oldest) = pool.give_up_oldest_idle()
+        {
+            self.close(oldest);
+        }
+        let fresh = self.pools[index].as_ref().and_then(|pool| pool.address(now_ms));
+        self.serve_with(whose, index, fresh.map_or(Supply::Nothing, Supply::Open), now_ms);
+    }
+
+    /// A request fails, and its connection is of no further use.
+    pub(crate) fn fail_on_connection(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let index = connection.pool;
+        let handed = connection.handed_over();
+        let client_lost = handed.is_some();
+        if let Some(handed) = handed {
+            handed.cut();
+        }
+        self.close(id);
+        self.fail(whose, why, client_lost);
+        self.advance_queue(index, now_ms);
+    }
+
+    /// A request fails.
+    pub(crate) fn fail(&mut self, whose: u64, why: Why, client_lost: bool) {
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        exchange.answer.fail(Failure { why, client_lost });
+        if let Some(pool) = &mut self.pools[exchange.pool] {
+            pool.tally.note_failure(why);
+        }
+        self.finish(whose);
+    }
+
+    /// Nothing more comes of a request.
+    pub(crate) fn finish(&mut self, whose: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        exchange.at = At::Over;
+        if let Some(request) = exchange.request.take() {
+            self.keep_memory(request.params);
+        }
+        self.announce(whose);
+    }
+
+    /// When something is due on a connection.
+    pub(crate) fn set_deadline(&mut self, id: ConnectionId, deadline_ms: u64) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.deadline_ms = deadline_ms;
+            connection.moment_ms = u64::MAX;
+            self.note_due(deadline_ms);
+        }
+    }
+}
+
+/// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
+/// its backlog; over TCP that cannot be seen, so that only an answer tells.
+fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
+    let Some(connection) = connections.get_mut(id) else { return false };
+    if !connection.is_accepted && connection.is_local {
+        connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);
+    }
+    !connection.is_accepted
+}
+
+/// What is always watched for.
+pub(crate) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);

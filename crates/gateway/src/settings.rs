@@ -1,0 +1,232 @@
+//! An application as configured.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An application, checked. All loops that use it share it; each has a pool of connections of its own.
+#[derive(Debug)]
+pub struct Application {
+    settings: Settings,
+    addresses: Vec<Address>,
+    /// Tells applications apart that differ in nothing else: an old configuration's from the new one's.
+    id: u64,
+}
+
+/// Where an application listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A Unix socket in the file system.
+    Unix(PathBuf),
+    /// A Unix socket in the abstract namespace.
+    Abstract(Vec<u8>),
+    /// A TCP socket.
+    Inet(SocketAddr),
+}
+
+/// Which processes listen where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Processes that Baton knows nothing of share one address, as those of php-fpm do.
+    Shared(Address),
+    /// One process listens at each of these addresses, and does one request at a time: there is never more than one
+    /// connection to each, so that a request goes to an idle process or waits. They must belong to this loop alone.
+    Members(Vec<Address>),
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// FastCGI 1.0.
+    FastCgi,
+    /// SCGI: always the plain transport, and a connection per request.
+    Scgi,
+}
+
+/// How answers travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportChoice {
+    /// The best that the application says it can do, asked once in a while.
+    Auto,
+    /// As FastCGI says: through the socket.
+    Plain,
+    /// Through memory shared with the application. Offered with every request; it may decline.
+    Shm,
+    /// On the client's own socket where that can be handed over. Offered with every such request; it may decline.
+    PassFd,
+}
+
+/// The settings of an application. Times are in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its name in reports.
+    pub name: String,
+    /// Where its processes are.
+    pub place: Place,
+    /// What they speak.
+    pub protocol: Protocol,
+    /// How their answers travel.
+    pub transport: TransportChoice,
+    /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
+    pub connections_max: usize,
+    /// Whether connections are used for more than one request.
+    pub keep_connections: bool,
+    /// After how many requests a connection is closed; 0: never.
+    pub requests_max_per_connection: u64,
+    /// How long a connection is kept without a request. A process of a pool like php-fpm's can serve nobody else as
+    /// long as a connection to it is open, so this should be short where others use the pool, too.
+    pub idle_timeout_ms: u64,
+    /// How long it may take to be connected; at a Unix socket, how long its backlog may be full.
+    pub connect_timeout_ms: u64,
+    /// Most requests that wait for a connection; beyond, they are refused.
+    pub queue_max: usize,
+    /// How long a request may wait for a connection.
+    pub queue_timeout_ms: u64,
+    /// How long an application may neither take nor give anything.
+    pub timeout_ms: u64,
+    /// How long an application that answers on a client's socket waits for a slow client before it hands the rest back.
+    pub patience_ms: u32,
+    /// Size of the region that a connection shares with its application: at least 64 KiB, less than 4 GiB.
+    pub region_bytes: usize,
+    /// How much of a response is held in memory for a slow client.
+    pub spool_memory_bytes: u64,
+    /// How much of it is held in a file beyond that. Then the application waits for the client.
+    pub spool_file_bytes_max: u64,
+    /// Folder of these files, which never have a name.
+    pub spool_dir: PathBuf,
+}
+
+impl Settings {
+    /// The settings of an application of which only the name and the place are known.
+    pub fn new(name: impl Into<String>, place: Place) -> Self {
+        Self {
+            name: name.into(),
+            place,
+            protocol: Protocol::FastCgi,
+            transport: TransportChoice::Auto,
+            connections_max: 32,
+            keep_connections: true,
+            requests_max_per_connection: 0,
+            idle_timeout_ms: 100,
+            connect_timeout_ms: 5_000,
+            queue_max: 1_000,
+            queue_timeout_ms: 30_000,
+            timeout_ms: 60_000,
+            patience_ms: 100,
+            region_bytes: 1 << 20,
+            spool_memory_bytes: 256 << 10,
+            spool_file_bytes_max: 1 << 30,
+            spool_dir: std::env::temp_dir(),
+        }
+    }
+}
+
+impl Application {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense.
+    pub fn new(settings: Settings) -> Result<Arc<Self>, BadSettings> {
+        static APPLICATIONS: AtomicU64 = AtomicU64::new(0);
+        let addresses = match &settings.place {
+            Place::Shared(address) => vec![address.clone()],
+            Place::Members(members) => members.clone(),
+        };
+        let within = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
+        within(!addresses.is_empty(), BadSettings::NoAddress)?;
+        within((1..=CONNECTIONS_LIMIT).contains(&settings.connections_max), BadSettings::Connections)?;
+        within((REGION_BYTES_MIN..1 << 32).contains(&settings.region_bytes), BadSettings::RegionBytes)?;
+        within(settings.spool_memory_bytes > 0, BadSettings::SpoolMemory)?;
+        within(settings.timeout_ms > 0 && settings.connect_timeout_ms > 0, BadSettings::NoTime)?;
+        let handed_over = matches!(settings.transport, TransportChoice::Shm | TransportChoice::PassFd);
+        let remote = addresses.iter().any(|address| matches!(address, Address::Inet(_)));
+        within(!(handed_over && remote), BadSettings::TransportOverTcp)?;
+        within(!(handed_over && settings.protocol == Protocol::Scgi), BadSettings::TransportOverScgi)?;
+        let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Self { settings, addresses, id }))
+    }
+
+    /// The settings as they were given.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The name in reports.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    pub(crate) fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether each process has an address of its own.
+    pub(crate) fn has_members(&self) -> bool {
+        matches!(self.settings.place, Place::Members(_))
+    }
+
+    /// Whether something better than the plain transport is possible at all.
+    pub(crate) fn can_share(&self) -> bool {
+        self.settings.protocol == Protocol::FastCgi
+            && !self.addresses.iter().any(|address| matches!(address, Address::Inet(_)))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Abstract(name) => write!(f, "unix:@{}", name.escape_ascii()),
+            Self::Inet(address) => address.fmt(f),
+        }
+    }
+}
+
+/// What is wrong with an application's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadSettings {
+    /// There are no addresses.
+    NoAddress,
+    /// `connections_max` is out of range.
+    Connections,
+    /// `region_bytes` is out of range.
+    RegionBytes,
+    /// `spool_memory_bytes` is 0.
+    SpoolMemory,
+    /// `timeout_ms` or `connect_timeout_ms` is 0.
+    NoTime,
+    /// `shm` and `passfd` need Unix sockets.
+    TransportOverTcp,
+    /// `shm` and `passfd` need FastCGI.
+    TransportOverScgi,
+}
+
+impl fmt::Display for BadSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddress => f.write_str("the application has no address"),
+            Self::Connections => write!(f, "connections_max must be 1 to {CONNECTIONS_LIMIT}"),
+            Self::RegionBytes => {
+                write!(f, "region_bytes must be {REGION_BYTES_MIN} or more, and below 4 GiB")
+            }
+            Self::SpoolMemory => f.write_str("spool_memory_bytes must not be 0"),
+            Self::NoTime => f.write_str("timeout_ms and connect_timeout_ms must not be 0"),
+            Self::TransportOverTcp => f.write_str("the transports shm and passfd need a Unix socket"),
+            Self::TransportOverScgi => f.write_str("the transports shm and passfd need FastCGI"),
+        }
+    }
+}
+
+impl std::error::Error for BadSettings {}
+
+/// More connections to one application than this are no use to one loop.
+pub const CONNECTIONS_LIMIT: usize = 4_096;
+
+/// A smaller region has the application wait in the middle of ordinary pages.
+pub const REGION_BYTES_MIN: usize = 64 << 10;

@@ -1,0 +1,187 @@
+//! What a client has not taken yet of its response: in memory, then in a file.
+//!
+//! A client that keeps up costs nothing: what arrives is passed on. One that does not must not hold the application,
+//! so what it leaves is kept, in memory up to a bound. When that is reached, the client is given a moment, for which
+//! the application waits; if it does not use it, it is *slow*, and all the rest goes to a file without a name, up to
+//! another bound. Beyond that, the application waits for it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, FileSlice, OpenFile, Piece, gather};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// The bounds of a spool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Most bytes in memory, of those to be taken and of those taken and not sent.
+    pub(crate) memory: u64,
+    /// Most bytes that are written to one file.
+    pub(crate) file: u64,
+}
+
+/// Where the next bytes of a response would go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Memory,
+    File,
+    /// The client has a moment to take something.
+    AfterPatience,
+    /// Nowhere, until the client has taken all there is.
+    None,
+}
+
+/// The bytes between an application and a client.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    bounds: Bounds,
+    waiting: Aggregate,
+    /// Bytes of `waiting` that lie in memory or in a region.
+    waiting_in_memory: u64,
+    /// Bytes of the same kind that were taken, and perhaps not sent.
+    taken_in_memory: u64,
+    is_slow: bool,
+    file: Option<SpoolFile>,
+}
+
+#[derive(Debug)]
+struct SpoolFile {
+    file: Arc<OpenFile>,
+    len: u64,
+}
+
+impl Spool {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            waiting: Aggregate::new(),
+            waiting_in_memory: 0,
+            taken_in_memory: 0,
+            is_slow: false,
+            file: None,
+        }
+    }
+
+    /// Whether there is nothing to take.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Where what comes next would go.
+    pub(crate) fn room(&self) -> Room {
+        let written = self.file.as_ref().map_or(0, |file| file.len);
+        if self.waiting_in_memory + self.taken_in_memory < self.bounds.memory {
+            Room::Memory
+        } else if !self.is_slow {
+            Room::AfterPatience
+        } else if written < self.bounds.file {
+            Room::File
+        } else {
+            Room::None
+        }
+    }
+
+    /// Takes in what has arrived. It is never refused: whoever reads asks for [`room`](Self::room) before.
+    ///
+    /// # Errors
+    /// The file cannot be made or written to.
+    pub(crate) fn push(&mut self, piece: impl Into<Piece>, folder: &Path) -> Result<(), Errno> {
+        let piece = piece.into();
+        match self.room() {
+            Room::Memory | Room::AfterPatience => {
+                self.waiting_in_memory += piece.len();
+                self.waiting.push(piece);
+                Ok(())
+            }
+            Room::File | Room::None => self.push_to_file(piece, folder),
+        }
+    }
+
+    /// The client had its moment. What it left in a region is brought to a file, for which `folder` is.
+    ///
+    /// # Errors
+    /// The file cannot be made or written to.
+    pub(crate) fn handle_impatience(&mut self, folder: &Path) -> Result<(), Errno> {
+        self.is_slow = true;
+        if !self.waiting.pieces().any(|piece| matches!(piece, Piece::Shared(_))) {
+            return Ok(());
+        }
+        let mut all = std::mem::take(&mut self.waiting);
+        self.waiting_in_memory = 0;
+        while let Some(len) = all.front().map(Piece::len) {
+            let behind = all.split_off(len);
+            for piece in std::mem::replace(&mut all, behind).pieces() {
+                if let Piece::File(_) = piece {
+                    self.waiting.push(piece.clone());
+                } else {
+                    self.push(piece.clone(), folder)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client was found to be slow.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.is_slow
+    }
+
+    /// Takes what there is, in memory at most as much as the bound allows.
+    pub(crate) fn take(&mut self) -> Option<Aggregate> {
+        let mut in_memory = 0;
+        let mut len = 0;
+        for piece in self.waiting.pieces() {
+            if !matches!(piece, Piece::File(_)) {
+                let held = self.taken_in_memory + in_memory;
+                if held > 0 && held + piece.len() > self.bounds.memory {
+                    break;
+                }
+                in_memory += piece.len();
+            }
+            len += piece.len();
+        }
+        if len == 0 {
+            return None;
+        }
+        self.waiting_in_memory -= in_memory;
+        self.taken_in_memory += in_memory;
+        let behind = self.waiting.split_off(len);
+        Some(std::mem::replace(&mut self.waiting, behind))
+    }
+
+    /// All that was taken has been sent.
+    pub(crate) fn note_sent(&mut self) {
+        self.taken_in_memory = 0;
+        if self.waiting.is_empty() {
+            // Never written to again from its beginning: its pages may be on their way to the client still.
+            self.file = None;
+        }
+    }
+
+    fn push_to_file(&mut self, piece: Piece, folder: &Path) -> Result<(), Errno> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(SpoolFile::create(folder)?),
+        };
+        let start = file.len;
+        let mut rest = Aggregate::new();
+        rest.push(piece);
+        while !rest.is_empty() {
+            let written = gather::write_at(&*file.file, rest.pieces(), file.len)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            file.len += written as u64;
+            rest.advance(written as u64);
+        }
+        self.waiting.push(FileSlice::new(Arc::clone(&file.file), start, file.len - start));
+        Ok(())
+    }
+}
+
+impl SpoolFile {
+    fn create(folder: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(Self { file: Arc::new(descriptor.into()), len: 0 })
+    }
+}

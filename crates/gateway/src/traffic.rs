@@ -1,0 +1,246 @@
+//! What comes and goes on connections, and what is late.
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::connection::{Connection, Doing, Step};
+use crate::connections::ConnectionId;
+use crate::gateway::Gateway;
+use crate::passfd::{HandedOver, LOOKS};
+use crate::service::INPUT;
+use crate::{Why, negotiate, socket};
+
+impl Gateway {
+    /// A connection can be read or written, or has ended.
+    pub(crate) fn handle_ready(
+        &mut self,
+        id: ConnectionId,
+        readable: bool,
+        writable: bool,
+        hung_up: bool,
+        now_ms: u64,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match connection.doing {
+            Doing::Connecting { whose } => {
+                if writable {
+                    self.handle_connected(id, whose, now_ms);
+                }
+            }
+            Doing::Serving { .. } => {
+                connection.handle_ready(readable, hung_up);
+                if writable && connection.has_to_write() {
+                    self.write(id);
+                }
+                self.read(id, now_ms);
+            }
+            // Nothing was asked: the application has closed it, or does not know what it does.
+            Doing::Idle => self.close(id),
+            Doing::Asking => {
+                connection.handle_ready(readable, hung_up);
+                self.read_values(id, now_ms);
+            }
+        }
+    }
+
+    /// The client of a connection's request has taken what there was.
+    pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.moment_ms != u64::MAX {
+            connection.moment_ms = u64::MAX;
+            self.extend_deadline(id, now_ms);
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let written = connection.tell_free();
+        if connection.is_readable() && !std::mem::replace(&mut connection.has_turn, true) {
+            self.turns.push_back(id);
+        }
+        if written {
+            self.write(id);
+        }
+    }
+
+    /// Writes what a connection takes. If it is gone, there may still be something to be read: `false`.
+    pub(crate) fn write(&mut self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return true };
+        let Ok(done) = connection.write() else {
+            connection.handle_broken_pipe();
+            return false;
+        };
+        if done == connection.watches_room {
+            // Watched only as long as there is something to write: the kernel announces room whenever the other side
+            // has read something.
+            connection.watches_room = !done;
+            let flags = if done { INPUT } else { INPUT | EventFlags::OUT };
+            let data = EventData::new_u64(id.to_data());
+            if epoll::modify(&self.epoll, &connection.socket, data, flags).is_err() {
+                connection.handle_broken_pipe();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads an answer as far as it goes.
+    pub(crate) fn read(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Doing::Serving { whose } = connection.doing else { return };
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(request) = &exchange.request else { return };
+        let step =
+            connection.read(&mut self.input, &mut exchange.answer, &request.application.settings().spool_dir);
+        match step {
+            Step::Wait => {
+                self.extend_deadline(id, now_ms);
+                self.tell_free(id);
+                self.watch_region(id, now_ms);
+            }
+            Step::Turn => {
+                if !std::mem::replace(&mut connection.has_turn, true) {
+                    self.turns.push_back(id);
+                }
+            }
+            Step::Full { moment: true } => self.give_moment(id, now_ms),
+            // The client decides.
+            Step::Full { moment: false } => connection.deadline_ms = u64::MAX,
+            Step::Done { reusable } => {
+                self.finish(whose);
+                return self.release(id, reusable, now_ms);
+            }
+            Step::Refused => return self.retry_or_fail(id, whose, Why::Overloaded, now_ms),
+            Step::EndedSilently => return self.retry_or_fail(id, whose, Why::Ended, now_ms),
+            Step::Failed(why) => return self.fail_on_connection(id, whose, why, now_ms),
+        }
+        self.announce(whose);
+    }
+
+    /// A connection has had the time it was given.
+    pub(crate) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let index = connection.pool;
+        match connection.doing {
+            Doing::Idle => {
+                self.close(id);
+                self.retire(index);
+            }
+            Doing::Connecting { whose } => {
+                self.close(id);
+                self.fail(whose, Why::NoConnection(Errno::TIMEDOUT), false);
+                self.advance_queue(index, now_ms);
+            }
+            Doing::Asking => {
+                let Some(pool) = &mut self.pools[index] else { return };
+                match pool.negotiation.patience(connection, now_ms) {
+                    Some(until_ms) => self.set_deadline(id, until_ms),
+                    None => self.end_asking(id, false, now_ms),
+                }
+            }
+            Doing::Serving { whose } if connection.moment_ms <= now_ms => {
+                self.handle_impatience(id, whose, now_ms);
+            }
+            Doing::Serving { whose } => {
+                let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
+                if stuck {
+                    self.fail_on_connection(id, whose, Why::TimedOut, now_ms);
+                } else {
+                    self.extend_deadline(id, now_ms);
+                }
+            }
+        }
+    }
+
+    fn handle_connected(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (index, member) = (connection.pool, connection.member);
+        match socket::finish_connecting(&connection.socket) {
+            Ok(()) => self.serve(id, whose, now_ms),
+            Err(error) => {
+                self.close(id);
+                if let Some(pool) = &mut self.pools[index] {
+                    pool.rest(member, now_ms);
+                }
+                self.fail(whose, Why::NoConnection(error), false);
+                self.advance_queue(index, now_ms);
+            }
+        }
+    }
+
+    /// The client has not taken anything in its moment: what it leaves is put aside, so that the application can go on.
+    fn handle_impatience(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(request) = &exchange.request else { return };
+        connection.moment_ms = u64::MAX;
+        if let Err(why) = exchange.answer.handle_impatience(&request.application.settings().spool_dir) {
+            return self.fail_on_connection(id, whose, why, now_ms);
+        }
+        if let Some(region) = connection.region() {
+            region.move_out();
+        }
+        self.extend_deadline(id, now_ms);
+        self.tell_free(id);
+        self.read(id, now_ms);
+    }
+
+    fn tell_free(&mut self, id: ConnectionId) {
+        if self.connections.get_mut(id).is_some_and(Connection::tell_free) {
+            self.write(id);
+        }
+    }
+
+    /// An application that has to wait for its region waits for a moment only.
+    fn watch_region(&mut self, id: ConnectionId, now_ms: u64) {
+        let region = self.connections.get_mut(id).and_then(Connection::region);
+        if region.is_some_and(|region| region.is_short()) {
+            self.give_moment(id, now_ms);
+        }
+    }
+
+    fn give_moment(&mut self, id: ConnectionId, now_ms: u64) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.moment_ms = connection.moment_ms.min(now_ms + MOMENT_MS);
+            let due_ms = connection.moment_ms;
+            self.note_due(due_ms);
+        }
+    }
+
+    /// Something has happened: the application has all of its time again.
+    fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &self.pools[connection.pool] else { return };
+        let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
+        connection.deadline_ms = now_ms + pool.application.settings().timeout_ms.div_ceil(looks);
+        let due_ms = connection.deadline_ms;
+        self.note_due(due_ms);
+    }
+
+    fn read_values(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &mut self.pools[connection.pool] else { return };
+        let (mut answered, mut knows) = (false, false);
+        let ended = connection.read_values(&mut self.input, |name, value| {
+            answered = true;
+            knows |= pool.negotiation.handle_value(name, value);
+        });
+        if ended.is_some() || knows {
+            self.end_asking(id, knows, now_ms);
+        } else if answered {
+            self.set_deadline(id, now_ms + negotiate::MORE_MS);
+        }
+    }
+
+    fn end_asking(&mut self, id: ConnectionId, knows: bool, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let index = connection.pool;
+        let answered = connection.is_accepted;
+        if let Some(pool) = &mut self.pools[index] {
+            pool.negotiation.end(answered, knows, now_ms);
+        }
+        self.close(id);
+        self.advance_queue(index, now_ms);
+    }
+}
+
+/// How long a client may take to take something when all memory for its response is used. A client that keeps up does
+/// so within the same round of the loop; for one that does not, the application should not wait.
+const MOMENT_MS: u64 = 20;

@@ -1,0 +1,77 @@
+//! How far the other side of a connection has come.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::check;
+
+/// Bytes that were written to a Unix socket and that its peer has not read. As long as there are any, the peer may not
+/// even have accepted the connection.
+///
+/// # Errors
+/// `EINVAL` if it is no stream socket.
+pub fn unread_by_peer(socket: impl AsFd) -> io::Result<usize> {
+    let mut unread: libc::c_int = 0;
+    // SAFETY: the call writes one int, which lives until it returns.
+    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) })?;
+    Ok(usize::try_from(unread).unwrap_or(0))
+}
+
+/// Bytes that the peer of a TCP connection has acknowledged since its beginning.
+///
+/// # Errors
+/// `EOPNOTSUPP` if the socket is not TCP; `Unsupported` if the kernel does not count them (before Linux 4.1).
+pub fn bytes_acknowledged(socket: impl AsFd) -> io::Result<u64> {
+    let mut info = [0_u8; TCP_INFO_BYTES];
+    let mut length = TCP_INFO_BYTES as libc::socklen_t;
+    // SAFETY: pointer and length describe `info`, which the kernel fills as far as it can.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    let counter = info[..length as usize].get(BYTES_ACKED_AT..).and_then(<[u8]>::first_chunk);
+    counter.copied().map(u64::from_ne_bytes).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// Where `tcpi_bytes_acked` is in the kernel's `struct tcp_info`, which only ever grows at its end. libc's does not
+/// reach as far.
+const BYTES_ACKED_AT: usize = 120;
+const TCP_INFO_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_the_peer_has_read_is_known() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        assert_eq!(unread_by_peer(&ours).unwrap(), 0);
+        ours.write_all(b"hello").unwrap();
+        assert!(unread_by_peer(&ours).unwrap() > 0);
+        theirs.read_exact(&mut [0; 5]).unwrap();
+        assert_eq!(unread_by_peer(&ours).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_the_peer_has_acknowledged_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let before = bytes_acknowledged(&server).unwrap();
+        server.write_all(&[7; 1000]).unwrap();
+        client.read_exact(&mut [0; 1000]).unwrap();
+        client.write_all(b"x").unwrap(); // The acknowledgement rides on it.
+        server.read_exact(&mut [0; 1]).unwrap();
+        assert_eq!(bytes_acknowledged(&server).unwrap() - before, 1000);
+        assert!(bytes_acknowledged(UnixStream::pair().unwrap().0).is_err());
+    }
+}
