@@ -20,9 +20,11 @@ mod descriptors;
 mod environment;
 mod link;
 mod region;
+mod responder;
 
 pub use answer::{Answer, Ended};
 pub use connection::{Begun, Connection, Memory, ReadError, Role};
 pub use descriptors::Descriptors;
 pub use environment::{ENVIRONMENT_BYTES_MAX, Environment};
 pub use link::{Control, Link};
+pub use responder::{Request, Responder};

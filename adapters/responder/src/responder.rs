@@ -1,0 +1,254 @@
+//! For applications written in Rust: requests one after the other, to be read and answered like any stream.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::answer::{Answer, Ended};
+use crate::connection::{Begun, Connection, Memory, ReadError, Role};
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG: i32 = 1024;
+
+/// An application: a listening socket, and the connection at hand.
+///
+/// It answers one request at a time. Several threads, or processes that have inherited the socket, have one each
+/// ([`try_clone`](Self::try_clone)).
+#[derive(Debug)]
+pub struct Responder {
+    listener: OwnedFd,
+    connection: Option<Connection>,
+    answer: Answer,
+    memory: Memory,
+}
+
+impl Responder {
+    /// An application at a listening socket.
+    #[must_use]
+    pub fn new(listener: OwnedFd) -> Self {
+        Self { listener, connection: None, answer: Answer::new(), memory: Memory::default() }
+    }
+
+    /// An application that was started by a server or a spawner: standard input is its listening socket.
+    ///
+    /// # Errors
+    /// `ENOTSOCK` or `EINVAL` if it is not.
+    pub fn inherited() -> io::Result<Self> {
+        let stdin = io::stdin();
+        if !rustix::net::sockopt::socket_acceptconn(&stdin)? {
+            return Err(Errno::INVAL.into());
+        }
+        Ok(Self::new(rustix::io::fcntl_dupfd_cloexec(stdin, 0)?))
+    }
+
+    /// An application that listens at a path, where nothing may be yet.
+    ///
+    /// # Errors
+    /// `EADDRINUSE`, and those of `bind`.
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let kind = SocketType::STREAM;
+        let listener = rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+        rustix::net::bind(&listener, &SocketAddrUnix::new(path.as_ref())?)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        Ok(Self::new(listener))
+    }
+
+    /// The same application for another thread.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self::new(self.listener.try_clone()?))
+    }
+
+    /// Waits for the next request.
+    ///
+    /// # Errors
+    /// Those of `accept`: the application can no longer be reached. What goes wrong on a connection ends that
+    /// connection only.
+    pub fn next_request(&mut self) -> io::Result<Request<'_>> {
+        let (connection, begun) = loop {
+            let mut connection = match self.connection.take() {
+                Some(connection) => connection,
+                None => Connection::new(self.accept()?, std::mem::take(&mut self.memory)),
+            };
+            match read_request(&mut connection) {
+                Ok(Some(begun)) => break (connection, begun),
+                Ok(None) | Err(_) => self.close(connection),
+            }
+        };
+        let connection = self.connection.insert(connection);
+        let (offer, descriptors) = connection.offer();
+        self.answer.begin(begun.id, offer, descriptors);
+        Ok(Request { responder: self, begun, unread: 0..0, exit_status: 0 })
+    }
+
+    fn accept(&self) -> io::Result<OwnedFd> {
+        loop {
+            match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                Ok(socket) => {
+                    if rustix::net::sockopt::socket_domain(&socket) != Ok(AddressFamily::UNIX) {
+                        // What is sent last would wait for an acknowledgement otherwise.
+                        rustix::net::sockopt::set_tcp_nodelay(socket.as_fd(), true)?;
+                    }
+                    return Ok(socket);
+                }
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn close(&mut self, connection: Connection) {
+        self.memory = connection.close();
+        self.answer.abandon();
+    }
+}
+
+fn read_request(connection: &mut Connection) -> Result<Option<Begun>, ReadError> {
+    loop {
+        match connection.next_request() {
+            Err(ReadError::Failed(Errno::INTR)) => {}
+            other => return other,
+        }
+    }
+}
+
+/// A request: reads as its body, writes as the response, CGI head first.
+///
+/// [`finish`](Self::finish) ends it; to drop it does the same, and says nothing of errors. When its thread panics, the
+/// response is cut off.
+#[derive(Debug)]
+pub struct Request<'a> {
+    responder: &'a mut Responder,
+    begun: Begun,
+    /// What has been received of the body and not been read, in the buffer of the connection.
+    unread: Range<usize>,
+    exit_status: u32,
+}
+
+impl Request<'_> {
+    /// What the application is asked to be. Other roles than responder are rare.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.begun.role
+    }
+
+    /// The value of a variable, as CGI names it: `REQUEST_METHOD`, `QUERY_STRING`, `HTTP_COOKIE`.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.responder.connection.as_ref()?.environment().get(name)
+    }
+
+    /// All variables.
+    pub fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.responder.connection.iter().flat_map(|connection| connection.environment().iter())
+    }
+
+    /// Where the response can be written without another copy: in the shared region itself, if it goes that way. Never
+    /// empty; to be followed by [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn space(&mut self) -> io::Result<&mut [u8]> {
+        if self.responder.answer.space().is_empty() {
+            self.write_answer(|answer, connection| answer.make_room(connection))?;
+        }
+        Ok(self.responder.answer.space())
+    }
+
+    /// So many bytes of [`space`](Self::space) have been written.
+    ///
+    /// # Panics
+    /// If there was not so much space.
+    pub fn commit(&mut self, bytes: usize) {
+        self.responder.answer.commit(bytes);
+    }
+
+    /// Writes to the server's error log.
+    ///
+    /// # Errors
+    /// The connection to the server is lost.
+    pub fn log(&mut self, message: &[u8]) -> io::Result<()> {
+        self.write_answer(|answer, connection| answer.write_error(connection, message))
+    }
+
+    /// What the server is told as the exit status that a CGI program would have.
+    pub fn set_exit_status(&mut self, status: u32) {
+        self.exit_status = status;
+    }
+
+    /// Ends the request.
+    ///
+    /// # Errors
+    /// The connection to the server is lost, or the response is shorter than its declared length after the rest of it
+    /// had been handed back. The application can go on with the next request.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let status = self.exit_status;
+        let finished = self.write_answer(|answer, connection| answer.finish(connection, status));
+        if (finished.is_err() || !self.begun.keep_connection)
+            && let Some(connection) = self.responder.connection.take()
+        {
+            self.responder.close(connection);
+        }
+        finished
+    }
+
+    fn write_answer(
+        &mut self,
+        write: impl FnOnce(&mut Answer, &mut Connection) -> Result<(), Ended>,
+    ) -> io::Result<()> {
+        let Some(connection) = &mut self.responder.connection else { return Ok(()) };
+        Ok(write(&mut self.responder.answer, connection)?)
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if !self.responder.answer.is_begun() {
+            return;
+        }
+        if std::thread::panicking() {
+            // Half an answer must not look like a whole one: without an end the server cuts it off.
+            if let Some(connection) = self.responder.connection.take() {
+                self.responder.close(connection);
+            }
+        } else {
+            // Whoever wants to know calls `finish`.
+            let _ = self.end();
+        }
+    }
+}
+
+impl Read for Request<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(connection) = &mut self.responder.connection else { return Ok(0) };
+        if self.unread.is_empty() && !buffer.is_empty() {
+            self.unread = connection.read_body()?;
+        }
+        let piece = &connection.buffer()[self.unread.clone()];
+        let read = piece.len().min(buffer.len());
+        buffer[..read].copy_from_slice(&piece[..read]);
+        self.unread.start += read;
+        Ok(read)
+    }
+}
+
+impl Write for Request<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_answer(|answer, connection| answer.write(connection, bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_answer(|answer, connection| answer.flush(connection))
+    }
+}
