@@ -129,7 +129,7 @@ impl Order {
 }
 
 /// The slices in the content of a `SLICES` record, behind its kind.
-pub(crate) fn slices_in(bytes: &[u8]) -> impl ExactSizeIterator<Item = RegionSlice> + '_ {
+pub(crate) fn slices_in(bytes: &[u8]) -> impl ExactSizeIterator<Item = RegionSlice> {
     bytes.as_chunks::<SLICE_BYTES>().0.iter().copied().map(RegionSlice::from_bytes)
 }
 

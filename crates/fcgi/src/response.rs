@@ -137,7 +137,7 @@ impl ResponseReader {
 
     /// The slices of the last [`Part::Slices`], until the next call of [`read`](Self::read). Nothing says
     /// that they lie inside the region: see [`RegionSlice::is_within`].
-    pub fn slices(&self) -> impl ExactSizeIterator<Item = RegionSlice> + '_ {
+    pub fn slices(&self) -> impl ExactSizeIterator<Item = RegionSlice> {
         match Notice::parse(&self.collected) {
             Ok(Notice::Slices(bytes)) => slices_in(bytes),
             _ => slices_in(&[]),

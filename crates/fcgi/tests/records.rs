@@ -41,6 +41,11 @@ fn a_record_looks_as_the_specification_draws_it() {
     let mut out = Vec::new();
     request::push_begin(&mut out, 0x0102, true);
     assert_eq!(out, [1, 1, 1, 2, 0, 8, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0]);
+    for (flags, expected) in [(0, false), (1, true), (0xfe, false)] {
+        out[10] = flags;
+        let begun = application::Part::Begin { id: 0x0102, role: 1, keep_connection: expected };
+        assert_eq!(read_requests(&out, []), (vec![Seen::Part(begun)], None), "one flag has a meaning");
+    }
     out.clear();
     application::push_end(&mut out, 1, 0x0a0b_0c0d, ProtocolStatus::Overloaded);
     assert_eq!(out, [1, 3, 0, 1, 0, 8, 0, 0, 0x0a, 0x0b, 0x0c, 0x0d, 2, 0, 0, 0]);
@@ -170,7 +175,9 @@ fn values_are_asked_for_and_told() {
     let names: Vec<_> = params::Params::new(block).collect::<Result<_, _>>().unwrap();
     assert_eq!(names, [(&b"FCGI_MAX_CONNS"[..], &b""[..]), (b"BATON_TRANSPORTS", b"")]);
 
-    let mut answer = Vec::new();
+    // What has no place among management records does not end or fill an answer that nobody asked for.
+    let mut answer = record(6, MANAGEMENT_ID, b"x", 0);
+    assert_eq!(ResponseReader::new(MANAGEMENT_ID).read(&answer), Ok((9, response::Part::NeedMore)));
     application::push_values_result(&mut answer, &[("BATON_TRANSPORTS", "passfd,shm")]);
     application::push_unknown_type(&mut answer, 50);
     let mut pairs = Vec::new();
