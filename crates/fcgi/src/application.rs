@@ -131,31 +131,34 @@ impl RequestReader {
     /// # Errors
     /// The input is not what a server sends; nothing that follows can be believed.
     pub fn read(&mut self, input: &[u8]) -> Result<(usize, Part), Broken> {
-        let mut at = 0;
+        let mut rest = input;
         loop {
-            let part = match self.frames.next(input, &mut at)? {
-                Frame::NeedMore => Some(Part::NeedMore),
-                Frame::Opened(header) => {
+            let frame = self.frames.next(&mut rest)?;
+            let consumed = input.len() - rest.len();
+            let part = match frame {
+                None => Some(Part::NeedMore),
+                Some(Frame::Opened(header)) => {
                     self.doing = self.open(header)?;
                     None
                 }
-                Frame::Content(range) => match self.doing {
+                Some(Frame::Content(bytes)) => match self.doing {
                     Doing::Skip | Doing::Announce(_) => None,
-                    Doing::Params => Some(Part::Params(range)),
-                    Doing::Stdin => Some(Part::Stdin(range)),
+                    Doing::Params => Some(Part::Params(consumed - bytes.len()..consumed)),
+                    Doing::Stdin => Some(Part::Stdin(consumed - bytes.len()..consumed)),
                     Doing::Collect(_) => {
-                        self.collected.extend_from_slice(&input[range]);
+                        self.collected.extend_from_slice(bytes);
                         None
                     }
                 },
-                Frame::Closed => match self.doing {
+                Some(Frame::Padding(_)) => None,
+                Some(Frame::Closed) => match self.doing {
                     Doing::Announce(what) => Some(self.announce(what)),
                     Doing::Collect(what) => Some(self.close(what)?),
                     _ => None,
                 },
             };
             if let Some(part) = part {
-                return Ok((at, part));
+                return Ok((consumed, part));
             }
         }
     }

@@ -1,83 +1,95 @@
-//! The framing that both directions share: headers collected, contents passed through, padding dropped.
+//! The framing that both directions share: headers collected, everything else passed through.
 
 use crate::Broken;
 use crate::record::{HEADER_BYTES, RecordHeader};
-use std::ops::Range;
 
-/// Finds the records in a stream of bytes, whatever pieces it comes in.
-#[derive(Debug)]
-pub(crate) struct FrameReader {
+/// Finds the records in a stream of bytes, whatever pieces it comes in. A copy is a place to come back to.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameReader {
     header: [u8; HEADER_BYTES],
     /// How much of `header` is there: all of it from a record's `Opened` to its `Closed`.
     header_len: usize,
-    content_left: u16,
-    padding_left: u8,
+    content_left: usize,
+    padding_left: usize,
 }
 
-/// What comes next in the input. Each record is `Opened`, has any number of `Content`s, and is `Closed`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// All of the input was consumed.
-    NeedMore,
+/// What comes next in the input. Each record is `Opened`, has any number of `Content`s and then `Padding`s,
+/// and is `Closed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
     /// A record begins.
     Opened(RecordHeader),
-    /// Some of its content: a range of the input, not empty.
-    Content(Range<usize>),
-    /// It has ended, its padding included.
+    /// Some of its content, not empty.
+    Content(&'a [u8]),
+    /// Some of its padding, not empty.
+    Padding(&'a [u8]),
+    /// It has ended.
     Closed,
 }
 
-impl FrameReader {
-    pub(crate) const fn new() -> Self {
-        Self { header: [0; HEADER_BYTES], header_len: 0, content_left: 0, padding_left: 0 }
-    }
-
-    /// Whether the stream could end here.
-    pub(crate) const fn is_between_records(&self) -> bool {
-        self.header_len == 0 || (self.header_len == HEADER_BYTES && self.record_left() == 0)
-    }
-
-    const fn record_left(&self) -> usize {
-        self.content_left as usize + self.padding_left as usize
-    }
-
-    /// Looks at `input[*at..]`, and moves `*at` behind what it consumed.
-    pub(crate) fn next(&mut self, input: &[u8], at: &mut usize) -> Result<Frame, Broken> {
-        let rest = &input[*at..];
-        if self.header_len < HEADER_BYTES {
-            let taken = rest.len().min(HEADER_BYTES - self.header_len);
-            self.header[self.header_len..self.header_len + taken].copy_from_slice(&rest[..taken]);
-            self.header_len += taken;
-            *at += taken;
-            if self.header_len < HEADER_BYTES {
-                return Ok(Frame::NeedMore);
-            }
-            let header = RecordHeader::parse(&self.header)?;
-            self.content_left = header.content_len;
-            self.padding_left = header.padding_len;
-            return Ok(Frame::Opened(header));
-        }
-        if self.content_left > 0 {
-            let taken = clamp_u16(rest.len()).min(self.content_left);
-            if taken == 0 {
-                return Ok(Frame::NeedMore);
-            }
-            self.content_left -= taken;
-            let start = *at;
-            *at += usize::from(taken);
-            return Ok(Frame::Content(start..*at));
-        }
-        let taken = clamp_u16(rest.len()).min(u16::from(self.padding_left)) as u8;
-        self.padding_left -= taken;
-        *at += usize::from(taken);
-        if self.padding_left > 0 {
-            return Ok(Frame::NeedMore);
-        }
-        self.header_len = 0;
-        Ok(Frame::Closed)
+impl Default for FrameReader {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-fn clamp_u16(length: usize) -> u16 {
-    u16::try_from(length).unwrap_or(u16::MAX)
+impl FrameReader {
+    /// Before the first record.
+    pub const fn new() -> Self {
+        Self { header: [0; HEADER_BYTES], header_len: 0, content_left: 0, padding_left: 0 }
+    }
+
+    /// Whether the stream could end here: no record is half read, though the last one may not be `Closed`.
+    pub const fn is_between_records(&self) -> bool {
+        let is_open = self.header_len == HEADER_BYTES;
+        self.header_len == 0 || (is_open && self.content_left == 0 && self.padding_left == 0)
+    }
+
+    /// What has been read of a header that is not complete.
+    pub fn header_begun(&self) -> &[u8] {
+        if self.header_len == HEADER_BYTES { &[] } else { &self.header[..self.header_len] }
+    }
+
+    /// Takes what comes next from the front of `input`; `None` when all of it was taken.
+    ///
+    /// # Errors
+    /// The input is no record.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Broken> {
+        if self.header_len == HEADER_BYTES {
+            return Ok(self.next_of_record(input));
+        }
+        let missing = &mut self.header[self.header_len..];
+        let some = take(input, missing.len());
+        missing[..some.len()].copy_from_slice(some);
+        self.header_len += some.len();
+        if self.header_len < HEADER_BYTES {
+            return Ok(None);
+        }
+        let header = RecordHeader::parse(&self.header)?;
+        self.content_left = usize::from(header.content_len);
+        self.padding_left = usize::from(header.padding_len);
+        Ok(Some(Frame::Opened(header)))
+    }
+
+    fn next_of_record<'a>(&mut self, input: &mut &'a [u8]) -> Option<Frame<'a>> {
+        if self.content_left > 0 {
+            let content = take(input, self.content_left);
+            self.content_left -= content.len();
+            return Some(Frame::Content(content)).filter(|_| !content.is_empty());
+        }
+        if self.padding_left > 0 {
+            let padding = take(input, self.padding_left);
+            self.padding_left -= padding.len();
+            return Some(Frame::Padding(padding)).filter(|_| !padding.is_empty());
+        }
+        self.header_len = 0;
+        Some(Frame::Closed)
+    }
+}
+
+/// Takes at most `bytes_max` bytes from the front of `input`.
+fn take<'a>(input: &mut &'a [u8], bytes_max: usize) -> &'a [u8] {
+    let (taken, rest) = input.split_at(input.len().min(bytes_max));
+    *input = rest;
+    taken
 }

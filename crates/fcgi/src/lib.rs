@@ -21,7 +21,7 @@ pub mod application;
 mod broken;
 pub mod cgi;
 pub mod environment;
-mod frames;
+pub mod frames;
 mod handover;
 pub mod offer;
 pub mod params;

@@ -5,6 +5,7 @@
 #[path = "../../../fuzz/src/fcgi.rs"]
 pub mod invariants;
 
+use baton_fcgi::frames::{Frame, FrameReader};
 use baton_fcgi::record::{CONTENT_BYTES_MAX, MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_fcgi::response::{ProtocolStatus, ResponseReader};
 use baton_fcgi::{
@@ -366,6 +367,40 @@ proptest! {
         .concat();
         let cuts = sorted(&cuts, input.len());
         prop_assert_eq!(read_response(&input, cuts), (vec![stdout(&content), ended()], None));
+    }
+
+    #[test]
+    fn frames_are_the_input_and_nothing_else(
+        records in vec((any::<u8>(), any::<u16>(), vec(any::<u8>(), 0..20), 0u8..9), 0..4),
+        end in any::<Index>(),
+        cuts in vec(any::<Index>(), 0..12),
+    ) {
+        let all: Vec<u8> =
+            records.iter().flat_map(|(kind, id, content, padding)| record(*kind, *id, content, *padding)).collect();
+        let input = &all[..end.index(all.len() + 1)];
+        let (mut again, mut open, mut start) = (Vec::new(), 0, 0);
+        let mut frames = FrameReader::new();
+        for cut in sorted(&cuts, input.len() + 1).into_iter().chain([input.len()]) {
+            let mut rest = &input[start..cut];
+            // The second time from the same place.
+            let (mut copy, mut copied_rest) = (frames, rest);
+            while let Some(frame) = frames.next(&mut rest).unwrap() {
+                prop_assert_eq!(copy.next(&mut copied_rest), Ok(Some(frame)));
+                match frame {
+                    Frame::Opened(header) => again.extend_from_slice(&header.to_bytes()),
+                    Frame::Content(bytes) | Frame::Padding(bytes) => {
+                        prop_assert!(!bytes.is_empty());
+                        again.extend_from_slice(bytes);
+                    }
+                    Frame::Closed => {}
+                }
+                open += i32::from(matches!(frame, Frame::Opened(_))) - i32::from(frame == Frame::Closed);
+                prop_assert!((0..=1).contains(&open));
+            }
+            start = cut;
+        }
+        prop_assert_eq!([&again[..], frames.header_begun()].concat(), input);
+        prop_assert_eq!(frames.is_between_records(), open == 0 && frames.header_begun().is_empty());
     }
 
     #[test]
