@@ -70,6 +70,40 @@ fn flags_have_environment_variables_and_precedence() {
     }
 }
 
+/// An address can be given whole or in two parts, each as a flag or in the environment. Flags count more, whichever way they
+/// say it.
+#[test]
+fn flags_for_the_address_count_more_than_the_environment() {
+    let serve = |environment: &[(&str, &str)], flags: &[&str]| {
+        let mut command = baton(&[&["serve", "--print-config", "/usr"], flags].concat());
+        command.envs(environment.iter().copied());
+        command
+    };
+    let (listen, port, bind) =
+        (("BATON_LISTEN", "10.0.0.1:81,82"), ("BATON_PORT", "83"), ("BATON_BIND", "::1"));
+    for (environment, flags, expected) in [
+        (&[listen][..], &[][..], r#"["10.0.0.1:81", "127.0.0.1:82"]"#),
+        (&[listen], &["-l", "84"], r#"["127.0.0.1:84"]"#),
+        (&[listen], &["-p", "84"], r#"["127.0.0.1:84"]"#),
+        (&[listen], &["--bind", "*"], r#"["0.0.0.0:8080", "[::]:8080"]"#),
+        (&[listen, bind], &["-p", "84"], r#"["[::1]:84"]"#),
+        (&[port], &[], r#"["127.0.0.1:83"]"#),
+        (&[port], &["-p", "84"], r#"["127.0.0.1:84"]"#),
+        (&[port, bind], &[], r#"["[::1]:83"]"#),
+        (&[port, bind], &["-l", ":84"], r#"["0.0.0.0:84", "[::]:84"]"#),
+    ] {
+        let config = printed(&mut serve(environment, flags));
+        let addresses = config.lines().find_map(|line| line.strip_prefix("listen = [")).expect("a site");
+        assert_eq!(format!("[{addresses}"), expected, "{environment:?} {flags:?}");
+    }
+    // Neither of these says which one is meant.
+    for (environment, flags) in [(&[][..], &["-l", "1", "-p", "2"][..]), (&[listen, port], &[])] {
+        let output = serve(environment, flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{environment:?} {flags:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("--listen ADDRESS says the same as"));
+    }
+}
+
 #[test]
 fn an_unknown_flag_is_a_usage_error() {
     for arguments in

@@ -7,6 +7,7 @@ mod command_line;
 mod configuration;
 mod ctl;
 mod explain;
+mod listening;
 mod manual;
 mod serve;
 mod sim;

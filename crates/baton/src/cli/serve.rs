@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use toml::Spanned;
 
 use super::command_line::{CommandLine, array, table};
+use super::listening::Listening;
 use super::parse_header;
 use crate::config::{Format, Node, RawConfig, Value, parse_value, words_of};
 
@@ -23,18 +24,8 @@ pub(crate) struct Serve {
     #[arg(short, long, visible_alias = "root", value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "dir")]
     directory: Option<String>,
 
-    /// Address to listen on: PORT (this host only), :PORT (all interfaces), IP:PORT or unix:PATH; may be repeated
-    /// [default: 127.0.0.1:8080]
-    #[arg(short, long, value_name = "ADDRESS", env = "BATON_LISTEN", value_delimiter = ',', help_heading = LISTENING)]
-    listen: Vec<String>,
-
-    /// Port to listen on, together with --bind
-    #[arg(short, long, value_name = "PORT", env = "BATON_PORT", conflicts_with = "listen", help_heading = LISTENING)]
-    port: Option<u16>,
-
-    /// IP address to listen on, together with --port; `*` is all interfaces
-    #[arg(short, long, value_name = "IP", env = "BATON_BIND", conflicts_with = "listen", help_heading = LISTENING)]
-    bind: Option<String>,
+    #[command(flatten)]
+    listening: Listening,
 
     /// File that stands for its folder, the first that exists; may be repeated [default: index.html]
     #[arg(long, value_name = "NAME", env = "BATON_INDEX", value_delimiter = ',', help_heading = FILES)]
@@ -118,7 +109,6 @@ pub(crate) struct Serve {
     pub(super) print_config: bool,
 }
 
-const LISTENING: &str = "Listening";
 const FILES: &str = "Files";
 const RUNNING: &str = "Running";
 const WATCHING: &str = "Watching";
@@ -133,26 +123,11 @@ impl Serve {
         let dir = self.dir.as_ref().or(self.directory.as_ref()).map_or(".", String::as_str);
         let root = Spanned::new(line.word(dir), Value::String(dir.to_owned()));
         line.set_site("root", root);
-        self.add_listening(&mut line);
+        self.listening.add(&mut line);
         self.add_files(&mut line);
         self.add_running(&mut line);
         self.add_watching(&mut line);
         Ok(line.finish(std::env::current_dir()?))
-    }
-
-    fn add_listening(&self, line: &mut CommandLine) {
-        let mut addresses: Vec<_> =
-            self.listen.iter().map(|address| line.flag("--listen", address)).collect();
-        if self.port.is_some() || self.bind.is_some() {
-            let ip = self.bind.as_deref().unwrap_or("127.0.0.1");
-            let port = self.port.unwrap_or(8080);
-            let bracketed =
-                if ip.contains(':') && !ip.starts_with('[') { format!("[{ip}]") } else { ip.to_owned() };
-            addresses.push(line.flag("--listen", &format!("{bracketed}:{port}")));
-        }
-        if !addresses.is_empty() {
-            line.set_site("listen", array(addresses));
-        }
     }
 
     fn add_files(&self, line: &mut CommandLine) {

@@ -1,0 +1,84 @@
+//! Where `baton serve` listens: `--listen`, or the same in two parts, `--bind` and `--port`.
+//!
+//! Each has an environment variable. What is given as a flag counts, also where the environment says something else in
+//! the other words: an image that sets `BATON_LISTEN` is no reason why `-p 8081` should not work.
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
+
+use super::command_line::{CommandLine, array};
+
+/// Where to listen.
+#[derive(Debug)]
+pub(super) struct Listening(Flags);
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// Address to listen on: PORT (this host only), :PORT (all interfaces), IP:PORT or unix:PATH; may be repeated
+    /// [default: 127.0.0.1:8080]
+    #[arg(short, long, value_name = "ADDRESS", env = "BATON_LISTEN", value_delimiter = ',', help_heading = HEADING)]
+    listen: Vec<String>,
+
+    /// Port to listen on, together with --bind
+    #[arg(short, long, value_name = "PORT", env = "BATON_PORT", help_heading = HEADING)]
+    port: Option<u16>,
+
+    /// IP address to listen on, together with --port; `*` is all interfaces
+    #[arg(short, long, value_name = "IP", env = "BATON_BIND", help_heading = HEADING)]
+    bind: Option<String>,
+}
+
+const HEADING: &str = "Listening";
+
+impl Listening {
+    /// Adds what was given, if anything was.
+    pub(super) fn add(&self, line: &mut CommandLine) {
+        let Flags { listen, port, bind } = &self.0;
+        let mut addresses: Vec<_> = listen.iter().map(|address| line.flag("--listen", address)).collect();
+        if port.is_some() || bind.is_some() {
+            let ip = bind.as_deref().unwrap_or("127.0.0.1");
+            let port = port.unwrap_or(8080);
+            let bracketed =
+                if ip.contains(':') && !ip.starts_with('[') { format!("[{ip}]") } else { ip.to_owned() };
+            addresses.push(line.flag("--listen", &format!("{bracketed}:{port}")));
+        }
+        if !addresses.is_empty() {
+            line.set_site("listen", array(addresses));
+        }
+    }
+}
+
+impl FromArgMatches for Listening {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut flags = Flags::from_arg_matches(matches)?;
+        let in_parts = flags.port.is_some() || flags.bind.is_some();
+        if in_parts && !flags.listen.is_empty() {
+            let is_flag = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+            match (is_flag("listen"), is_flag("port") || is_flag("bind")) {
+                (true, false) => (flags.port, flags.bind) = (None, None),
+                (false, true) => flags.listen.clear(),
+                _ => {
+                    let text = "--listen ADDRESS says the same as --bind IP and --port PORT: one of the two, please\n";
+                    return Err(Error::raw(ErrorKind::ArgumentConflict, text));
+                }
+            }
+        }
+        Ok(Self(flags))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Listening {
+    fn augment_args(command: Command) -> Command {
+        Flags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Flags::augment_args_for_update(command)
+    }
+}
