@@ -11,10 +11,10 @@ use super::command_line::{CommandLine, array};
 
 /// Where to listen.
 #[derive(Debug)]
-pub(super) struct Listening(Flags);
+pub(super) struct Listening(AddressFlags);
 
 #[derive(Debug, Args)]
-struct Flags {
+struct AddressFlags {
     /// Address to listen on: PORT (this host only), :PORT (all interfaces), IP:PORT or unix:PATH; may be repeated
     /// [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDRESS", env = "BATON_LISTEN", value_delimiter = ',', help_heading = HEADING)]
@@ -34,7 +34,7 @@ const HEADING: &str = "Listening";
 impl Listening {
     /// Adds what was given, if anything was.
     pub(super) fn add(&self, line: &mut CommandLine) {
-        let Flags { listen, port, bind } = &self.0;
+        let AddressFlags { listen, port, bind } = &self.0;
         let mut addresses: Vec<_> = listen.iter().map(|address| line.flag("--listen", address)).collect();
         if port.is_some() || bind.is_some() {
             let ip = bind.as_deref().unwrap_or("127.0.0.1");
@@ -51,7 +51,7 @@ impl Listening {
 
 impl FromArgMatches for Listening {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Flags::from_arg_matches(matches)?;
+        let mut flags = AddressFlags::from_arg_matches(matches)?;
         let in_parts = flags.port.is_some() || flags.bind.is_some();
         if in_parts && !flags.listen.is_empty() {
             let is_flag = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
@@ -59,7 +59,8 @@ impl FromArgMatches for Listening {
                 (true, false) => (flags.port, flags.bind) = (None, None),
                 (false, true) => flags.listen.clear(),
                 _ => {
-                    let text = "--listen ADDRESS says the same as --bind IP and --port PORT: one of the two, please\n";
+                    let text =
+                        "--listen ADDRESS says the same as --bind IP and --port PORT: one of the two, please";
                     return Err(Error::raw(ErrorKind::ArgumentConflict, text));
                 }
             }
@@ -75,10 +76,10 @@ impl FromArgMatches for Listening {
 
 impl Args for Listening {
     fn augment_args(command: Command) -> Command {
-        Flags::augment_args(command)
+        AddressFlags::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Flags::augment_args_for_update(command)
+        AddressFlags::augment_args_for_update(command)
     }
 }
