@@ -106,3 +106,72 @@ impl Environment {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use baton_fcgi::params;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn environment(pairs: &[(Vec<u8>, Vec<u8>)], piece: usize) -> Environment {
+        let mut block = Vec::new();
+        for (name, value) in pairs {
+            params::push(&mut block, name, value);
+        }
+        let mut environment = Environment::default();
+        for part in block.chunks(piece) {
+            environment.collect(part).unwrap();
+        }
+        environment.complete().unwrap();
+        environment
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Lengths of one byte and of four, empty names and values, any bytes, any cut.
+        #[test]
+        fn variables_are_what_was_sent(
+            pairs in proptest::collection::vec((any_bytes(), any_bytes()), 0..12),
+            piece in 1..400usize,
+        ) {
+            let mut environment = environment(&pairs, piece);
+            let seen: Vec<_> =
+                environment.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+            prop_assert_eq!(&seen, &pairs);
+            let strings: Vec<_> = environment.c_strings().map(|string| string.to_vec()).collect();
+            let expected: Vec<_> =
+                pairs.iter().map(|(name, value)| [name, &b"="[..], value, &b"\0"[..]].concat()).collect();
+            prop_assert_eq!(strings, expected);
+        }
+    }
+
+    fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..6),
+            proptest::collection::vec(any::<u8>(), 120..300),
+        ]
+    }
+
+    #[test]
+    fn only_the_first_pair_can_be_an_offer() {
+        let offer = (b"BATON_OFFER".to_vec(), b"passfd fds=1\n".to_vec());
+        let other = (b"A".to_vec(), b"1".to_vec());
+        let first = environment(&[offer.clone(), other.clone()], 7);
+        assert_eq!(first.offer(), Some(&offer.1[..]));
+        assert_eq!(first.iter().collect::<Vec<_>>(), [(&b"A"[..], &b"1"[..])]);
+        let later = environment(&[other, offer.clone()], 7);
+        assert_eq!((later.offer(), later.get("BATON_OFFER")), (None, Some(&offer.1[..])));
+    }
+
+    #[test]
+    fn a_block_that_ends_in_a_pair_or_grows_too_large_is_broken() {
+        let mut environment = Environment::default();
+        environment.collect(&[3, 3, b'x']).unwrap();
+        assert_eq!(environment.complete(), Err(Broken::Params));
+        environment.clear();
+        environment.collect(&vec![0; ENVIRONMENT_BYTES_MAX]).unwrap();
+        assert_eq!(environment.collect(&[0]), Err(Broken::Params));
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers through the shared region.
+
+mod rig;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use rig::{Region, Server, application, text};
+
+const REGION_BYTES: u32 = 256 << 10;
+
+/// An application that writes as many bytes of text as the request says, in pieces of a size.
+fn writer(piece: usize) -> (tempfile::TempDir, PathBuf) {
+    application(move |request| {
+        let bytes = std::str::from_utf8(request.variable("BYTES").unwrap()).unwrap().parse().unwrap();
+        for piece in text(bytes).chunks(piece) {
+            request.write_all(piece).unwrap();
+        }
+    })
+}
+
+fn with_region(path: &std::path::Path) -> Server {
+    let mut server = Server::connect(path);
+    server.region = Some(Region::new(REGION_BYTES));
+    server
+}
+
+/// Each request goes on where the one before has ended, around the end of the region, many times.
+#[test]
+fn output_goes_around_in_the_region() {
+    for piece in [1000, 60_000, 1 << 20] {
+        let (_dir, path) = writer(piece);
+        let mut server = with_region(&path);
+        for bytes in [0, 1, 100_000, 100_000, 100_000, 200_000, 262_144, 262_145, 3_000_000] {
+            server.share(REGION_BYTES, &[("BYTES", &bytes.to_string())], b"");
+            let reply = server.reply();
+            assert!(reply.stdout == text(bytes), "{bytes} bytes in pieces of {piece}");
+            assert_eq!((reply.end, reply.stdout_record_bytes), (Some(0), 0));
+        }
+    }
+}
+
+/// A small response is announced once, with its end.
+#[test]
+fn a_small_response_is_one_slice() {
+    let (_dir, path) = writer(10);
+    let mut server = with_region(&path);
+    server.share(REGION_BYTES, &[("BYTES", "1000")], b"");
+    assert_eq!(server.reply().stdout, text(1000));
+    assert_eq!(server.region.unwrap().slices, 1);
+}
+
+#[test]
+fn a_flush_is_announced_at_once() {
+    let (_dir, path) = application(|request| {
+        write!(request, "first").unwrap();
+        request.flush().unwrap();
+        let mut word = [0; 2];
+        request.read_exact(&mut word).unwrap();
+        write!(request, "second").unwrap();
+    });
+    let mut server = with_region(&path);
+    server.share(REGION_BYTES, &[], b"go");
+    let mut reply = rig::Reply::default();
+    server.collect(&mut reply, |reply| !reply.stdout.is_empty());
+    assert_eq!(reply.stdout, b"first");
+    server.collect(&mut reply, |reply| reply.end.is_some());
+    assert_eq!(reply.stdout, b"firstsecond");
+}
+
+/// Only so much is written as is free: here what other responses have left.
+#[test]
+fn what_is_not_free_is_not_written() {
+    let (_dir, path) = writer(1000);
+    let mut server = with_region(&path);
+    server.region.as_mut().unwrap().frees = false;
+    server.share(10_000, &[("BYTES", "9000")], b"");
+    assert_eq!(server.reply().stdout, text(9000));
+    let before = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
+    server.share(1_000, &[("BYTES", "5000")], b"");
+    let mut reply = rig::Reply::default();
+    server.collect(&mut reply, |reply| reply.stdout.len() >= 1000);
+    assert_eq!(reply.stdout, text(1000), "it waits for what is freed");
+    let after = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
+    assert!(before[..9000] == after[..9000] && before[10_000..] == after[10_000..]);
+    server.region.as_mut().unwrap().frees = true;
+    server.free(1000);
+    server.collect(&mut reply, |reply| reply.end.is_some());
+    assert_eq!(reply.stdout, text(5000));
+}
+
+fn fd(server: &Server) -> i32 {
+    use std::os::fd::AsRawFd;
+    server.region.as_ref().unwrap().file.as_raw_fd()
+}
+
+/// What the server frees cannot be heard behind a body that the application does not read: the rest goes in records.
+#[test]
+fn an_unread_body_does_not_block_the_response() {
+    let (_dir, path) = application(|request| {
+        request.write_all(&text(1_000_000)).unwrap();
+        let mut body = Vec::new();
+        request.read_to_end(&mut body).unwrap();
+        assert_eq!(body.len(), 500_000);
+    });
+    let mut server = with_region(&path);
+    let body = text(500_000);
+    let mut sender = Server::new(server.socket.try_clone().unwrap());
+    sender.region = server.region.take();
+    let region = Region {
+        file: sender.region.as_ref().unwrap().file.try_clone().unwrap(),
+        is_known: true,
+        ..Region::new(REGION_BYTES)
+    };
+    server.region = Some(Region { frees: false, ..region });
+    // The body does not fit into the connection: it is sent while the response is received.
+    let sending = std::thread::spawn(move || sender.share(REGION_BYTES, &[], &body));
+    let reply = server.reply();
+    sending.join().unwrap();
+    assert!(reply.stdout == text(1_000_000));
+    assert!(reply.stdout_record_bytes >= 1_000_000 - REGION_BYTES as usize, "{}", reply.stdout_record_bytes);
+    assert_eq!(reply.end, Some(0));
+}
+
+/// A file that could shrink under the mapping is not mapped.
+#[test]
+fn a_region_that_is_not_sealed_is_declined() {
+    let (_dir, path) = writer(1000);
+    let mut server = with_region(&path);
+    let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let file = std::fs::File::from(rustix::fs::memfd_create("region", flags).unwrap());
+    file.set_len(REGION_BYTES.into()).unwrap();
+    server.region.as_mut().unwrap().file = file;
+    server.share(REGION_BYTES, &[("BYTES", "5000")], b"");
+    let reply = server.reply();
+    assert_eq!((reply.stdout, reply.stdout_record_bytes), (text(5000), 5000));
+}
+
+/// The memory that an application writes to is the region: nothing is copied into it.
+#[test]
+fn space_lies_in_the_region() {
+    let (_dir, path) = application(|request| {
+        for piece in text(100_000).chunks(7_000) {
+            let mut piece = piece;
+            while !piece.is_empty() {
+                let space = request.space().unwrap();
+                let now = space.len().min(piece.len());
+                space[..now].copy_from_slice(&piece[..now]);
+                request.commit(now);
+                piece = &piece[now..];
+            }
+        }
+    });
+    let mut server = with_region(&path);
+    for _ in 0..5 {
+        server.share(REGION_BYTES, &[], b"");
+        let reply = server.reply();
+        assert!(reply.stdout == text(100_000));
+        assert_eq!(reply.stdout_record_bytes, 0);
+    }
+}
