@@ -1,0 +1,188 @@
+//! A loop in place of the engine, whose clients are the test.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use baton_buf::{Aggregate, Piece};
+use baton_fcgi::cgi::CgiHead;
+use baton_fcgi::{Answered, Rest};
+use baton_gateway::{Failure, Gateway, News, Request, Why};
+use rustix::event::epoll::{self, CreateFlags, Event};
+
+/// An event loop with a gateway and nothing else.
+pub(crate) struct Driver {
+    pub(crate) gateway: Gateway,
+    epoll: OwnedFd,
+    started: Instant,
+    got: HashMap<u64, Got>,
+    /// Requests whose clients take nothing.
+    slow: HashSet<u64>,
+}
+
+/// What a client has got.
+#[derive(Debug, Default)]
+pub(crate) struct Got {
+    pub(crate) head: Option<CgiHead>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) file_bytes: u64,
+    pub(crate) shared_bytes: u64,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) rest: Option<Rest>,
+    pub(crate) ending: Option<Ending>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Complete,
+    Answered(Answered),
+    Failed(Failure),
+}
+
+impl Got {
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Why it failed, the client's socket being the server's.
+    #[track_caller]
+    pub(crate) fn why(&self) -> Why {
+        match self.ending {
+            Some(Ending::Failed(Failure { why, client_lost: false })) => why,
+            _ => panic!("{self:?}"),
+        }
+    }
+}
+
+impl Driver {
+    pub(crate) fn new() -> Self {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+        let gateway = Gateway::new(rustix::io::fcntl_dupfd_cloexec(&epoll, 0).unwrap());
+        Self { gateway, epoll, started: Instant::now(), got: HashMap::new(), slow: HashSet::new() }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        1_000_000 + self.started.elapsed().as_millis() as u64
+    }
+
+    pub(crate) fn begin(&mut self, whose: u64, request: Request) {
+        self.got.remove(&whose);
+        self.gateway.begin(whose, request, self.now_ms());
+    }
+
+    /// Begins a request, and waits for its end.
+    pub(crate) fn ask(&mut self, whose: u64, request: Request) -> &Got {
+        self.begin(whose, request);
+        self.finish(whose)
+    }
+
+    /// Waits for the end of a request.
+    #[track_caller]
+    pub(crate) fn finish(&mut self, whose: u64) -> &Got {
+        self.run_until(|driver| driver.got(whose).is_over());
+        self.got(whose)
+    }
+
+    /// Lets a client take nothing from now on, or again.
+    pub(crate) fn set_slow(&mut self, whose: u64, slow: bool) {
+        if slow {
+            self.slow.insert(whose);
+        } else {
+            self.slow.remove(&whose);
+            self.take(whose);
+        }
+    }
+
+    pub(crate) fn got(&mut self, whose: u64) -> &Got {
+        self.got.entry(whose).or_default()
+    }
+
+    pub(crate) fn abandon(&mut self, whose: u64) {
+        self.gateway.abandon(whose, self.now_ms());
+    }
+
+    /// The first pool of the report.
+    pub(crate) fn report(&self, what: &str) -> serde_json::Value {
+        self.gateway.report()[0][what].clone()
+    }
+
+    /// Rounds of the loop, until something is true.
+    #[track_caller]
+    pub(crate) fn run_until(&mut self, mut is_true: impl FnMut(&mut Self) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !is_true(self) {
+            assert!(Instant::now() < limit, "it never happens: {:?} {}", self.got, self.gateway.report());
+            self.round();
+        }
+    }
+
+    /// Rounds of the loop for some time: to see that something does *not* happen.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.round();
+        }
+    }
+
+    fn round(&mut self) {
+        let wait_ms = self.gateway.deadline_ms().map_or(5, |due| due.saturating_sub(self.now_ms()).min(5));
+        let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: wait_ms as i64 * 1_000_000 };
+        let mut events: Vec<Event> = Vec::with_capacity(64);
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout));
+        for event in &events {
+            let (data, flags) = (event.data.u64(), event.flags);
+            assert!(Gateway::owns(data));
+            self.gateway.handle_event(data, flags, self.now_ms());
+        }
+        self.gateway.handle_time(self.now_ms());
+        while let Some(whose) = self.gateway.poll_news() {
+            if !self.slow.contains(&whose) {
+                self.take(whose);
+            }
+        }
+    }
+
+    fn take(&mut self, whose: u64) {
+        let got = self.got.entry(whose).or_default();
+        while let Some(news) = self.gateway.take(whose) {
+            assert!(!got.is_over(), "news behind the last");
+            match news {
+                News::Stderr(lines) => got.stderr.extend(lines),
+                News::Head(head) => {
+                    assert!(got.head.is_none() && got.body.is_empty());
+                    got.head = Some(head);
+                }
+                News::Rest(rest) => {
+                    assert!(got.head.is_none() && got.body.is_empty());
+                    got.rest = Some(rest);
+                }
+                News::Body(body) => got.take_body(&body),
+                News::End { .. } => got.ending = Some(Ending::Complete),
+                News::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
+                News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
+            }
+        }
+        self.gateway.note_sent(whose, self.now_ms());
+    }
+}
+
+impl Got {
+    fn take_body(&mut self, body: &Aggregate) {
+        for piece in body.pieces() {
+            match piece {
+                Piece::Memory(slice) => self.body.extend_from_slice(slice),
+                Piece::Shared(slice) => {
+                    self.shared_bytes += slice.len() as u64;
+                    slice.copy_prefix_to(slice.len(), &mut self.body);
+                }
+                Piece::File(slice) => {
+                    self.file_bytes += slice.len();
+                    let mut bytes = vec![0; slice.len() as usize];
+                    let count = rustix::io::pread(slice.file(), &mut bytes, slice.offset()).unwrap();
+                    assert_eq!(count, bytes.len());
+                    self.body.extend(bytes);
+                }
+            }
+        }
+    }
+}

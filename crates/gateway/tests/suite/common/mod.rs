@@ -1,0 +1,64 @@
+//! A small application that follows a script, and a small loop in place of the engine.
+
+pub(crate) mod app;
+pub(crate) mod driver;
+
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Buffer};
+use baton_gateway::{Application, HandOver, Request, Settings};
+
+use app::App;
+
+/// The settings of an application at the address of `app`, changed by `change`.
+pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
+    let mut settings = Settings::new("test", app.place());
+    settings.timeout_ms = 10_000;
+    settings.spool_dir = app.folder().into();
+    change(&mut settings);
+    Application::new(settings).unwrap()
+}
+
+/// A request without a body and without a client to hand over.
+pub(crate) fn get(application: &Arc<Application>) -> Request {
+    let mut params = Vec::new();
+    baton_fcgi::params::push(&mut params, b"REQUEST_METHOD", b"GET");
+    baton_fcgi::params::push(&mut params, b"SCRIPT_NAME", b"/app");
+    Request {
+        application: Arc::clone(application),
+        params,
+        body: Aggregate::new(),
+        idempotent: true,
+        handover: None,
+    }
+}
+
+/// A request with a body in memory.
+pub(crate) fn post(application: &Arc<Application>, body: &[u8]) -> Request {
+    let mut pieces = Aggregate::new();
+    pieces.push(Buffer::new(body.to_vec()));
+    Request { body: pieces, idempotent: false, ..get(application) }
+}
+
+/// A client's connection: the server's end, and the client's.
+pub(crate) fn client() -> (Arc<OwnedFd>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    server.set_nonblocking(true).unwrap();
+    (Arc::new(server.into()), client)
+}
+
+/// A request whose client can be handed over.
+pub(crate) fn handed(application: &Arc<Application>, client: &Arc<OwnedFd>) -> Request {
+    let handover = HandOver {
+        client: Arc::clone(client),
+        minor: 1,
+        keep: true,
+        head: false,
+        fields: b"Server: test\r\n".to_vec(),
+    };
+    Request { handover: Some(handover), ..get(application) }
+}

@@ -1,0 +1,5 @@
+//! The gateway against an application that follows a script, over real sockets.
+
+mod common;
+mod passfd;
+mod plain;
