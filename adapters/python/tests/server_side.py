@@ -4,6 +4,7 @@ package: what Baton does with an application, as far as the package can see it.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import socket
@@ -122,14 +123,15 @@ class Application:
 
     def __init__(self, address: str | tuple[str, int]) -> None:
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(LIMIT_S)
         deadline = time.monotonic() + LIMIT_S
         while True:
+            self.socket = socket.socket(family, socket.SOCK_STREAM)
+            self.socket.settimeout(LIMIT_S)
             try:
                 self.socket.connect(address)
                 break
             except (FileNotFoundError, ConnectionRefusedError):
+                self.socket.close()
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
@@ -156,7 +158,8 @@ class Application:
         # Whole records, whichever thread sends them.
         with self._sending:
             sent = socket.send_fds(self.socket, [data], fds) if fds else 0
-            self.socket.sendall(data[sent:])
+            if sent < len(data):
+                self.socket.sendall(data[sent:])
 
     def next_record(self) -> tuple[int, int, bytes] | None:
         """The next record; None at the end of the connection."""
@@ -209,7 +212,8 @@ class Application:
                     result.slices.append((offset, length))
                     freed += length
                 if free:
-                    self.send(record(66, request_id, b"\x04" + struct.pack(">I", freed)))
+                    with contextlib.suppress(BrokenPipeError):
+                        self.send(record(66, request_id, b"\x04" + struct.pack(">I", freed)))
             elif kind == 66 and content[0] == 2:
                 assert result.answered is None
                 result.answered = Answered(*struct.unpack(">BBHQQ", content[1:]))

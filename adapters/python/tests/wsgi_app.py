@@ -173,11 +173,12 @@ def waits_for_file(_: Environ, start_response: Any, query: dict[str, str]) -> It
 
 
 class Closing:
-    """A body that tells by a file that it was closed."""
+    """A body that tells by a file that it was closed, and on the error stream as well."""
 
-    def __init__(self, path: str, count: int) -> None:
+    def __init__(self, path: str, count: int, errors: Any) -> None:
         self.path = path
         self.left = count
+        self.errors = errors
 
     def __iter__(self) -> Iterator[bytes]:
         while self.left:
@@ -187,11 +188,12 @@ class Closing:
     def close(self) -> None:
         with open(self.path, "w") as file:
             file.write(str(self.left))
+        print("closed at last", file=self.errors)
 
 
-def closes(_: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
+def closes(environ: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
     start_response("200 OK", TEXT)
-    return Closing(query["path"], int(query["count"]))
+    return Closing(query["path"], int(query["count"]), environ["wsgi.errors"])
 
 
 PAGES: dict[str, Callable[[Environ, Any, dict[str, str]], Iterable[Any]]] = {

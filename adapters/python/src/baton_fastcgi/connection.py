@@ -59,6 +59,8 @@ class Connection:
     def __init__(self, sock: socket.socket, make_waiter: MakeWaiter, *, requests_at_once: int) -> None:
         sock.setblocking(False)
         self.is_closed = False
+        # No request has come yet, but whoever connects is about to send one.
+        self.is_fresh = True
         self.region: Region | None = None
         self._socket = sock
         self._is_local = sock.family == socket.AF_UNIX
@@ -189,6 +191,7 @@ class Connection:
             self._refuse(request_id, records.UNKNOWN_ROLE)
         else:
             self._keeps_connection = bool(content[2] & records.KEEP_CONNECTION)
+            self.is_fresh = False
             self._request_id = request_id
             self._params = bytearray()
 
@@ -325,9 +328,11 @@ class Connection:
     def add_error_output(self, text: bytes) -> bool:
         """Keeps error output of the application, to be sent with whatever is sent next; from any thread.
 
-        False, and nothing is kept, when the bound is reached: it has to be flushed first.
+        False, and nothing is kept, when the bound is reached: it has to be flushed first. The same when the request
+        has been answered.
         """
-        if self._errors_bytes + len(text) > ERROR_BYTES_MAX and self._errors:
+        is_full = self._errors_bytes + len(text) > ERROR_BYTES_MAX and self._errors
+        if is_full or not self._request_id:
             return False
         self._errors_bytes += len(text)
         self._errors.append(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import traceback
 from typing import Any
@@ -12,6 +13,7 @@ from baton_fastcgi.connection import Connection
 from baton_fastcgi.control import Control
 from baton_fastcgi.lifespan import Lifespan
 from baton_fastcgi.settings import Settings
+from baton_fastcgi.threaded import FRESH_S
 from baton_fastcgi.waiting import Input, LoopWaiter
 
 # Before it is tried again after an error of accept (no descriptors left, above all), in seconds.
@@ -30,6 +32,7 @@ class LoopedServer:
         self._idle: set[LoopWaiter] = set()
         self._requests = 0
         self._is_accepting = False
+        self._stopped_at = math.inf
 
     def run(self) -> None:
         """Returns when the last request has been answered; raises `StartUpError`."""
@@ -48,8 +51,9 @@ class LoopedServer:
         self._control.say_ready()
         await self._stopping.wait()
         self._stop_accepting()
-        for waiter in self._idle:
-            waiter.wake()
+        self._stopped_at = self._loop.time()
+        self._wake_idle()
+        self._loop.call_later(FRESH_S, self._wake_idle)
         if self._tasks:
             await asyncio.wait(self._tasks)
         await lifespan.stop()
@@ -59,6 +63,16 @@ class LoopedServer:
             for each in self._control.descriptors:
                 self._loop.remove_reader(each)
             self._stopping.set()
+
+    def _wake_idle(self) -> None:
+        for waiter in self._idle:
+            waiter.wake()
+
+    def _lets_go(self, connection: Connection) -> bool:
+        """Whether an idle connection is to be closed. A server that has just connected is waited for."""
+        if not self._stopping.is_set():
+            return False
+        return not connection.is_fresh or self._loop.time() >= self._stopped_at + FRESH_S
 
     # ----- connections
 
@@ -113,7 +127,7 @@ class LoopedServer:
         root_path: bytes | None = self._settings.root_path_bytes
         while True:
             self._idle.add(waiter)
-            request = await connection.next_request(self._stopping.is_set)
+            request = await connection.next_request(lambda: self._lets_go(connection))
             self._idle.discard(waiter)
             if request is None:
                 return

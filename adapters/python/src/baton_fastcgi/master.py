@@ -27,6 +27,8 @@ _DELAY_MAX_S = 10.0
 # A process that has served for as long has not failed at its start.
 _SETTLED_S = 10.0
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+
 Serve = Callable[[Control], None]
 
 
@@ -43,11 +45,17 @@ class LoadError(Exception):
 class _Worker:
     pid: int
     generation: int
-    ready: int
+    # Becomes readable when the process is ready, or has ended.
+    ready: int | None
     started: float
     is_ready: bool = False
     # When it is killed, if it has been asked to end.
     deadline: float | None = None
+
+    def close_ready(self) -> None:
+        if self.ready is not None:
+            os.close(self.ready)
+            self.ready = None
 
 
 @dataclass
@@ -71,7 +79,7 @@ class Master:
         self._signals, wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # The processes hold the end that is never written to: it tells them when this one is no more.
         self._lifeline, self._life = os.pipe2(os.O_CLOEXEC)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        for number in _SIGNALS:
             signal.signal(number, _note)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         while True:
@@ -96,11 +104,14 @@ class Master:
         ready, say_ready = os.pipe2(os.O_CLOEXEC)
         sys.stdout.flush()
         sys.stderr.flush()
+        # Until the new process has handlers of its own, a signal to it would reach ours.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid == 0:
             os.close(ready)
             os.close(self._life)
             os._exit(self._be_worker(say_ready))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(say_ready)
         self._workers[pid] = _Worker(pid, self._generation, ready, now)
 
@@ -109,8 +120,10 @@ class Master:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for worker in self._workers.values():
-                os.close(worker.ready)
-            self.serve(Control(lifeline=self._lifeline, ready=say_ready))
+                worker.close_ready()
+            control = Control(lifeline=self._lifeline, ready=say_ready)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            self.serve(control)
             status = 0
         except LoadError as error:
             error.print()
@@ -130,7 +143,7 @@ class Master:
     def _wait(self, now: float) -> None:
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
-        starting = {worker.ready: worker for worker in self._workers.values() if worker.ready >= 0}
+        starting = {worker.ready: worker for worker in self._workers.values() if worker.ready is not None}
         for ready in starting:
             poll.register(ready, select.POLLIN)
         times = [worker.deadline for worker in self._workers.values() if worker.deadline is not None]
@@ -141,7 +154,7 @@ class Master:
             if descriptor == self._signals:
                 self._handle_signals()
             else:
-                self._handle_ready(starting[descriptor])
+                self._handle_ready(descriptor, starting[descriptor])
 
     def _handle_signals(self) -> None:
         try:
@@ -156,10 +169,9 @@ class Master:
             self._failures = 0
             self._next_start = 0.0
 
-    def _handle_ready(self, worker: _Worker) -> None:
-        said = os.read(worker.ready, 1)
-        os.close(worker.ready)
-        worker.ready = -1
+    def _handle_ready(self, descriptor: int, worker: _Worker) -> None:
+        said = os.read(descriptor, 1)
+        worker.close_ready()
         if not said:
             return
         worker.is_ready = True
@@ -182,8 +194,7 @@ class Master:
                 return
             worker = self._workers.pop(pid, None)
             if worker is not None:
-                if worker.ready >= 0:
-                    os.close(worker.ready)
+                worker.close_ready()
                 self._note_end(worker, status)
 
     def _note_end(self, worker: _Worker, wait_status: int) -> None:

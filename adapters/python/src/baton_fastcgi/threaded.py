@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
+import time
 import traceback
 from contextlib import suppress
 
@@ -20,6 +21,9 @@ from baton_fastcgi.request import Request
 from baton_fastcgi.settings import Settings
 from baton_fastcgi.waiting import BlockingWaiter, run
 from baton_fastcgi.wsgi import Application, Exchange
+
+# How long a server that has just connected may take to send its request, once the process is stopping; in seconds.
+FRESH_S = 0.5
 
 _NEXT_REQUEST = select.EPOLLIN | select.EPOLLONESHOT
 
@@ -40,6 +44,7 @@ class ThreadedServer:
         self._registered: set[int] = set()
         self._requests = 0
         self._is_stopping = False
+        self._stopped_at = 0.0
 
     def run(self) -> None:
         """Serves in this thread and as many others as are wanted; returns when the last request has been answered."""
@@ -117,6 +122,21 @@ class ThreadedServer:
     def _serve_connection(self, connection: Connection) -> None:
         """Answers the requests that are there, then leaves the connection to whoever sees the next one."""
         connection.receive()
+        self._answer_all(connection)
+        self._leave(connection)
+
+    def _serve_last(self, connection: Connection) -> None:
+        """Answers a request that has come just before the end. A server that has just connected is waited for."""
+        connection.receive()
+        while connection.is_fresh and not connection.is_closed:
+            left_s = self._stopped_at + FRESH_S - time.monotonic()
+            if left_s <= 0:
+                break
+            run(connection.waiter.wait(timeout_s=left_s))
+        self._answer_all(connection)
+        self._close(connection)
+
+    def _answer_all(self, connection: Connection) -> None:
         while not connection.is_closed:
             request = connection.take_request()
             if request is None:
@@ -124,7 +144,6 @@ class ThreadedServer:
             self._answer(connection, request)
             if self._is_stopping or not connection.keeps_connection:
                 run(connection.linger())
-        self._leave(connection)
 
     def _answer(self, connection: Connection, request: Request) -> None:
         settings = self._settings
@@ -147,7 +166,10 @@ class ThreadedServer:
             if not connection.is_closed and not self._is_stopping:
                 self._await_request(connection.descriptor)
                 return
-        self._close(connection)
+        if connection.is_closed:
+            self._close(connection)
+        else:
+            self._serve_last(connection)
 
     def _await_request(self, descriptor: int) -> None:
         self._idle.add(descriptor)
@@ -167,6 +189,7 @@ class ThreadedServer:
             connection.close()
 
     def _stop(self) -> None:
+        self._stopped_at = time.monotonic()
         self._is_stopping = True
         self._control.wake_all()
 
@@ -175,4 +198,4 @@ class ThreadedServer:
             idle = [self._connections[descriptor] for descriptor in self._idle]
             self._idle.clear()
         for connection in idle:
-            self._close(connection)
+            self._serve_last(connection)
