@@ -2,6 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use baton_gateway::News;
+
 use crate::clients::Resident;
 use crate::context::Context;
 use crate::job::JobDone;
@@ -14,10 +16,19 @@ use crate::session::{Need, Session, Stage};
 pub(crate) enum Wake {
     /// It is its turn.
     Turn,
-    /// Its socket is ready: whether there is something to read, and whether the end of it all has come.
-    Ready { readable: bool, input_ends: bool },
+    /// Its socket is ready.
+    Ready {
+        /// There is something to read.
+        readable: bool,
+        /// The client sends no more.
+        input_ends: bool,
+        /// Nor does it take any more.
+        hung_up: bool,
+    },
     /// The job it waited for is done.
     Job(JobDone),
+    /// What there is new of the answer that an application gives.
+    News(Option<News>),
     /// Its deadline has passed.
     TimedOut,
     /// It has to end now, with this outcome for what is under way.
@@ -69,8 +80,11 @@ impl Session {
     /// Tells the session why it goes on; `None`: by a step.
     pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
         match wake {
-            Wake::Ready { input_ends: true, .. } => {
+            Wake::Ready { input_ends: true, hung_up, .. } => {
                 self.handle_input_end();
+                if hung_up {
+                    self.handle_hangup();
+                }
                 None
             }
             Wake::Ready { readable: true, .. } => {
@@ -80,6 +94,10 @@ impl Session {
             Wake::Turn | Wake::Ready { .. } => None,
             Wake::Job(done) => {
                 self.handle_job(done, ctx);
+                None
+            }
+            Wake::News(news) => {
+                self.handle_news(news, ctx);
                 None
             }
             Wake::TimedOut => Some(self.handle_timeout(ctx)),

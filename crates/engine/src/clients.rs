@@ -34,6 +34,8 @@ pub(crate) struct Guest<C> {
     pub(crate) client: C,
     /// Whether the socket is in the loop's interest set.
     pub(crate) registered: bool,
+    /// Whether a request of it may be with an application.
+    pub(crate) delegated: bool,
 }
 
 /// Clients by token. Places are used again; a place costs a few bytes beside the client.
@@ -65,7 +67,7 @@ impl<C: Resident> Clients<C> {
 
     pub(crate) fn insert(&mut self, client: C) -> Token {
         let deadline_ms = client.deadline_ms();
-        let guest = Some(Guest { client, registered: false });
+        let guest = Some(Guest { client, registered: false, delegated: false });
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
             place.guest = guest;

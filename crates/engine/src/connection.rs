@@ -4,9 +4,9 @@
 //! [`read_body`](Http1::read_body) for a client that waits to be told so, [`handle_answered`](Http1::handle_answered)
 //! when a request is done with.
 //!
-//! Nobody wants the bodies of requests, but a request is answered only when its body has been read past: one that is
-//! malformed, too large or late is refused in the place of the answer, and what follows an answer is the next
-//! request. Of a request whose body arrives in pieces, the head stays in front of the input.
+//! A request is answered only when its body has been read: one that is malformed, too large or late is refused in the
+//! place of the answer, and what follows an answer is the next request. Whether a body is kept is decided by whoever
+//! takes the request ([`Body::Ahead`]). Of a request whose body arrives in pieces, the head stays in front of the input.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, HeadScanner, Refusal, RequestHead};
 
@@ -34,6 +34,8 @@ pub(crate) enum Taken<'a> {
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) head: RequestHead<'a>,
+    /// The head as it was sent.
+    pub(crate) head_bytes: &'a [u8],
     /// Its bytes at the front of the input: what is to be dropped when it has been answered.
     pub(crate) len: usize,
     /// Whether the next request follows behind it.
@@ -43,21 +45,21 @@ pub(crate) struct Request<'a> {
 /// How far the body of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Read past, or there is none.
+    /// Read, or there is none.
     Passed,
-    /// The client waits for `100 Continue` before it sends the body.
-    Awaited,
-    /// It would be larger than the limit.
+    /// It begins behind the head: to be answered by [`Http1::read_body`], or by a response without it.
+    Ahead {
+        /// The client waits for `100 Continue` before it sends it.
+        awaited: bool,
+    },
+    /// It turned out to be larger than the limit.
     TooLarge,
 }
 
-/// Why nothing more can be taken: where the next request begins is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// Not HTTP as we speak it.
-    Refused(Refusal),
-    /// The body that is passed over is larger than the limit.
-    BodyTooLarge,
+/// Where the contents of a body go.
+pub(crate) trait BodySink {
+    /// Takes some bytes of a body; `false`: there is no room for them.
+    fn take(&mut self, data: &[u8]) -> bool;
 }
 
 /// The receiving half of one HTTP/1 connection.
@@ -72,7 +74,9 @@ enum Phase {
     /// Before or in a head.
     Head,
     /// In the body behind a head of this length.
-    Body { head_len: usize, reader: BodyReader, passed: u64 },
+    Body { head_len: usize, reader: BodyReader, passed: u64, bytes_max: u64 },
+    /// Behind a head of this length, in a body of which no more is wanted.
+    TooLarge { head_len: usize },
     /// Behind a body: head and what is left of the body have these lengths.
     Passed { head_len: usize, len: usize },
 }
@@ -88,63 +92,82 @@ impl Http1 {
         matches!(self.phase, Phase::Body { .. })
     }
 
-    /// Looks at the input, which begins where the last request that was answered ended.
-    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Stop> {
+    /// Looks at the input, which begins where the last request that was answered ended. The contents of bodies go
+    /// into `sink`.
+    ///
+    /// # Errors
+    /// Nothing more can be taken: where the next request begins is unknown.
+    pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a [u8],
+        limits: &Limits,
+        sink: &mut impl BodySink,
+    ) -> Result<Taken<'a>, Refusal> {
         loop {
             match &mut self.phase {
                 Phase::Head => {
                     let Some(head_len) = self.scanner.find_end(input) else {
-                        limits.head.check_incomplete(input).map_err(Stop::Refused)?;
+                        limits.head.check_incomplete(input)?;
                         return Ok(Taken::Part { head_len: 0, passed: 0 });
                     };
                     self.scanner.reset();
-                    let head = parse(&input[..head_len], limits)?;
+                    let head = RequestHead::parse(&input[..head_len], &limits.head)?;
                     let body = match head.framing {
                         framing if framing.is_empty() => Body::Passed,
-                        BodyFraming::Length(length) if length > limits.body_bytes_max => Body::TooLarge,
                         // A body that is there already waits for nothing (RFC 9110, section 10.1.1).
-                        _ if head.expects_continue && input.len() == head_len => Body::Awaited,
-                        framing => {
-                            self.read_body(head_len, framing);
-                            continue;
-                        }
+                        _ => Body::Ahead { awaited: head.expects_continue && input.len() == head_len },
                     };
-                    return Ok(Taken::Request(Request { head, len: head_len, body }));
+                    return Ok(Taken::Request(Request {
+                        head,
+                        head_bytes: &input[..head_len],
+                        len: head_len,
+                        body,
+                    }));
                 }
-                Phase::Body { head_len, reader, passed } => {
+                Phase::Body { head_len, reader, passed, bytes_max } => {
                     let head_len = *head_len;
                     let mut at = head_len;
                     loop {
-                        match reader.read(&input[at..]).map_err(Stop::Refused)? {
+                        match reader.read(&input[at..])? {
                             BodyStep::Data { consumed, data } => {
                                 at += consumed;
                                 *passed += data.len() as u64;
-                                if *passed > limits.body_bytes_max {
-                                    return Err(Stop::BodyTooLarge);
+                                if *passed > *bytes_max || !sink.take(data) {
+                                    self.phase = Phase::TooLarge { head_len };
+                                    break;
                                 }
                             }
                             BodyStep::NeedMore { consumed } => {
                                 return Ok(Taken::Part { head_len, passed: at + consumed - head_len });
                             }
                             BodyStep::End { consumed } => {
-                                at += consumed;
+                                self.phase = Phase::Passed { head_len, len: at + consumed };
                                 break;
                             }
                         }
                     }
-                    self.phase = Phase::Passed { head_len, len: at };
                 }
                 Phase::Passed { head_len, len } => {
-                    let (head, len) = (parse(&input[..*head_len], limits)?, *len);
-                    return Ok(Taken::Request(Request { head, len, body: Body::Passed }));
+                    let (head_bytes, len) = (&input[..*head_len], *len);
+                    let head = RequestHead::parse(head_bytes, &limits.head)?;
+                    return Ok(Taken::Request(Request { head, head_bytes, len, body: Body::Passed }));
+                }
+                Phase::TooLarge { head_len } => {
+                    let head_bytes = &input[..*head_len];
+                    let head = RequestHead::parse(head_bytes, &limits.head)?;
+                    let len = head_bytes.len();
+                    return Ok(Taken::Request(Request { head, head_bytes, len, body: Body::TooLarge }));
                 }
             }
         }
     }
 
-    /// The body behind this head is to be read past, before the request is taken again.
-    pub(crate) fn read_body(&mut self, head_len: usize, framing: BodyFraming) {
-        self.phase = Phase::Body { head_len, reader: BodyReader::new(framing), passed: 0 };
+    /// The body behind this head is to be read, `bytes_max` of it at the most, before the request is taken again.
+    pub(crate) fn read_body(&mut self, head_len: usize, framing: BodyFraming, bytes_max: u64) {
+        self.phase = match framing {
+            BodyFraming::Length(length) if length > bytes_max => Phase::TooLarge { head_len },
+            framing => Phase::Body { head_len, reader: BodyReader::new(framing), passed: 0, bytes_max },
+        };
     }
 
     /// The request that was taken has been answered, and its bytes are dropped.
@@ -153,27 +176,30 @@ impl Http1 {
     }
 }
 
-fn parse<'a>(head: &'a [u8], limits: &Limits) -> Result<RequestHead<'a>, Stop> {
-    RequestHead::parse(head, &limits.head).map_err(Stop::Refused)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
+    impl BodySink for Vec<u8> {
+        fn take(&mut self, data: &[u8]) -> bool {
+            self.extend_from_slice(data);
+            true
+        }
+    }
+
     /// Gives a connection its input in pieces and keeps what it leaves, as a session does. Returns the request lines
-    /// seen, and what stopped it.
-    fn feed(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Stop>) {
+    /// and bodies seen (`!` for one that is too large), and what stopped it.
+    fn feed(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
         let mut connection = Http1::new();
-        let (mut inbox, mut lines) = (Vec::new(), Vec::new());
+        let (mut inbox, mut lines, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces {
             inbox.extend_from_slice(piece);
             loop {
-                let taken = match connection.next(&inbox, limits) {
+                let taken = match connection.next(&inbox, limits, &mut kept) {
                     Ok(taken) => taken,
-                    Err(stop) => return (lines, Some(stop)),
+                    Err(refusal) => return (lines, Some(refusal)),
                 };
                 let request = match taken {
                     Taken::Request(request) => request,
@@ -182,7 +208,19 @@ mod tests {
                         break;
                     }
                 };
-                lines.push(String::from_utf8_lossy(request.head.line).into_owned());
+                match request.body {
+                    Body::Ahead { .. } => {
+                        connection.read_body(request.len, request.head.framing, limits.body_bytes_max);
+                        continue;
+                    }
+                    Body::TooLarge => {
+                        lines.push("!".into());
+                        return (lines, None);
+                    }
+                    Body::Passed => {}
+                }
+                let line = String::from_utf8_lossy(request.head.line).into_owned();
+                lines.push(line + &String::from_utf8_lossy(&std::mem::take(&mut kept)));
                 let len = request.len;
                 inbox.drain(..len);
                 connection.handle_answered();
@@ -198,7 +236,9 @@ mod tests {
         GET /5 HTTP/1.1\r\nHost: a\r\n\r\n";
 
     fn expected() -> Vec<String> {
-        ["GET /1", "POST /2", "PUT /3", "HEAD /4", "GET /5"].map(|line| format!("{line} HTTP/1.1")).into()
+        let bodies = ["", "GET /no HTTP/1.1\r\nHost: a\r\n\r\n", "GET /", "", ""];
+        let lines = ["GET /1", "POST /2", "PUT /3", "HEAD /4", "GET /5"];
+        lines.iter().zip(bodies).map(|(line, body)| format!("{line} HTTP/1.1{body}")).collect()
     }
 
     /// However the input is cut, the same requests come out, and no body is taken for one.
@@ -229,54 +269,57 @@ mod tests {
     }
 
     /// A request may be asked for again until its answer is there (a job came between), also when a part of its body
-    /// is gone already.
+    /// is gone already; its body is kept once.
     #[test]
     fn the_same_request_can_be_taken_twice() {
         let limits = Limits::default();
-        let mut connection = Http1::new();
+        let (mut connection, mut kept) = (Http1::new(), Vec::new());
         let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n";
+        connection.read_body(head.len(), BodyFraming::Length(6), 6);
         let begun = [&head[..], b"1234"].concat();
-        let Ok(Taken::Part { head_len, passed }) = connection.next(&begun, &limits) else {
+        let Ok(Taken::Part { head_len, passed }) = connection.next(&begun, &limits, &mut kept) else {
             panic!("no part")
         };
         assert_eq!((head_len, passed), (head.len(), 4));
         let rest = [&head[..], b"56GET /b"].concat();
         for _ in 0..2 {
-            let Ok(Taken::Request(request)) = connection.next(&rest, &limits) else { panic!("no request") };
+            let Ok(Taken::Request(request)) = connection.next(&rest, &limits, &mut kept) else {
+                panic!("no request")
+            };
             assert_eq!(
                 (request.head.path, request.len, request.body),
                 (&b"/a"[..], head.len() + 2, Body::Passed)
             );
         }
+        assert_eq!(kept, b"123456");
     }
 
     #[test]
     fn a_request_is_not_taken_before_its_body() {
         let limits = Limits { body_bytes_max: 10, ..Limits::default() };
         let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-        for (body, stop) in [
-            (&b"8\r\n12345678\r\n8\r\n12345678\r\n"[..], Some(Stop::BodyTooLarge)),
-            (b"8\r\n12345678\r\nx", Some(Stop::Refused(Refusal::ChunkSize))),
-            (b"8\r\n12345678\r\n0\r\n", None),
+        let too_large = (vec!["!".to_owned()], None);
+        for (body, expected) in [
+            (&b"8\r\n12345678\r\n8\r\n12345678\r\n"[..], too_large.clone()),
+            (b"8\r\n12345678\r\nx", (Vec::new(), Some(Refusal::ChunkSize))),
+            (b"8\r\n12345678\r\n0\r\n", (Vec::new(), None)),
         ] {
-            assert_eq!(feed(&[head, body], &limits), (Vec::new(), stop));
+            assert_eq!(feed(&[head, body], &limits), expected);
         }
+        let declared = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n";
+        assert_eq!(feed(&[declared], &limits), too_large);
     }
 
     /// What the client waits for is known when the head is complete, unless it does not wait.
     #[test]
-    fn bodies_may_be_awaited_or_too_large() {
-        let limits = Limits { body_bytes_max: 10, ..Limits::default() };
-        let head = |length: u32| {
-            format!("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
-        };
-        let taken = |input: &str| match Http1::new().next(input.as_bytes(), &limits) {
+    fn bodies_may_be_awaited() {
+        let limits = Limits::default();
+        let head = "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+        let taken = |input: &str| match Http1::new().next(input.as_bytes(), &limits, &mut Vec::new()) {
             Ok(Taken::Request(request)) => Some(request.body),
             _ => None,
         };
-        assert_eq!(taken(&head(3)), Some(Body::Awaited));
-        assert_eq!(taken(&(head(3) + "1")), None);
-        assert_eq!(taken(&(head(3) + "123")), Some(Body::Passed));
-        assert_eq!(taken(&head(11)), Some(Body::TooLarge));
+        assert_eq!(taken(head), Some(Body::Ahead { awaited: true }));
+        assert_eq!(taken(&format!("{head}1")), Some(Body::Ahead { awaited: false }));
     }
 }

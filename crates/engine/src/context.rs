@@ -39,6 +39,8 @@ pub(crate) struct Context {
     /// What has been counted.
     pub(crate) tally: Tally,
     pub(crate) log: Option<AccessLog>,
+    /// Where remarks for whoever runs the server go.
+    pub(crate) remarks: Remarks,
     /// Where paths are decoded into.
     pub(crate) path: Vec<u8>,
     /// Where sockets are read into. A connection that waits keeps nothing of it but an incomplete head.
@@ -46,15 +48,20 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Tells whoever runs the server.
+    pub(crate) fn remark(&self, remark: std::fmt::Arguments<'_>) {
+        (self.remarks)(remark);
+    }
+
     pub(crate) fn new(
         plan: Arc<Plan>,
         cache: Arc<Cache>,
         blocking: Blocking,
         send: SendPolicy,
         ways: Ways,
-        tally: Tally,
-        log: Option<AccessLog>,
+        records: Records,
     ) -> Self {
+        let Records { tally, log, remarks } = records;
         Self {
             plan,
             clock: Clock::new(),
@@ -67,11 +74,23 @@ impl Context {
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             tally,
             log,
+            remarks,
             path: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
         }
     }
 }
+
+/// Where a step tells what happened.
+#[derive(Debug)]
+pub(crate) struct Records {
+    pub(crate) tally: Tally,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) remarks: Remarks,
+}
+
+/// What takes remarks for whoever runs the server: a line in the error log each.
+pub type Remarks = fn(std::fmt::Arguments<'_>);
 
 /// Heads under way at a time that the pool remembers.
 const HEADS_MAX: usize = 256;

@@ -5,7 +5,8 @@
 //!        ▼                                                   │ Readable, Writable
 //!   listener ─► accept ► Client::advance ─► Need ────────────┤
 //!   client ───────────────────┘ ▲            │ Turn: at the end of the round
-//!   jobs done ──────────────────┘◄── Jobs ◄──┘ Job
+//!   jobs done ──────────────────┤◄── Jobs ◄──┤ Job
+//!   applications ───────────────┘◄─ Gateway ◄┘ Delegate, News
 //! ```
 //!
 //! Clients are registered edge-triggered, once, for both directions, and only when they have to be waited for: a
@@ -17,6 +18,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_gateway::Gateway;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
@@ -91,6 +93,7 @@ pub(crate) struct EventLoop<C, J> {
     ctx: Lent<Context>,
     clients: Clients<C>,
     acceptor: Acceptor,
+    gateway: Gateway,
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
@@ -121,8 +124,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         if let Some(descriptor) = jobs.descriptor() {
             epoll::add(&epoll, descriptor, EventData::new_u64(JOBS), EventFlags::IN)?;
         }
+        let gateway = Gateway::new(epoll.try_clone()?);
         Ok(Self {
             name,
+            gateway,
             epoll,
             ctx: Lent::new(ctx),
             clients: Clients::default(),
@@ -152,6 +157,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 // Between any two: a request that arrives after an order finds it obeyed.
                 self.obey_new_orders()?;
             }
+            self.bring_news();
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
                     self.advance(token, Wake::Turn);
@@ -194,12 +200,24 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     self.advance(token, Wake::Job(done));
                 }
             }
+            _ if Gateway::owns(data) => self.gateway.handle_event(data, flags, self.ctx.clock.now_ms()),
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
-                let token = Token::from_data(data);
-                let (readable, input_ends) = (flags.intersects(INPUT), flags.intersects(INPUT_ENDS));
-                self.advance(token, Wake::Ready { readable, input_ends });
+                let wake = Wake::Ready {
+                    readable: flags.intersects(INPUT),
+                    input_ends: flags.intersects(INPUT_ENDS),
+                    hung_up: flags.intersects(HUNG_UP),
+                };
+                self.advance(Token::from_data(data), wake);
             }
+        }
+    }
+
+    /// Lets those go on for whom there is something new from an application.
+    fn bring_news(&mut self) {
+        self.gateway.handle_time(self.ctx.clock.now_ms());
+        while let Some(whose) = self.gateway.poll_news() {
+            self.advance(Token::from_data(whose), Wake::Turn);
         }
     }
 
@@ -256,8 +274,24 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     }
                 }
                 Need::JobUnderWay => break,
+                Need::Delegate(request) => {
+                    guest.delegated = true;
+                    let now_ms = self.ctx.clock.now_ms();
+                    self.gateway.begin(token.to_data(), *request, now_ms);
+                    need = Need::News;
+                }
+                Need::News => {
+                    let (whose, now_ms) = (token.to_data(), self.ctx.clock.now_ms());
+                    self.gateway.note_sent(whose, now_ms);
+                    let news = self.gateway.take(whose);
+                    need = guest.client.advance(Wake::News(news), &mut self.ctx);
+                }
+                Need::NewsUnderWay => break,
                 Need::Finished => {
                     if let Some(guest) = self.clients.remove(token) {
+                        if guest.delegated {
+                            self.gateway.abandon(token.to_data(), self.ctx.clock.now_ms());
+                        }
                         guest.client.finish();
                     }
                     return;
@@ -285,6 +319,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
             self.acceptor.resume_ms(),
             self.drain_until_ms,
+            self.gateway.deadline_ms(),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -325,6 +360,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 "connections": load.connections,
                 "jobs": self.jobs.report(),
                 "cache": crate::report::cache(&self.ctx.cache),
+                "applications": self.gateway.report(),
                 "ways_of_sending": self.ctx.ways.report(),
                 "tuning": tuning,
             }),
@@ -345,6 +381,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             Phase::Draining { limit_ms } => {
                 self.acceptor.listen(NONE, &self.epoll)?;
                 self.ctx.draining = true;
+                self.gateway.drain();
                 self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
                 self.clients.idle(&mut self.tokens);
                 for token in std::mem::take(&mut self.tokens) {
@@ -379,6 +416,9 @@ const PUBLISH_MS: u64 = 100;
 
 /// What says that the client will send nothing more.
 const INPUT_ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
+/// What says that the connection is over in both directions.
+const HUNG_UP: EventFlags = EventFlags::HUP.union(EventFlags::ERR);
 
 /// What makes a socket worth reading.
 const INPUT: EventFlags = EventFlags::IN.union(INPUT_ENDS);

@@ -2,18 +2,23 @@
 //!
 //! ```text
 //!   RequestHead ─► site ─► route ─► find ─► conditions ─► ranges ─► head + body as an aggregate
-//!                                     │
-//!                                     └─► Answer::Needs(job), when finding might wait for a disk
+//!                              │      │
+//!                              │      └─► Answer::Needs(job), when finding might wait for a disk
+//!                              └─► Answer::Delegated, when an application is to answer
 //! ```
 
+mod application;
 mod file;
+mod named;
 mod page;
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, Method, ReplyHead, RequestHead, Status, Version};
+use baton_http::{AcceptedCodings, BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
 use rustix::io::Errno;
 
 use crate::connection::{Body, Request};
@@ -22,8 +27,13 @@ use crate::job::Job;
 use crate::log::Outcome;
 use crate::outlet::Outlet;
 use crate::plan::{Action, Plan, Site};
+use crate::upload::Upload;
 use crate::ways::Trial;
+use application::{Program, split_path_info};
 use page::Page;
+
+pub(crate) use application::{Delegation, Origin, failure_page, response_fields};
+pub(crate) use named::{NamedFile, answer_with_body, answer_with_file};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -32,8 +42,17 @@ pub(crate) enum Answer {
     Ready(Ready),
     /// The same again once this is done, with what it found.
     Needs(Job),
-    /// The same again once the body has come: the client has been told to send it.
-    Continue,
+    /// The same again once the answers before it have been sent.
+    AfterOthers,
+    /// An application is to answer.
+    Delegated(Box<Delegation>),
+    /// The same again once the body has come.
+    NeedsBody {
+        /// Where its contents are kept; `None`: nobody wants them, but they have to be read past.
+        upload: Option<Box<Upload>>,
+        /// Bytes of it that are taken.
+        bytes_max: u64,
+    },
 }
 
 /// A response that has been put into the outlet.
@@ -53,6 +72,38 @@ pub(crate) struct Ready {
     pub(crate) trial: Option<Trial>,
 }
 
+/// What there is for a request beside itself.
+#[derive(Debug)]
+pub(crate) struct Given<'a> {
+    /// Where it arrived.
+    pub(crate) listener: usize,
+    /// Whether the server is willing to go on with the connection after it.
+    pub(crate) keep_alive_allowed: bool,
+    /// What the job found that it needed.
+    pub(crate) found: Option<Found>,
+    /// Whose it is.
+    pub(crate) client: Client<'a>,
+    /// Its body, if it was kept.
+    pub(crate) upload: &'a mut Option<Box<Upload>>,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client<'a> {
+    /// The connection.
+    pub(crate) socket: &'a Arc<OwnedFd>,
+    /// Its other end; `None`: a Unix socket.
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+impl Client<'_> {
+    /// Our end of the connection; `None`: a Unix socket.
+    fn local(&self) -> Option<SocketAddr> {
+        let address = rustix::net::getsockname(self.socket).ok()?;
+        SocketAddr::try_from(address).ok()
+    }
+}
+
 /// What the parts of an answer need to know of its request.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'a> {
@@ -64,18 +115,16 @@ struct Asked<'a> {
     server_header: bool,
 }
 
-/// Answers a request into the outlet. `keep_alive_allowed`: whether the server is willing to go on after it.
+/// Answers a request into the outlet, or says what has to come before.
 pub(crate) fn answer(
     ctx: &mut Context,
     plan: &Plan,
     request: &Request<'_>,
-    listener: usize,
-    keep_alive_allowed: bool,
-    found: Option<Found>,
+    mut given: Given<'_>,
     outlet: &mut Outlet,
 ) -> Answer {
     let head = &request.head;
-    let Some(site_index) = plan.site(listener, head.host) else {
+    let Some(site_index) = plan.site(given.listener, head.host) else {
         return Answer::Ready(refuse(ctx, plan, Status::NOT_FOUND, "No site answers here.", outlet));
     };
     let site = &plan.sites()[site_index];
@@ -85,11 +134,11 @@ pub(crate) fn answer(
         method: head.method,
         version: head.version,
         // Where the next request begins is not known before a body has been read past.
-        keep_alive: head.keep_alive && keep_alive_allowed && request.body == Body::Passed,
+        keep_alive: head.keep_alive && given.keep_alive_allowed && request.body == Body::Passed,
         server_header: plan.server_header,
     };
     if request.body == Body::TooLarge {
-        return Answer::Ready(asked.page(ctx, Page::error(Status::CONTENT_TOO_LARGE), outlet));
+        return Answer::Ready(asked.body_refused(ctx, given.upload.take(), outlet));
     }
     let action = match site.route(head.path, &mut ctx.path) {
         Ok(route) => route.map(|route| &route.action),
@@ -98,14 +147,42 @@ pub(crate) fn answer(
         Err(refusal) => return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet)),
     };
     let is_read = matches!(head.method, Method::Get | Method::Head);
-    if request.body == Body::Awaited && is_read && action.is_some() {
-        // Nobody wants the body, but to be rid of it costs the client less than a new connection.
-        outlet.push(Buffer::new(CONTINUE.to_vec()));
-        return Answer::Continue;
+    let mut found = given.found.take();
+    let program = match action {
+        _ if matches!(head.method, Method::Connect | Method::Trace) => None,
+        Some(Action::Application(delegate)) => Some((delegate, Program::below(&delegate.path, head.path))),
+        Some(Action::Scripts(tree, delegate)) => {
+            let (path, path_info) = split_path_info(head.path, &tree.config().scripts);
+            match found.take().map_or_else(|| find(ctx, tree, head, path), Ok) {
+                Ok(Found::Script(script)) => Some((delegate, Program::script(tree, &script, path_info))),
+                // Only a program has something to do with what comes behind its name.
+                Ok(_) if !path_info.is_empty() => {
+                    found = Some(Found::Missing);
+                    None
+                }
+                Ok(file) => {
+                    found = Some(file);
+                    None
+                }
+                Err(job) => return Answer::Needs(job),
+            }
+        }
+        _ => None,
+    };
+    if let Some((delegate, program)) = program {
+        return asked.application(ctx, request, given, delegate, &program, outlet);
+    }
+    if let Body::Ahead { awaited } = request.body {
+        // Nobody wants the body, but to be rid of it costs the client less than a new connection; unless it waits to be
+        // told that all is well, and it is not.
+        let refused = awaited && !(is_read && action.is_some());
+        if !refused {
+            return asked.take_body(awaited, head.framing, None, plan.limits.body_bytes_max, outlet);
+        }
     }
     // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
     let found = match (action, found) {
-        (Some(Action::Files(tree)), None) if is_read => match find(ctx, tree, head) {
+        (Some(Action::Files(tree)), None) if is_read => match find(ctx, tree, head, head.path) {
             Ok(found) => Some(found),
             Err(job) => return Answer::Needs(job),
         },
@@ -123,17 +200,17 @@ pub(crate) fn answer(
         (Some(Action::Respond { status, media_type, headers, body }), _) => {
             asked.page(ctx, Page::fixed(Status::new(*status), media_type, headers, body), outlet)
         }
-        (Some(Action::Files(_)), _) => {
+        (Some(Action::Files(_) | Action::Scripts(..) | Action::Application(_)), _) => {
             asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, outlet)
         }
     };
     Answer::Ready(ready)
 }
 
-/// What there is at the request's path; or what has to be done to find out.
-fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>) -> Result<Found, Job> {
+/// What there is at a path; or what has to be done to find out.
+fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) -> Result<Found, Job> {
     let query = Query {
-        path: head.path,
+        path,
         accepted: AcceptedCodings::parse(head.accept_encoding),
         accept_json: tree.lists() && page::prefers_json(head),
     };
@@ -142,6 +219,34 @@ fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>) -> Result<Found
 }
 
 impl Asked<'_> {
+    /// Answers a request of whose body no more is taken.
+    fn body_refused(&self, ctx: &mut Context, upload: Option<Box<Upload>>, outlet: &mut Outlet) -> Ready {
+        let (status, outcome) = match upload.as_ref().and_then(|upload| upload.trouble()) {
+            None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
+            Some(error) => {
+                ctx.remark(format_args!("cannot keep the body of a request: {error}"));
+                (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
+            }
+        };
+        Ready { outcome, ..self.page(ctx, Page::error(status), outlet) }
+    }
+
+    /// Lets the client send the body of its request.
+    fn take_body(
+        &self,
+        awaited: bool,
+        framing: BodyFraming,
+        upload: Option<Box<Upload>>,
+        bytes_max: u64,
+        outlet: &mut Outlet,
+    ) -> Answer {
+        let too_large = matches!(framing, BodyFraming::Length(length) if length > bytes_max);
+        if awaited && !too_large {
+            outlet.push(Buffer::new(CONTINUE.to_vec()));
+        }
+        Answer::NeedsBody { upload, bytes_max }
+    }
+
     /// Answers with what was found.
     fn found(
         &self,
@@ -158,7 +263,8 @@ impl Asked<'_> {
                 let location = page::with_slash(head);
                 self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
             }
-            Found::Missing => self.page(ctx, Page::error(Status::NOT_FOUND), outlet),
+            // A script that nobody runs is not to be read either.
+            Found::Missing | Found::Script(_) => self.page(ctx, Page::error(Status::NOT_FOUND), outlet),
             Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), outlet),
             Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), outlet),
             Found::Failed(errno) => {

@@ -33,14 +33,17 @@ mod report;
 mod session;
 mod settings;
 mod steering;
+mod upload;
 mod ways;
 mod worker;
 
 pub use arch::{ArchitectureName, ListenerSharing, Topology, UnknownArchitecture, topology};
+pub use context::Remarks;
 pub use listen::{ListenAddress, ListenOptions, Listener, bind};
 pub use log::{LogFormat, LogSettings, Outcome};
 pub use metrics::{Counters, Kind, Metric};
-pub use plan::{Action, ErrorPage, Plan, Route, Site};
+pub use plan::{Action, Delegate, ErrorPage, Plan, Route, Site};
 pub use settings::{Limits, SendWay, SendfileMode, Tuning};
 pub use steering::{Phase, Steering};
+pub use upload::UploadSettings;
 pub use worker::{Worker, run};

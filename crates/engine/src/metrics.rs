@@ -62,6 +62,7 @@ metrics! {
     OutcomeRefused, "baton_requests_total", Some(("outcome", "refused")), Counter, "Requests by how they ended.";
     OutcomeFileChanged, "baton_requests_total", Some(("outcome", "file-changed")), Counter, "Requests by how they ended.";
     OutcomeFailed, "baton_requests_total", Some(("outcome", "failed")), Counter, "Requests by how they ended.";
+    OutcomeApplicationFailed, "baton_requests_total", Some(("outcome", "application-failed")), Counter, "Requests by how they ended.";
     OutcomeStopped, "baton_requests_total", Some(("outcome", "stopped")), Counter, "Requests by how they ended.";
     BytesSent, "baton_sent_bytes_total", None, Counter, "Bytes handed to the kernel for clients, heads included.";
     Jobs, "baton_blocking_jobs_total", None, Counter, "Jobs that could have waited for a disk: files opened, pages brought in.";

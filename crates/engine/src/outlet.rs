@@ -81,6 +81,11 @@ impl Outlet {
         self.queue.push(piece);
     }
 
+    /// Adds pieces at the end.
+    pub(crate) fn append(&mut self, pieces: Aggregate) {
+        self.queue.append(pieces);
+    }
+
     /// Drops what has not been sent.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();

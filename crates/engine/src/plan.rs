@@ -4,12 +4,14 @@
 //! current when its head was complete.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_content::Tree;
+use baton_gateway::Application;
 use baton_http::{PathRefusal, decode_path};
 
-use crate::Limits;
+use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
 #[derive(Clone, Debug)]
@@ -55,6 +57,10 @@ pub struct Route {
 pub enum Action {
     /// A file is sent.
     Files(Arc<Tree>),
+    /// A file is sent, or run if it is a script.
+    Scripts(Arc<Tree>, Arc<Delegate>),
+    /// An application answers.
+    Application(Arc<Delegate>),
     /// The client is sent elsewhere. A `$uri` in the location stands for the request's path and query.
     Redirect {
         /// 301, 302, 303, 307 or 308.
@@ -73,6 +79,29 @@ pub enum Action {
         /// The body.
         body: Vec<u8>,
     },
+}
+
+/// An application that answers requests of a route, and what it is told.
+#[derive(Debug)]
+pub struct Delegate {
+    /// The application.
+    pub application: Arc<Application>,
+    /// The route's path: `SCRIPT_NAME`, where the application has all paths below.
+    pub path: String,
+    /// Whether it may be given the client's socket.
+    pub hand_over: bool,
+    /// `DOCUMENT_ROOT`, below which scripts are.
+    pub document_root: Option<PathBuf>,
+    /// Further parameters.
+    pub params: Vec<(String, String)>,
+    /// Fields added to each response.
+    pub headers: Vec<(String, String)>,
+    /// Folders whose files it may name by their paths.
+    pub named: Vec<Arc<Tree>>,
+    /// Folders whose files it may name by paths within the site that begin so.
+    pub internal: Vec<(String, Arc<Tree>)>,
+    /// How the bodies of requests are kept.
+    pub upload: UploadSettings,
 }
 
 /// A body for a status of our own making.

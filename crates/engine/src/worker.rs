@@ -9,7 +9,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use crate::acceptor::Acceptor;
 use crate::arch::{self, ArchitectureName};
 use crate::client::Client;
-use crate::context::Context;
+use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
 use crate::listen::Listener;
 use crate::log::{AccessLog, LogSettings, LogWriter};
@@ -35,6 +35,8 @@ pub struct Worker {
     pub log: Option<LogSettings>,
     /// Where its orders come from.
     pub steering: Arc<Steering>,
+    /// Where its remarks go.
+    pub remarks: Remarks,
 }
 
 /// Serves until the worker is told to stop, or has been drained.
@@ -42,7 +44,7 @@ pub struct Worker {
 /// # Errors
 /// What kept it from beginning, or an event queue that broke: descriptors or memory ran out.
 pub fn run(worker: Worker) -> io::Result<()> {
-    let Worker { tuning, plan, listeners, counters, log, steering } = worker;
+    let Worker { tuning, plan, listeners, counters, log, steering, remarks } = worker;
     if tuning.sendfile != SendfileMode::NonBlocking {
         // A client that takes nothing must not hold a thread for ever; connections inherit the bound.
         let limit = std::time::Duration::from_millis(plan.limits.send_timeout_ms);
@@ -52,7 +54,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     }
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
-    let process = Process { tuning, plan, counters, log, steering };
+    let process = Process { tuning, plan, counters, log, steering, remarks };
     arch::serve(&process)?;
     if let Some(log) = &process.log {
         log.sync();
@@ -68,6 +70,7 @@ pub(crate) struct Process {
     counters: Counters,
     log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
+    remarks: Remarks,
 }
 
 impl Process {
@@ -89,7 +92,8 @@ impl Process {
         };
         let ways = Ways::new(self.tuning.way);
         let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
-        Context::new(Arc::clone(&self.plan), cache, blocking, send, ways, Tally::new(self.counters), log)
+        let records = Records { tally: Tally::new(self.counters), log, remarks: self.remarks };
+        Context::new(Arc::clone(&self.plan), cache, blocking, send, ways, records)
     }
 
     /// An event loop over all that this process listens to.

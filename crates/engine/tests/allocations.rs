@@ -178,6 +178,7 @@ fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>)
             flush_ms: 3_600_000,
         }),
         steering: Arc::clone(steering),
+        remarks: |_| {},
     };
     (worker, bound)
 }

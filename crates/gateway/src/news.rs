@@ -1,5 +1,7 @@
 //! What becomes of a request, piece by piece.
 
+use std::fmt;
+
 use baton_buf::Aggregate;
 use baton_fcgi::cgi::{BadHead, CgiHead};
 use baton_fcgi::{Answered, Broken, Rest};
@@ -89,6 +91,23 @@ impl Why {
             Self::SpoolFailed(_) => "spool-failed",
             Self::Overloaded => "overloaded",
             Self::BadRequest(_) => "bad-request",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoConnection(errno) => write!(f, "cannot be connected to: {errno}"),
+            Self::QueueFull => f.write_str("too many requests wait for it"),
+            Self::QueueTimeout => f.write_str("a request waited for too long"),
+            Self::TimedOut => f.write_str("it neither took nor gave anything for too long"),
+            Self::Ended => f.write_str("it ended in front of the end of its response"),
+            Self::Broken(broken) => write!(f, "it does not speak the protocol: {broken}"),
+            Self::BadHead(bad) => write!(f, "its response cannot be sent on: {bad}"),
+            Self::SpoolFailed(errno) => write!(f, "its response cannot be kept for a slow client: {errno}"),
+            Self::Overloaded => f.write_str("it refuses requests, being overloaded"),
+            Self::BadRequest(broken) => write!(f, "the request cannot be said in its protocol: {broken}"),
         }
     }
 }

@@ -31,6 +31,11 @@ impl<'b> ReplyHead<'b> {
         Self { out }
     }
 
+    /// Appends fields to a head, or a part of one, that has begun.
+    pub fn resume(out: &'b mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
     /// Appends a field.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();

@@ -17,12 +17,13 @@ pub(super) struct CommandLine {
     text: String,
     tree: Entries,
     site: Entries,
+    routes: Vec<Node>,
 }
 
 impl CommandLine {
     /// Begins with the command's own words.
     pub(super) fn new(command: &str) -> Self {
-        Self { text: command.to_owned(), tree: Entries::new(), site: Entries::new() }
+        Self { text: command.to_owned(), tree: Entries::new(), site: Entries::new(), routes: Vec::new() }
     }
 
     /// Writes a word down, in quotes if a shell needs them, and says where it stands.
@@ -61,6 +62,11 @@ impl CommandLine {
         insert(&mut self.site, key, value);
     }
 
+    /// Adds a route to the one site that flags describe.
+    pub(super) fn add_route(&mut self, entries: impl IntoIterator<Item = (String, Node)>) {
+        self.routes.push(table(entries));
+    }
+
     /// Sets a key of a section.
     pub(super) fn set(&mut self, section: &str, key: &str, value: Node) {
         let span = value.span();
@@ -73,6 +79,10 @@ impl CommandLine {
 
     /// The whole, relative to a folder.
     pub(super) fn finish(mut self, base: PathBuf) -> RawConfig {
+        if !self.routes.is_empty() {
+            let routes = array(std::mem::take(&mut self.routes));
+            self.set_site("route", routes);
+        }
         let whole = 0..self.text.len();
         let site = Spanned::new(whole.clone(), Value::Table(self.site));
         insert(&mut self.tree, "site", Spanned::new(whole, Value::Array(vec![site])));

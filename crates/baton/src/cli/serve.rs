@@ -65,6 +65,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "STATUS=FILE", env = "BATON_ERROR_PAGE", value_parser = parse_error_page, help_heading = FILES)]
     error_page: Vec<(String, String)>,
 
+    /// Give all requests below PATH to a FastCGI application, such as /app=unix:/run/app.sock; further keys of
+    /// `fastcgi` may follow: ,transport=passfd; may be repeated
+    #[arg(long, value_name = "PATH=ADDRESS", env = "BATON_FASTCGI", value_parser = parse_application, help_heading = APPLICATIONS)]
+    fastcgi: Vec<Mounted>,
+
+    /// The same with SCGI
+    #[arg(long, value_name = "PATH=ADDRESS", env = "BATON_SCGI", value_parser = parse_application, help_heading = APPLICATIONS)]
+    scgi: Vec<Mounted>,
+
     /// Who runs which step of a request: see `baton architectures` [default: auto]
     #[arg(short, long, value_name = "NAME", env = "BATON_ARCHITECTURE",
           value_parser = PossibleValuesParser::new(words_of::<ArchitectureName>()), help_heading = RUNNING)]
@@ -110,6 +119,7 @@ pub(crate) struct Serve {
 }
 
 const FILES: &str = "Files";
+const APPLICATIONS: &str = "Applications";
 const RUNNING: &str = "Running";
 const WATCHING: &str = "Watching";
 
@@ -125,6 +135,7 @@ impl Serve {
         line.set_site("root", root);
         self.listening.add(&mut line);
         self.add_files(&mut line);
+        self.add_applications(&mut line);
         self.add_running(&mut line);
         self.add_watching(&mut line);
         Ok(line.finish(std::env::current_dir()?))
@@ -165,6 +176,21 @@ impl Serve {
             let page = |(status, file): &(String, String)| (status.clone(), line.flag("--error-page", file));
             let pages = table(self.error_page.iter().map(page).collect::<Vec<_>>());
             line.set_site("error_pages", pages);
+        }
+    }
+
+    fn add_applications(&self, line: &mut CommandLine) {
+        let kinds = [("--fastcgi", "fastcgi", &self.fastcgi), ("--scgi", "scgi", &self.scgi)];
+        for (flag, key, mounted) in kinds {
+            for Mounted { path, to, settings } in mounted {
+                let path = line.flag(flag, path);
+                let mut entries = vec![("to".to_owned(), line.flag(flag, to))];
+                for (key, value) in settings {
+                    let place = line.word(value).start;
+                    entries.push((key.clone(), parse_value(value, place)));
+                }
+                line.add_route([("path".to_owned(), path), (key.to_owned(), table(entries))]);
+            }
         }
     }
 
@@ -240,6 +266,25 @@ fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
         }
     }
     table(by_name.into_iter().map(|(name, values)| (name, array(values))))
+}
+
+/// An application and the path below which it answers.
+#[derive(Clone, Debug)]
+struct Mounted {
+    path: String,
+    to: String,
+    settings: Vec<(String, String)>,
+}
+
+fn parse_application(text: &str) -> Result<Mounted, String> {
+    let expected =
+        "expected PATH=ADDRESS, such as /app=unix:/run/app.sock or /app=127.0.0.1:9000,transport=inet";
+    let (path, rest) = text.split_once('=').ok_or(expected)?;
+    let mut parts = rest.split(',');
+    let to = parts.next().unwrap_or_default().to_owned();
+    let setting = |part: &str| part.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let settings = parts.map(|part| setting(part).ok_or(expected)).collect::<Result<_, _>>()?;
+    Ok(Mounted { path: path.to_owned(), to, settings })
 }
 
 fn parse_error_page(text: &str) -> Result<(String, String), String> {

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
-use baton_engine::plan::{Action, ErrorPage, Plan};
-use baton_engine::{SendfileMode, Tuning, plan};
+use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
+use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
 
-use super::{Config, Files, Route, Sendfile, Site};
+use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
 
 impl Config {
     /// What the configuration means to a worker, whose listeners have these ids.
@@ -132,6 +133,9 @@ impl Planner<'_> {
         let settings = &route.settings;
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let action = match (&settings.redirect, &settings.respond) {
+            (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
+                self.application(route, is_fastcgi, application)?
+            }
             (Some(redirect), _) => {
                 Action::Redirect { status: code(redirect.status), location: redirect.to.clone() }
             }
@@ -149,7 +153,67 @@ impl Planner<'_> {
         Ok(plan::Route { path: settings.path.clone(), action })
     }
 
+    fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {
+        let (settings, files) = (&route.settings, &route.files);
+        let settings_of_pool = gateway_settings(is_fastcgi, application);
+        let pool = baton_gateway::Application::new(settings_of_pool)
+            .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
+        let delegate = Arc::new(Delegate {
+            application: pool,
+            path: settings.path.clone(),
+            hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
+            document_root: files.root.clone(),
+            params: parameters(application),
+            headers: files.headers.clone(),
+            named: application
+                .named_files
+                .iter()
+                .map(|folder| self.named(folder))
+                .collect::<io::Result<_>>()?,
+            internal: application
+                .internal_files
+                .iter()
+                .map(|(path, folder)| Ok((path.clone(), self.named(folder)?)))
+                .collect::<io::Result<_>>()?,
+            upload: UploadSettings {
+                bytes_max: application.body_bytes_max,
+                memory_bytes_max: count(application.body_memory_bytes),
+                folder: application.temporary_folder.as_path().into(),
+            },
+        });
+        if application.scripts.is_empty() {
+            return Ok(Action::Application(delegate));
+        }
+        let prefix = if settings.strip_prefix { &settings.path } else { "" };
+        let tree = self.tree_with_scripts(files, prefix, &application.scripts)?;
+        let tree =
+            tree.ok_or_else(|| io::Error::other(format!("the route {} has no folder", settings.path)))?;
+        Ok(Action::Scripts(tree, delegate))
+    }
+
+    /// A folder whose files an application may name.
+    fn named(&self, folder: &Path) -> io::Result<Arc<Tree>> {
+        let tree = Tree::open(TreeConfig {
+            root: folder.to_owned(),
+            index: Vec::new(),
+            hidden: true,
+            media_types: self.media_types.clone(),
+            server_header: self.server_header,
+            ..TreeConfig::default()
+        })?;
+        Ok(Arc::new(tree))
+    }
+
     fn tree(&self, files: &Files, strip_prefix: &str) -> io::Result<Option<Arc<Tree>>> {
+        self.tree_with_scripts(files, strip_prefix, &[])
+    }
+
+    fn tree_with_scripts(
+        &self,
+        files: &Files,
+        strip_prefix: &str,
+        scripts: &[String],
+    ) -> io::Result<Option<Arc<Tree>>> {
         let Some(root) = &files.root else { return Ok(None) };
         let rule = |rule: &super::CacheRule| baton_content::CacheRule {
             pattern: rule.r#match.clone(),
@@ -165,11 +229,50 @@ impl Planner<'_> {
             symlinks: files.symlinks,
             precompressed: files.precompressed.clone(),
             cache_control: files.cache_control.iter().map(rule).collect(),
+            scripts: scripts.to_vec(),
             headers: files.headers.clone(),
             media_types: self.media_types.clone(),
             server_header: self.server_header,
         })?;
         Ok(Some(Arc::new(tree)))
+    }
+}
+
+/// Parameters that every request has.
+fn parameters(application: &Application) -> Vec<(String, String)> {
+    let mut parameters = application.params.clone();
+    if !application.named_files.is_empty() {
+        let folders: Vec<_> = application.named_files.iter().map(|path| path.display().to_string()).collect();
+        parameters.push(("BATON_ZEROCOPY".into(), folders.join(":")));
+    }
+    parameters
+}
+
+fn gateway_settings(is_fastcgi: bool, application: &Application) -> baton_gateway::Settings {
+    use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
+    let address = match &application.to {
+        Target::Unix(path) => Address::Unix(path.clone()),
+        Target::Tcp(address) => Address::Inet(*address),
+    };
+    Settings {
+        protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
+        transport: match application.transport {
+            Transport::Auto => TransportChoice::Auto,
+            Transport::Unix | Transport::Inet => TransportChoice::Plain,
+            Transport::Shm => TransportChoice::Shm,
+            Transport::PassFd => TransportChoice::PassFd,
+        },
+        connections_max: count(application.connections_max),
+        keep_connections: application.keep_connections,
+        queue_max: count(application.queue_max),
+        queue_timeout_ms: application.queue_ms,
+        timeout_ms: application.timeout_ms,
+        patience_ms: u32::try_from(application.patience_ms).unwrap_or(u32::MAX),
+        region_bytes: count(application.region_bytes),
+        spool_memory_bytes: application.response_memory_bytes,
+        spool_file_bytes_max: application.response_file_bytes_max,
+        spool_dir: application.temporary_folder.clone(),
+        ..Settings::new(application.to.to_string(), Place::Shared(address))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The list of all sections, for everything that explains settings to users.
 
 use super::admin::Admin;
+use super::application::Application;
 use super::cache::Cache;
 use super::files::{CacheRule, Files};
 use super::limits::Limits;
@@ -62,6 +63,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
         described::<Respond>(Form::Inline),
+        described::<Application>(Form::Inline),
         described::<CacheRule>(Form::Inline),
     ]
 }

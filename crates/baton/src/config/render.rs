@@ -124,7 +124,8 @@ mod tests {
         /// Whatever is left out of a configuration, what is written of it reads back to the same.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let needed = |line: &&str| ["[", "root", "path", "redirect", "respond"].iter().any(|key| line.starts_with(key));
+            let keys = ["[", "root", "path", "redirect", "respond", "fastcgi", "scgi"];
+            let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));
             let written = config.to_toml();
@@ -168,7 +169,7 @@ mod tests {
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
             for setting in &section.settings {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere = ["redirect", "respond"].contains(&setting.name);
+                let elsewhere = ["redirect", "respond", "fastcgi", "scgi"].contains(&setting.name);
                 assert!(
                     elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
                     "{}",
@@ -176,7 +177,19 @@ mod tests {
                 );
             }
         }
-        assert_eq!(route(&written, 1), route(&given, 1));
-        assert_eq!(route(&written, 2), route(&given, 2));
+        for redirect_or_respond in [1, 2] {
+            assert_eq!(route(&written, redirect_or_respond), route(&given, redirect_or_respond));
+        }
+        for (index, key, differ) in [(3, "fastcgi", true), (4, "scgi", false)] {
+            let section =
+                sections().into_iter().find(|section| section.name == "site.route.fastcgi").unwrap();
+            let (written, given) = (route(&written, index)[key].clone(), route(&given, index)[key].clone());
+            for setting in &section.settings {
+                let value = given.get(setting.name);
+                assert!(value.is_none() || written.get(setting.name) == value, "{}", setting.name);
+                let is_default = value.is_none_or(|value| *value == setting.default);
+                assert!(!differ || !is_default || setting.name == "scripts", "{}", setting.name);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::application::Application;
 use super::files::Files;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
 use super::media_types::MEDIA_TYPE;
@@ -20,8 +21,8 @@ pub(crate) struct Route {
 }
 
 settings! {
-    /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`, or
-    /// `respond`. The longest path that fits a request wins.
+    /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`,
+    /// `respond`, `fastcgi` or `scgi`. The longest path that fits a request wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
         path: String = "/".into(), ROUTE_PATH;
@@ -33,6 +34,10 @@ settings! {
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
+        /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }`. Its `DOCUMENT_ROOT` is the `root` of the route.
+        fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// The same with SCGI, with the same keys.
+        scgi: Option<Application> = None, Or("off", Inline::<Application>::new());
     }
 }
 
@@ -70,13 +75,19 @@ impl Route {
         let settings = RouteSettings::read(&mut table, base, reading);
         let files = Files::read(&mut table, inherited.clone(), reading);
         table.need(RouteSettings::NEEDED, span.clone(), reading);
-        if files.root.is_none() && !table.has("root") && !table.has("redirect") && !table.has("respond") {
-            let complaint =
-                Complaint::new("a route that serves nothing").at(span, "has no `root`, nor has its site");
-            reading.complain(complaint.help("add `root`, `redirect` or `respond`"));
+        if files.root.is_none() && !table.has("root") && !INSTEAD.iter().any(|key| table.has(key)) {
+            let complaint = Complaint::new("a route that serves nothing")
+                .at(span.clone(), "has no `root`, nor has its site");
+            reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi` or `scgi`"));
         }
-        let instead =
-            ["redirect", "respond"].into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
+        if let Some((_, application)) = settings.application()
+            && !application.scripts.is_empty()
+            && files.root.is_none()
+        {
+            let complaint = Complaint::new("scripts without a folder");
+            reading.complain(complaint.at(span, "has no `root`, nor has its site").help("add `root`"));
+        }
+        let instead = INSTEAD.into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
         if let Some((instead, span)) = instead.max_by_key(|(_, span)| span.start) {
             for key in settings.meaningless() {
                 if let Some(useless) = table.span_of(key).filter(|_| key != instead) {
@@ -103,18 +114,40 @@ impl Route {
 }
 
 impl RouteSettings {
+    /// The application that answers, and whether it is spoken to in FastCGI.
+    pub(crate) fn application(&self) -> Option<(bool, &Application)> {
+        let fastcgi = self.fastcgi.as_ref().map(|application| (true, application));
+        fastcgi.or_else(|| self.scgi.as_ref().map(|application| (false, application)))
+    }
+
     /// Keys without effect on such a route.
     fn meaningless(&self) -> Vec<&'static str> {
         let files = || Files::settings().into_iter().map(|setting| setting.name);
-        match (&self.redirect, &self.respond) {
-            (None, None) => Vec::new(),
-            (Some(_), _) => files().chain(["strip_prefix", "respond"]).collect(),
-            (None, Some(_)) => {
-                files().filter(|name| *name != "headers").chain(["strip_prefix", "redirect"]).collect()
+        let others = |mine| INSTEAD.into_iter().filter(move |key| *key != mine);
+        match (&self.redirect, &self.respond, self.application()) {
+            (None, None, None) => Vec::new(),
+            (Some(_), ..) => files().chain(["strip_prefix"]).chain(others("redirect")).collect(),
+            (None, Some(_), _) => files()
+                .filter(|name| *name != "headers")
+                .chain(["strip_prefix"])
+                .chain(others("respond"))
+                .collect(),
+            (None, None, Some((is_fastcgi, application))) => {
+                let others = others(if is_fastcgi { "fastcgi" } else { "scgi" });
+                match application.scripts.is_empty() {
+                    true => {
+                        let kept = ["root", "headers"];
+                        files().filter(|name| !kept.contains(name)).chain(others).collect()
+                    }
+                    false => others.collect(),
+                }
             }
         }
     }
 }
+
+/// Keys of what answers instead of files.
+const INSTEAD: [&str; 4] = ["redirect", "respond", "fastcgi", "scgi"];
 
 /// Where a route begins.
 const ROUTE_PATH: TextOf = TextOf {

@@ -81,6 +81,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         counters: post.counters,
         log: post.log,
         steering,
+        remarks: |remark| super::log::warning(remark),
     })
     .map_err(|error| format!("the engine failed: {error}"))
 }

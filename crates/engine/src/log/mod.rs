@@ -53,6 +53,8 @@ pub enum Outcome {
     FileChanged,
     /// Reading the file failed.
     Failed,
+    /// The application gave no answer, or not all of it.
+    ApplicationFailed,
     /// The server was stopped first.
     Stopped,
 }
@@ -71,6 +73,7 @@ impl Outcome {
             Self::Refused => Metric::OutcomeRefused,
             Self::FileChanged => Metric::OutcomeFileChanged,
             Self::Failed => Metric::OutcomeFailed,
+            Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
             Self::Stopped => Metric::OutcomeStopped,
         }
     }

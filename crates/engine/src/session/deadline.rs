@@ -16,6 +16,7 @@ pub(super) enum Waiting {
     Send,
     Linger,
     Job,
+    Application,
 }
 
 impl Session {
@@ -23,6 +24,7 @@ impl Session {
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context) -> Need {
         match self.waiting {
             Waiting::Job => Need::JobUnderWay,
+            Waiting::Application => Need::NewsUnderWay,
             Waiting::Send if self.client_takes_enough(ctx) => {
                 self.wait_for(Waiting::Send, ctx);
                 Need::Writable
@@ -48,6 +50,7 @@ impl Session {
     /// All is sent: it is the client's turn, who may have begun already.
     pub(super) fn wait_for_input(&mut self, ctx: &Context) {
         let waiting = match () {
+            () if self.is_delegated() => Waiting::Application,
             () if self.connection.is_in_body() => Waiting::Body,
             () if !self.inbox.is_empty() => Waiting::Head,
             () if self.requests == 0 => Waiting::FirstRequest,
@@ -64,7 +67,8 @@ impl Session {
             Waiting::Body => limits.body_timeout_ms,
             Waiting::Send => limits.send_timeout_ms,
             Waiting::Linger => limits.linger_timeout_ms,
-            Waiting::Job => u64::MAX,
+            // The gateway looks after applications.
+            Waiting::Job | Waiting::Application => u64::MAX,
         };
         self.waiting = waiting;
         self.deadline_ms = ctx.clock.now_ms().saturating_add(timeout_ms);

@@ -7,10 +7,11 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use super::deadline::Waiting;
+use super::delegated::Delegated;
 use super::{Need, Session, State};
-use crate::connection::{Body, Request, Stop, Taken};
+use crate::connection::{Body, Request, Taken};
 use crate::context::{Context, SCRATCH_BYTES};
-use crate::exchange::{self, Answer};
+use crate::exchange::{self, Answer, Client, Delegation, Given};
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::metrics::Metric;
@@ -27,8 +28,10 @@ enum Next {
     SameAgain,
     /// The same request again, when the job is done.
     Job(Job),
-    /// The same request again, when its body has come.
-    Body,
+    /// The answer of an application to this request.
+    Application(Box<baton_gateway::Request>),
+    /// The same request again, when so much of its body has come at the most.
+    Body { bytes_max: u64 },
 }
 
 impl Session {
@@ -87,7 +90,7 @@ impl Session {
         let mut need = None;
         self.inbox_untried = false;
         for answered in 1.. {
-            let request = match self.connection.next(rest, &plan.limits) {
+            let request = match self.connection.next(rest, &plan.limits, &mut self.upload) {
                 Ok(Taken::Request(request)) => request,
                 Ok(Taken::Part { head_len, passed }) => {
                     head = &rest[..head_len];
@@ -95,8 +98,9 @@ impl Session {
                     self.wait_for_more(!rest.is_empty(), ctx);
                     break;
                 }
-                Err(stop) => {
-                    self.refuse_input(rest, stop, ctx);
+                Err(refusal) => {
+                    let (status, why) = (refusal.status(), refusal.to_string());
+                    self.refuse(rest, status, &why, Outcome::Refused, ctx);
                     rest = &[];
                     break;
                 }
@@ -108,9 +112,16 @@ impl Session {
                     self.state = State::Ending { linger: unread };
                     rest = &[];
                 }
-                Next::Body => self.connection.read_body(request.len, request.head.framing),
+                Next::Body { bytes_max } => {
+                    self.connection.read_body(request.len, request.head.framing, bytes_max);
+                }
                 Next::SameAgain => self.inbox_untried = true,
                 Next::Job(job) => need = Some(Need::Job(job)),
+                Next::Application(given) => {
+                    rest = &rest[request.len..];
+                    need = Some(Need::Delegate(given));
+                    break;
+                }
             }
             let enough = answered == plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
             if rest.is_empty() || need.is_some() || self.inbox_untried {
@@ -131,12 +142,22 @@ impl Session {
             State::Found(found) => Some(*found),
             _ => None,
         };
-        let may_go_on = !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max;
+        let given = Given {
+            listener: self.listener,
+            keep_alive_allowed: !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max,
+            found,
+            client: Client { socket: &self.socket, peer: self.peer },
+            upload: &mut self.upload,
+        };
         let start = self.outlet.end();
-        let outlet = &mut self.outlet;
-        let ready = match exchange::answer(ctx, plan, request, self.listener, may_go_on, found, outlet) {
+        let ready = match exchange::answer(ctx, plan, request, given, &mut self.outlet) {
             Answer::Ready(ready) => ready,
-            Answer::Continue => return Next::Body,
+            Answer::AfterOthers => return Next::SameAgain,
+            Answer::Delegated(delegation) => return self.delegate(request, *delegation, ctx),
+            Answer::NeedsBody { upload, bytes_max } => {
+                self.upload = upload;
+                return Next::Body { bytes_max };
+            }
             // The answers before it need not wait for the disk: they are sent first.
             Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
             Answer::Needs(job) => {
@@ -149,13 +170,34 @@ impl Session {
         self.requests += 1;
         self.trial = ready.trial.filter(|_| start == self.outlet.sent());
         let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
-        let text = ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head));
+        let text = match self.redirected.take() {
+            Some(redirected) => redirected.text,
+            None => ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)),
+        };
         self.begin_response(&ready, start, text, ctx);
         if !ready.keep_alive {
             return Next::End;
         }
         self.connection.handle_answered();
         Next::Request
+    }
+
+    /// Gives a request away.
+    fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
+        self.requests += 1;
+        let Delegation { request: given, origin } = delegation;
+        let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
+        let (text, redirected) = match self.redirected.take() {
+            Some(redirected) => (redirected.text, redirected.times),
+            None => (ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)), 0),
+        };
+        let handed_over = given.handover.is_some();
+        let now_ms = ctx.clock.now_ms();
+        self.state =
+            State::Delegated(Box::new(Delegated::new(origin, text, redirected, handed_over, now_ms)));
+        self.wait_for(Waiting::Application, ctx);
+        self.connection.handle_answered();
+        Next::Application(Box::new(given))
     }
 
     /// Keeps what is left of the input; a connection with nothing left keeps no memory for it.
@@ -178,15 +220,6 @@ impl Session {
         } else if partial && self.waiting != Waiting::Head {
             self.wait_for(Waiting::Head, ctx); // From the first byte: more bytes buy no more time.
         }
-    }
-
-    /// Refuses what cannot be understood.
-    fn refuse_input(&mut self, input: &[u8], stop: Stop, ctx: &mut Context) {
-        let (status, why) = match stop {
-            Stop::Refused(refusal) => (refusal.status(), refusal.to_string()),
-            Stop::BodyTooLarge => (Status::CONTENT_TOO_LARGE, String::new()),
-        };
-        self.refuse(input, status, &why, Outcome::Refused, ctx);
     }
 
     /// Refuses what the client sends; `input` is all there is of it.

@@ -4,7 +4,9 @@
 //! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
 
 mod deadline;
+mod delegated;
 mod input;
+mod named;
 mod under_way;
 
 use std::collections::VecDeque;
@@ -23,8 +25,11 @@ use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
+use crate::upload::Upload;
 use crate::ways::Trial;
 use deadline::Waiting;
+use delegated::Delegated;
+use named::{Naming, Redirected};
 use under_way::UnderWay;
 
 /// What a session needs before its next step.
@@ -38,6 +43,12 @@ pub(crate) enum Need {
     Job(Job),
     /// The job that was asked for before.
     JobUnderWay,
+    /// A request to be given to its application; then [`Session::handle_news`].
+    Delegate(Box<baton_gateway::Request>),
+    /// The next news of the answer to the request that was given away, or word that there is none.
+    News,
+    /// To be woken when there is news of that answer.
+    NewsUnderWay,
     /// Nothing but another step: others are to have their turn in between, or this stage may not go on.
     Turn,
     /// Nothing ever again: drop it.
@@ -67,6 +78,8 @@ pub(crate) struct Session {
     /// What has arrived and is not consumed: an incomplete head, or requests whose turn has not come. No memory
     /// while there is nothing.
     inbox: Vec<u8>,
+    /// The body of the request at the front of the inbox, if somebody wants it.
+    upload: Option<Box<Upload>>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
     /// What is in the outlet is measured: nothing else is in it.
@@ -83,6 +96,9 @@ pub(crate) struct Session {
     requests: u64,
     waiting: Waiting,
     deadline_ms: u64,
+    hung_up: bool,
+    /// The request at the front of the inbox is not what the client asked for.
+    redirected: Option<Box<Redirected>>,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
@@ -95,6 +111,10 @@ enum State {
     Finding,
     /// The job is done; what it found belongs to the request at the front of the inbox.
     Found(Box<Found>),
+    /// An application answers a request that is not in the inbox any more. What is there comes behind it.
+    Delegated(Box<Delegated>),
+    /// The application has ended; its answer is put together from files that it named.
+    Naming(Box<Naming>),
     /// What is in the outlet is the last.
     Ending {
         /// The client may still be sending: read that past, lest a reset destroys the response.
@@ -118,6 +138,7 @@ impl Session {
             connection: Http1::new(),
             outlet: Outlet::default(),
             inbox: Vec::new(),
+            upload: None,
             inbox_untried: false,
             trial: None,
             under_way: VecDeque::new(),
@@ -129,6 +150,8 @@ impl Session {
             requests: 0,
             waiting: Waiting::FirstRequest,
             deadline_ms: u64::MAX,
+            hung_up: false,
+            redirected: None,
             sent_at_deadline_start: 0,
         };
         session.wait_for(Waiting::FirstRequest, ctx);
@@ -178,10 +201,23 @@ impl Session {
         self.end_announced = true;
     }
 
+    /// The connection is over in both directions: nobody is there to take an answer.
+    pub(crate) fn handle_hangup(&mut self) {
+        self.hung_up = true;
+    }
+
+    /// Whether a request of this session is with an application.
+    pub(crate) fn is_delegated(&self) -> bool {
+        matches!(self.state, State::Delegated(_))
+    }
+
     /// The job that [`Need::Job`] asked for is done.
     pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
         match done {
-            JobDone::Found(found) => self.state = State::Found(Box::new(found)),
+            JobDone::Found(found) => match &mut self.state {
+                State::Naming(naming) => naming.found = Some(found),
+                _ => self.state = State::Found(Box::new(found)),
+            },
             JobDone::BroughtIn { until } => self.outlet.handle_pages(until),
         }
         self.wait_for(Waiting::Send, ctx);
@@ -209,6 +245,16 @@ impl Session {
                 }
                 State::Open | State::Found(_) => self.receive(ctx),
                 State::Finding => Some(Need::JobUnderWay),
+                State::Delegated(ref mut delegated) => Some(match () {
+                    // An application that has the socket finds out by itself.
+                    () if self.hung_up && !delegated.handed_over => self.end(Outcome::ClientGone, ctx),
+                    () if std::mem::take(&mut delegated.quiet) => Need::NewsUnderWay,
+                    () => Need::News,
+                }),
+                State::Naming(_) => match std::mem::replace(&mut self.state, State::Open) {
+                    State::Naming(naming) => self.name_files(naming, ctx),
+                    _ => None,
+                },
                 State::Ending { linger } => Some(self.close(linger, ctx)),
                 State::Lingering => Some(self.linger(ctx)),
                 State::Closed => Some(Need::Finished),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
 use clap::{Args, ValueHint};
 use toml::Spanned;
@@ -67,8 +68,10 @@ impl Explain {
         let plan = Arc::new(config.plan(&ids)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
-        let head = rehearsal::response_head(Arc::clone(&plan), config.tuning(), listener, &self.request())?;
-        let head = String::from_utf8_lossy(&head).into_owned();
+        // Whether a request does harm is for the application to say: none is asked.
+        let rehearsed = Arc::new(config.without_applications().plan(&ids)?);
+        let head = rehearsal::response_head(rehearsed, config.tuning(), listener, &self.request())?;
+        let mut head = String::from_utf8_lossy(&head).into_owned();
 
         let mut lines = Lines::default();
         lines.add("request", format!("GET {} at {address}", self.target.path));
@@ -93,7 +96,7 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
-        if let Action::Files(_) = route.action {
+        if let Action::Files(_) | Action::Scripts(..) = route.action {
             let files = configured.map_or(&site.files, |route| &route.files);
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
@@ -101,6 +104,11 @@ impl Explain {
                 Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
                 None => lines.add("file", no_file(files, &head)),
             }
+        }
+        let delegated = matches!(route.action, Action::Application(_) | Action::Scripts(..));
+        if delegated && head.starts_with("HTTP/1.1 502") {
+            lines.add("response", "the application's, which is not asked here".into());
+            head.clear();
         }
         lines.add(
             "runs on",
@@ -135,16 +143,18 @@ fn why_site(site: &Site, host: Option<&str>, address: &ListenAddress) -> String 
 }
 
 fn what(action: &Action, route: Option<&Route>) -> String {
+    let files = |tree: &Tree| {
+        let stripped = route.is_some_and(|route| route.settings.strip_prefix);
+        let root = tree.config().root.display();
+        if stripped { format!("files of {root}, without this prefix") } else { format!("files of {root}") }
+    };
     match action {
-        Action::Files(tree) => {
-            let stripped = route.is_some_and(|route| route.settings.strip_prefix);
-            let root = tree.config().root.display();
-            if stripped {
-                format!("files of {root}, without this prefix")
-            } else {
-                format!("files of {root}")
-            }
+        Action::Files(tree) => files(tree),
+        Action::Scripts(tree, delegate) => {
+            let endings = tree.config().scripts.join(", ");
+            format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())
         }
+        Action::Application(delegate) => format!("the application {}", delegate.application.name()),
         Action::Redirect { location, .. } => format!("redirect to {location}"),
         Action::Respond { .. } => "a fixed answer".into(),
     }

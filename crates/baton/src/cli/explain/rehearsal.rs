@@ -37,6 +37,8 @@ pub(super) fn response_head(
         counters: Counters::allocate(1)?.remove(0),
         log: None,
         steering: Arc::clone(&steering),
+        // What is remarkable shows in the response.
+        remarks: |_| {},
     };
     thread::scope(|scope| {
         let engine = scope.spawn(|| run(worker));

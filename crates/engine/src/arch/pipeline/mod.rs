@@ -13,8 +13,11 @@
 //!                    2 read poll ◄──────────────(interest set)──────── kept alive ─┘
 //! ```
 //!
+//! Requests for applications leave the line between reading and writing ([`applications`]).
+//!
 //! Source: Harji 2010, sections 2.2.3, 3.8.5 (WatPipe) and 5.1.1 (its scheduling).
 
+mod applications;
 mod cohort;
 mod parked;
 mod queue;
@@ -37,6 +40,7 @@ use crate::metrics::Metric;
 use crate::session::{Need, Session, Stage};
 use crate::steering::{Orders, Phase, Subscription};
 use crate::worker::Process;
+use applications::{Applications, Errand};
 use cohort::{Cohort, Kind};
 use parked::{Direction, Parked, Traveller};
 use queue::Queue;
@@ -50,6 +54,7 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
         for (direction, queue) in [(Direction::Input, &line.to_read), (Direction::Output, &line.to_write)] {
             stages.push(scope.spawn(move || line.poll(direction, queue)));
         }
+        stages.push(scope.spawn(|| line.run_applications()));
         for _ in 0..readers {
             stages.push(scope.spawn(move || line.work(Kind::Readers, &line.to_read)));
         }
@@ -72,6 +77,7 @@ struct Line<'p> {
     to_read: Queue<Traveller>,
     to_write: Queue<Traveller>,
     parked: Parked,
+    applications: Applications,
     cohort: Cohort,
     /// Clients in the building.
     clients: AtomicUsize,
@@ -125,6 +131,7 @@ impl<'p> Line<'p> {
             to_read: Queue::new(QUEUE_CAPACITY),
             to_write: Queue::new(QUEUE_CAPACITY),
             parked,
+            applications: Applications::new()?,
             cohort: Cohort::default(),
             clients: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -215,7 +222,7 @@ impl<'p> Line<'p> {
     fn poll(&self, direction: Direction, queue: &Queue<Traveller>) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
         let mut ready = Vec::new();
-        while !self.closing.load(Ordering::Acquire) {
+        while !self.is_closing() {
             events.clear();
             match epoll::wait(self.parked.set(direction), rustix::buffer::spare_capacity(&mut events), None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -280,7 +287,12 @@ impl<'p> Line<'p> {
                 traveller.session.handle_job(job.run(), ctx);
                 self.settle(traveller, Need::Turn, ctx);
             }
+            Need::Delegate(request) => self.applications.come(Errand::Begin(traveller, request)),
+            Need::News | Need::NewsUnderWay => self.applications.come(Errand::Next(traveller)),
             Need::Finished => {
+                if let Some(number) = traveller.application {
+                    self.applications.come(Errand::Gone(number));
+                }
                 self.clients.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -295,6 +307,10 @@ impl<'p> Line<'p> {
     fn send_home(&self, mut traveller: Traveller, outcome: Outcome, ctx: &mut Context) {
         let finished = traveller.session.end(outcome, ctx);
         self.settle(traveller, finished, ctx);
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 
     /// Lets the stages come to an end.
@@ -329,6 +345,7 @@ impl<'p> Line<'p> {
                 "connections": self.clients.load(Ordering::Relaxed),
                 "waiting_to_be_read": self.to_read.len(),
                 "waiting_to_be_written": self.to_write.len(),
+                "applications": self.applications.report(),
                 "cache": crate::report::cache(&self.cache),
             }),
         );

@@ -24,11 +24,13 @@ pub(super) enum Direction {
 pub(super) struct Traveller {
     pub(super) session: Box<Session>,
     registered: [bool; 2],
+    /// Under which number its last request for an application is known.
+    pub(super) application: Option<u64>,
 }
 
 impl Traveller {
     pub(super) fn new(session: Session) -> Self {
-        Self { session: Box::new(session), registered: [false; 2] }
+        Self { session: Box::new(session), registered: [false; 2], application: None }
     }
 }
 

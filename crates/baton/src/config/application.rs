@@ -1,0 +1,253 @@
+//! `fastcgi = {…}` and `scgi = {…}` of a route: the application that answers, and how it is talked to.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Reading};
+use super::raw::{Node, Value};
+use super::setting::settings;
+use super::system::Folder;
+use super::text::{Text, TextOf, Wrong};
+use super::words::{Word, words};
+use super::{Config, RouteSettings};
+
+words! {
+    /// How an application's responses reach the client.
+    Transport {
+        /// the best that the application, its address and the connection allow: `passfd`, else `shm`, else `unix`
+        Auto = "auto",
+        /// FastCGI as everybody speaks it, over a Unix socket
+        Unix = "unix",
+        /// the same over TCP
+        Inet = "inet",
+        /// the application writes its responses into memory that it shares with the server
+        Shm = "shm",
+        /// the application answers on the client's own socket
+        PassFd = "passfd",
+    }
+}
+
+settings! {
+    /// An application: where it is, and how it is talked to. Whatever it is offered, it may answer in the ordinary way.
+    Application in "site.route.fastcgi" needs ["to"] {
+        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`.
+        to: Target = Target::Unix(PathBuf::new()), TargetKind;
+        /// How its responses reach the client.
+        transport: Transport = Transport::Auto, Word::<Transport>::new();
+        /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
+        /// these files are run instead. None: every request below the path is the application's.
+        scripts: Vec<String> = Vec::new(), ListOf(ENDING);
+        /// Further parameters: `{ APP_ENV = "production" }`.
+        params: Vec<(String, String)> = Vec::new(), Parameters;
+        /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle.
+        connections_max: u64 = 8, Integer(1, 100_000);
+        /// Whether connections are kept between requests. They are closed when nothing has used them for a second, so that
+        /// no process of the application waits for a request that another one could have.
+        keep_connections: bool = true, Flag;
+        /// Requests that wait, for each worker process of ours. Beyond it: 503.
+        queue_max: u64 = 1_000, Integer(0, 10_000_000);
+        /// Milliseconds that a request may wait for a connection. Then: 503 with `Retry-After`.
+        queue_ms: u64 = 10_000, Integer(1, DAY_MS);
+        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection.
+        timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
+        /// Milliseconds for which an application that writes to the client itself waits for a client that takes nothing;
+        /// then the server takes the rest over.
+        patience_ms: u64 = 100, Integer(0, 60_000);
+        /// Bytes of a request's body. Beyond it: 413.
+        body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
+        /// Bytes of a request's body that are kept in memory until it is complete; longer ones go to a file.
+        body_memory_bytes: u64 = 64 << 10, Bytes(0, 1 << 30);
+        /// Bytes of a response that wait in memory for a slow client; what is longer goes to a file.
+        response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);
+        /// Bytes of a response that wait in a file. Beyond it the application waits for the client.
+        response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
+        /// Bytes of memory shared with each process of the application (`shm`).
+        region_bytes: u64 = 1 << 20, Bytes(64 << 10, 1 << 30);
+        /// Folder for the files in which bodies and responses wait. They have no names there.
+        temporary_folder: PathBuf = "/var/tmp".into(), Folder;
+        /// Folders whose files the application may name by their paths, instead of sending them: `X-Sendfile`,
+        /// `X-ZeroCopy`. It is told them in the parameter `BATON_ZEROCOPY`.
+        named_files: Vec<PathBuf> = Vec::new(), ListOf(Folder);
+        /// Folders whose files it may name by paths within the site that clients cannot ask for: `X-Accel-Redirect`. `{
+        /// "/protected" = "/srv/protected" }`.
+        internal_files: Vec<(String, PathBuf)> = Vec::new(), Internal;
+    }
+}
+
+const DAY_MS: u64 = 86_400_000;
+
+impl Config {
+    /// The same configuration with applications that nobody can reach.
+    pub(crate) fn without_applications(&self) -> Self {
+        let mut config = self.clone();
+        for route in config.sites.iter_mut().flat_map(|site| &mut site.routes) {
+            let RouteSettings { fastcgi, scgi, .. } = &mut route.settings;
+            for application in fastcgi.iter_mut().chain(scgi) {
+                application.to = Target::Unix(PathBuf::from("/nonexistent"));
+            }
+        }
+        config
+    }
+}
+
+/// Where an application is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Target {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+/// The address of an application.
+struct TargetKind;
+
+impl Kind for TargetKind {
+    type Value = Target;
+
+    fn accepted(&self) -> String {
+        "\"unix:/path\", \"127.0.0.1:9000\" or \"[::1]:9000\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Target> {
+        let text = Text.read(node, reading)?;
+        match target(&text, reading.base) {
+            Ok(target) => Some(target),
+            Err(why) => {
+                let complaint = reading.complaint("has an address that no application can have");
+                let help = format!("accepted: {}", self.accepted());
+                reading.complain(complaint.at(node.span(), why).help(help));
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Target) -> toml::Value {
+        value.to_string().into()
+    }
+}
+
+fn target(text: &str, base: &Path) -> Result<Target, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path {
+            "" => Err("the path of the socket is missing".into()),
+            path => Ok(Target::Unix(base.join(path))),
+        };
+    }
+    if text.starts_with('/') {
+        return Err(format!("a Unix socket is written `unix:{text}`"));
+    }
+    let text = text.strip_prefix("localhost:").map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    text.parse().map(Target::Tcp).map_err(|_| format!("`{text}` is not an IP address with a port"))
+}
+
+/// The ending of a name.
+const ENDING: TextOf = TextOf {
+    accepted: "an ending such as \".php\"",
+    check: |ending| match ending.starts_with('.') && ending.len() > 1 && !ending.contains('/') {
+        true => Ok(ending),
+        false => Err(Wrong::new("is not the ending of a name", "expected something like \".php\"")),
+    },
+};
+
+/// Folders by path.
+struct Internal;
+
+impl Kind for Internal {
+    type Value = Vec<(String, PathBuf)>;
+
+    fn accepted(&self) -> String {
+        "a table of folders by path: { \"/protected\" = \"FOLDER\" }".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, PathBuf)>> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let mut folders = Some(Vec::new());
+        for (key, value) in entries {
+            if !key.get_ref().starts_with('/') {
+                reading.refuse(key.span(), "has a path without a `/` in front", "expected \"/…\"");
+                folders = None;
+            }
+            let folder = Folder.read(value, reading);
+            folders = folders.zip(folder).map(|(mut folders, folder)| {
+                folders.push((key.get_ref().clone(), folder));
+                folders
+            });
+        }
+        folders
+    }
+
+    fn write(&self, value: &Vec<(String, PathBuf)>) -> toml::Value {
+        let entry = |(path, folder): &(String, PathBuf)| (path.clone(), Folder.write(folder));
+        toml::Value::Table(value.iter().map(entry).collect())
+    }
+}
+
+/// Parameters by name.
+struct Parameters;
+
+impl Kind for Parameters {
+    type Value = Vec<(String, String)>;
+
+    fn accepted(&self) -> String {
+        "a table of strings: { NAME = \"VALUE\" }".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, String)>> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let mut parameters = Some(Vec::new());
+        for (key, value) in entries {
+            let name = key.get_ref();
+            // What begins so is what the client says, or what the protocol is about.
+            if ["HTTP_", "BATON_"].iter().any(|reserved| name.starts_with(reserved)) || name.is_empty() {
+                reading.refuse(key.span(), "has a name that is taken", "names of another form are free");
+                parameters = None;
+            }
+            let Some(text) = value.get_ref().as_str() else {
+                reading.mismatch(value, "a string");
+                return None;
+            };
+            if let Some(parameters) = &mut parameters {
+                parameters.push((name.clone(), text.to_owned()));
+            }
+        }
+        parameters
+    }
+
+    fn write(&self, value: &Vec<(String, String)>) -> toml::Value {
+        let entry = |(name, value): &(String, String)| (name.clone(), value.as_str().into());
+        toml::Value::Table(value.iter().map(entry).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let shown = |text| target(text, Path::new("/base")).map(|target| target.to_string());
+        assert_eq!(shown("unix:run/a.sock").unwrap(), "unix:/base/run/a.sock");
+        assert_eq!(shown("localhost:9000").unwrap(), "127.0.0.1:9000");
+        assert_eq!(shown("[::1]:9000").unwrap(), "[::1]:9000");
+        assert!(shown("/run/a.sock").unwrap_err().contains("unix:/run/a.sock"));
+        assert!(shown("example.org:9000").is_err());
+        assert!(shown("unix:").is_err());
+    }
+}

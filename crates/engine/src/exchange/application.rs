@@ -1,0 +1,272 @@
+//! A request that an application answers: what the application is told of it.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use baton_buf::Aggregate;
+use baton_content::{Tree, TreeConfig};
+use baton_fcgi::environment::{self, Script, Variables};
+use baton_fcgi::params;
+use baton_gateway::{HandOver, Request};
+use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, decode_path};
+
+use super::page::{Page, SERVER};
+use super::{Answer, Asked, Client, Given, Ready};
+use crate::connection::{self, Body};
+use crate::context::Context;
+use crate::outlet::Outlet;
+use crate::plan::{Delegate, Plan};
+use crate::upload::Upload;
+
+/// A request on its way to an application, and what the answer needs to know of it.
+#[derive(Debug)]
+pub(crate) struct Delegation {
+    /// What the application is given.
+    pub(crate) request: Request,
+    /// Where it came from.
+    pub(crate) origin: Origin,
+}
+
+/// What remains of a request that was given away.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) delegate: Arc<Delegate>,
+    pub(crate) site_index: usize,
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) keep_alive: bool,
+    /// The request's head, for answers that depend on its conditions.
+    pub(crate) head: Box<[u8]>,
+}
+
+impl Origin {
+    /// The minor version of HTTP/1 that the client speaks.
+    pub(super) fn minor(&self) -> u8 {
+        minor(self.version)
+    }
+
+    /// The head of a request by the same client for something else within the site, without a body or conditions.
+    /// `None` if there can be no such target.
+    pub(crate) fn redirected_to(&self, target: &[u8]) -> Option<Vec<u8>> {
+        if !target.iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        let method: &[u8] = if self.method == Method::Head { b"HEAD" } else { b"GET" };
+        let version: &[u8] = if self.minor() == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" };
+        let mut request = [method, b" ", target, version].concat();
+        let head = RequestHead::parse(&self.head, &self.plan.limits.head).ok()?;
+        for (name, value) in head.fields().filter(|(name, _)| !belongs_to_the_first(name)) {
+            request.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        if !self.keep_alive {
+            request.extend_from_slice(b"Connection: close\r\n");
+        }
+        request.extend_from_slice(b"\r\n");
+        Some(request)
+    }
+}
+
+/// Whether a field is about the body or the state of what was asked for first.
+fn belongs_to_the_first(name: &str) -> bool {
+    OF_THE_FIRST.iter().any(|other| name.eq_ignore_ascii_case(other))
+        || name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("If-"))
+}
+
+const OF_THE_FIRST: [&str; 6] =
+    ["Content-Length", "Content-Type", "Transfer-Encoding", "Expect", "Range", "Connection"];
+
+/// The program that a path names, and what comes behind it. All paths are decoded, and begin with `/` or are empty.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// `SCRIPT_NAME`, as in a URL.
+    name: Vec<u8>,
+    /// `PATH_INFO`.
+    path_info: Vec<u8>,
+    /// `SCRIPT_FILENAME`, where it does not follow from the document root and the name.
+    file: Option<Vec<u8>>,
+}
+
+impl Program {
+    /// An application that has all paths below its own.
+    pub(super) fn below(own: &str, path: &[u8]) -> Self {
+        let path = decode(path);
+        let script = Script::below(&path, own.as_bytes()).unwrap_or(Script { name: b"", path_info: &path });
+        Self { name: script.name.into(), path_info: script.path_info.into(), file: None }
+    }
+
+    /// A file that is run.
+    pub(super) fn script(tree: &Tree, script: &[u8], path_info: &[u8]) -> Self {
+        let TreeConfig { root, strip_prefix, .. } = tree.config();
+        let path_info = if path_info.is_empty() { Vec::new() } else { decode(path_info) };
+        if strip_prefix.is_empty() {
+            return Self { name: [b"/", script].concat(), path_info, file: None };
+        }
+        let name = [b"/", strip_prefix.as_bytes(), b"/", script].concat();
+        Self { name, path_info, file: Some([root.as_os_str().as_bytes(), b"/", script].concat()) }
+    }
+}
+
+/// A path as programs are told it. One that cannot be decoded has no route, and does not come here.
+fn decode(path: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let _ = decode_path(path, &mut decoded);
+    decoded.insert(0, b'/');
+    decoded
+}
+
+/// Where the name of a script ends in the path of a request, and what is for the script begins.
+pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u8], &'a [u8]) {
+    let scripts = endings.iter().filter_map(|ending| Script::with_extension(path, ending.as_bytes()));
+    let first = scripts.min_by_key(|script| script.name.len());
+    first.map_or((path, b""), |script| (script.name, script.path_info))
+}
+
+impl Asked<'_> {
+    /// Gives a request to its application, once all of it is there and nothing else is under way.
+    pub(super) fn application(
+        &self,
+        ctx: &Context,
+        request: &connection::Request<'_>,
+        given: Given<'_>,
+        delegate: &Arc<Delegate>,
+        program: &Program,
+        outlet: &mut Outlet,
+    ) -> Answer {
+        let head = &request.head;
+        if let Body::Ahead { awaited } = request.body {
+            let upload = Box::new(Upload::new(delegate.upload.clone()));
+            return self.take_body(awaited, head.framing, Some(upload), delegate.upload.bytes_max, outlet);
+        }
+        // Who is given the socket must find it as if nothing had been asked before.
+        if !outlet.is_empty() {
+            return Answer::AfterOthers;
+        }
+        let body = given.upload.take().map_or_else(Aggregate::default, |upload| upload.into_aggregate());
+        Answer::Delegated(Box::new(self.delegation(ctx, request, given.client, delegate, program, body)))
+    }
+
+    /// The request as the application gets it.
+    fn delegation(
+        &self,
+        ctx: &Context,
+        request: &connection::Request<'_>,
+        client: Client<'_>,
+        delegate: &Arc<Delegate>,
+        program: &Program,
+        body: Aggregate,
+    ) -> Delegation {
+        let head = &request.head;
+        let block = self.parameters(head, client, delegate, program, body.len());
+        let handover = delegate.hand_over.then(|| HandOver {
+            client: Arc::clone(client.socket),
+            minor: self.minor(),
+            keep: self.keep_alive,
+            head: self.method == Method::Head,
+            fields: response_fields(ctx, self.server_header, delegate),
+        });
+        let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
+        let application = Arc::clone(&delegate.application);
+        let given = Request { application, params: block, body, idempotent, handover };
+        let origin = Origin {
+            plan: Arc::clone(&ctx.plan),
+            delegate: Arc::clone(delegate),
+            site_index: self.site_index,
+            method: self.method,
+            version: self.version,
+            keep_alive: self.keep_alive,
+            head: request.head_bytes.into(),
+        };
+        Delegation { request: given, origin }
+    }
+
+    fn parameters(
+        &self,
+        head: &RequestHead<'_>,
+        client: Client<'_>,
+        delegate: &Delegate,
+        program: &Program,
+        body_len: u64,
+    ) -> Vec<u8> {
+        let mut block = Vec::with_capacity(BLOCK_BYTES_USUAL);
+        let local = client.local();
+        let mut address = String::new();
+        let server_name = head.host.unwrap_or_else(|| {
+            address = local.map_or_else(|| "localhost".into(), |local| local.ip().to_string());
+            &address
+        });
+        let host = head.host.map(|host| match head.port {
+            Some(port) => Cow::Owned(format!("{host}:{port}")),
+            None => Cow::Borrowed(host),
+        });
+        let request_uri = match (head.target, head.query) {
+            ([b'/', ..], _) => Cow::Borrowed(head.target),
+            (_, Some(query)) => Cow::Owned([head.path, b"?", query].concat()),
+            (_, None) => Cow::Borrowed(head.path),
+        };
+        let root = delegate.document_root.as_deref().map(|root| root.as_os_str().as_bytes());
+        let variables = Variables {
+            method: head.line.split(|&byte| byte == b' ').next().unwrap_or_default(),
+            request_uri: &request_uri,
+            query_string: head.query.unwrap_or_default(),
+            script: Script { name: &program.name, path_info: &program.path_info },
+            document_root: root.unwrap_or_default(),
+            script_filename: program.file.as_deref(),
+            content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
+            minor: self.minor(),
+            https: false,
+            server_software: SERVER.as_bytes(),
+            server_name: server_name.as_bytes(),
+            host: host.as_deref().map(str::as_bytes),
+            remote: client.peer,
+            local,
+        };
+        variables.push(&mut block);
+        for (name, value) in &delegate.params {
+            params::push(&mut block, name.as_bytes(), value.as_bytes());
+        }
+        let fields: Vec<_> = head.fields().map(|(name, value)| (name.as_bytes(), value)).collect();
+        environment::push_fields(&mut block, fields.into_iter());
+        block
+    }
+
+    fn minor(&self) -> u8 {
+        minor(self.version)
+    }
+}
+
+fn minor(version: Version) -> u8 {
+    u8::from(version == Version::Http11)
+}
+
+/// The fields that every response of a route has, complete lines.
+pub(crate) fn response_fields(ctx: &Context, server_header: bool, delegate: &Delegate) -> Vec<u8> {
+    let mut fields = Vec::with_capacity(64);
+    let mut reply = ReplyHead::resume(&mut fields);
+    if server_header {
+        reply.field("Server", SERVER);
+    }
+    reply.date(ctx.clock.stamp());
+    for (name, value) in &delegate.headers {
+        reply.field(name, value);
+    }
+    fields
+}
+
+/// Says that an application gave no answer.
+pub(crate) fn failure_page(ctx: &mut Context, origin: &Origin, status: Status, outlet: &mut Outlet) -> Ready {
+    let site = &origin.plan.sites()[origin.site_index];
+    let asked = Asked {
+        site,
+        site_index: origin.site_index,
+        method: origin.method,
+        version: origin.version,
+        keep_alive: origin.keep_alive && !ctx.draining,
+        server_header: origin.plan.server_header,
+    };
+    asked.page(ctx, Page::error(status), outlet)
+}
+
+/// Bytes that the parameters of a browser's request take.
+const BLOCK_BYTES_USUAL: usize = 2 * 1024;

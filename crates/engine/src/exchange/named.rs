@@ -1,0 +1,205 @@
+//! Files that an application names instead of sending their bytes (`X-Sendfile`, `X-Accel-Redirect`, `X-ZeroCopy`).
+//!
+//! Only what lies in the folders that the route allows can be named, and only by names that stay within them: the
+//! kernel resolves them beneath the folder, as it does with the paths of clients. The application's fields are kept.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
+use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
+use baton_fcgi::offer::Client;
+use baton_http::{
+    AcceptedCodings, ByteRange, Method, Precondition, Ranges, ReplyHead, RequestHead, Status, select_ranges,
+};
+
+use super::Ready;
+use super::application::{Origin, response_fields};
+use crate::context::Context;
+use crate::job::Job;
+use crate::log::Outcome;
+use crate::outlet::Outlet;
+use crate::plan::Delegate;
+
+/// A name that an application gave, found to be in a folder that it may name files of.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedFile {
+    tree: Arc<Tree>,
+    /// The name below the tree's root, written like the path of a request.
+    path: Vec<u8>,
+}
+
+impl NamedFile {
+    /// The file with this absolute path.
+    pub(crate) fn by_path(delegate: &Delegate, path: &[u8]) -> Option<Self> {
+        delegate.named.iter().find_map(|tree| {
+            let root = tree.config().root.as_os_str().as_bytes();
+            below(root, path).map(|rest| Self { tree: Arc::clone(tree), path: escaped(rest) })
+        })
+    }
+
+    /// The file that this path within the site stands for.
+    pub(crate) fn by_location(delegate: &Delegate, location: &[u8]) -> Option<Self> {
+        let path = location.split(|&byte| byte == b'?').next().unwrap_or_default();
+        delegate.internal.iter().find_map(|(prefix, tree)| {
+            below(prefix.as_bytes(), path).map(|rest| Self { tree: Arc::clone(tree), path: rest.to_vec() })
+        })
+    }
+
+    /// What is there; or what has to be done to find out.
+    pub(crate) fn find(&self, ctx: &Context) -> Result<Found, Job> {
+        let query = Query { path: &self.path, accepted: AcceptedCodings::default(), accept_json: false };
+        let found = ctx.cache.find(&self.tree, &query, ctx.clock.stamp(), ctx.blocking);
+        found.map_err(|NeedsDisk| Job::find(ctx, &self.tree, &query))
+    }
+}
+
+/// What follows a folder's name in a path; begins with `/`.
+fn below<'a>(folder: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    path.strip_prefix(folder).filter(|rest| rest.starts_with(b"/"))
+}
+
+/// A path as a client would write it.
+fn escaped(path: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte == b'%' {
+            written.extend_from_slice(b"%25");
+        } else {
+            written.push(byte);
+        }
+    }
+    written
+}
+
+/// Answers with a file, as if the application had sent it: with its fields, for the client's conditions and range.
+pub(crate) fn answer_with_file(
+    ctx: &mut Context,
+    origin: &Origin,
+    head: &CgiHead,
+    request: &RequestHead<'_>,
+    stored: &Stored,
+    outlet: &mut Outlet,
+) -> Ready {
+    let (mut status, mut part) = (Status::new(head.status()), None);
+    if status == Status::OK {
+        let (etag, modified) = (stored.etag(), stored.modified_unix_seconds());
+        match request.conditions.evaluate(request.method, &etag, modified) {
+            Precondition::Proceed => {}
+            Precondition::NotModified => status = Status::NOT_MODIFIED,
+            Precondition::Failed => status = Status::PRECONDITION_FAILED,
+        }
+        if let (Status::OK, Some(range)) = (status, request.range)
+            && request.conditions.range_applies(&etag, modified)
+        {
+            // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
+            match select_ranges(range, stored.len(), 1) {
+                Ranges::Parts(parts) => {
+                    part = parts.first().copied();
+                    status = Status::PARTIAL_CONTENT;
+                }
+                Ranges::Unsatisfiable => status = Status::RANGE_NOT_SATISFIABLE,
+                Ranges::Whole => {}
+            }
+        }
+    }
+    let keep_alive = origin.keep_alive && !ctx.draining;
+    let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
+    let mut bytes = ctx.heads.take();
+    let mut reply = ReplyHead::begin(&mut bytes, status);
+    reply.raw(&fields);
+    if let Some(value) = origin.connection_field(keep_alive) {
+        reply.field("Connection", value);
+    }
+    let (first, len) = bytes_of(status, part, stored);
+    match (status, part) {
+        (Status::NOT_MODIFIED, _) => {}
+        (Status::RANGE_NOT_SATISFIABLE, _) => {
+            reply.content_range_unsatisfied(stored.len()).number("Content-Length", 0);
+        }
+        (_, Some(part)) => {
+            reply.number("Content-Length", len).content_range(part, stored.len());
+        }
+        _ => {
+            reply.number("Content-Length", len);
+        }
+    }
+    push_fields(&mut reply, head, stored);
+    reply.end();
+    let head_bytes = bytes.len() as u64;
+    outlet.push(ctx.heads.freeze(bytes));
+    if origin.method != Method::Head && len > 0 {
+        outlet.push(stored.body(first, len));
+    }
+    origin.ready(status, head_bytes, keep_alive)
+}
+
+/// Offset and number of the bytes that are sent.
+fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u64) {
+    match (status, part) {
+        (_, Some(part)) => (part.first, part.len()),
+        (Status::NOT_MODIFIED | Status::RANGE_NOT_SATISFIABLE | Status::PRECONDITION_FAILED, _) => (0, 0),
+        _ => (0, stored.len()),
+    }
+}
+
+/// The application's fields, then the file's where the application has none of that name.
+fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored) {
+    for (name, value) in head.forwarded() {
+        reply.raw(&[name, b": ", value, b"\r\n"].concat());
+    }
+    for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        if !head.forwarded().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            reply.raw(line);
+        }
+    }
+}
+
+/// Answers with a body in which files stand in the places of their names.
+pub(crate) fn answer_with_body(
+    ctx: &mut Context,
+    origin: &Origin,
+    head: &CgiHead,
+    body: baton_buf::Aggregate,
+    outlet: &mut Outlet,
+) -> Ready {
+    let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
+    let framing = if head.forbids_body() { Framing::None } else { Framing::Length(body.len()) };
+    let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
+    let mut bytes = ctx.heads.take();
+    push_http_head(&mut bytes, head, framing, client, &fields);
+    let head_bytes = bytes.len() as u64;
+    outlet.push(ctx.heads.freeze(bytes));
+    if origin.method != Method::Head && !head.forbids_body() {
+        outlet.append(body);
+    }
+    origin.ready(Status::new(head.status()), head_bytes, framing.may_go_on(client))
+}
+
+impl Origin {
+    /// What the framing of an answer depends on.
+    pub(crate) fn client(&self) -> Client {
+        Client { minor: self.minor(), keep: self.keep_alive, head: self.method == Method::Head }
+    }
+
+    fn connection_field(&self, keep_alive: bool) -> Option<&'static str> {
+        match (keep_alive, self.minor()) {
+            (false, _) => Some("close"),
+            (true, 0) => Some("keep-alive"),
+            (true, _) => None,
+        }
+    }
+
+    fn ready(&self, status: Status, head_bytes: u64, keep_alive: bool) -> Ready {
+        Ready {
+            status: status.code(),
+            head_bytes,
+            keep_alive,
+            site: self.site_index,
+            outcome: Outcome::Complete,
+            trial: None,
+        }
+    }
+}

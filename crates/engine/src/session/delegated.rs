@@ -1,0 +1,369 @@
+//! A request that an application answers: what a session does from the moment it has given the request away.
+//!
+//! ```text
+//!            ┌─ Answered: the application wrote to the client itself ─────────────────────────► answered
+//!            │
+//!   Waiting ─┼─ Rest ─► Wire ── Body … ── End ───────────────────────────────────────────────► answered
+//!            │
+//!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
+//!            │
+//!            └─ Failed: an error page. Later on: the connection is cut, so that nothing looks complete
+//! ```
+//!
+//! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it.
+
+use std::time::Duration;
+
+use baton_buf::{Aggregate, Buffer, Piece};
+use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, push_chunk_head, push_http_head};
+use baton_fcgi::offer::Client;
+use baton_fcgi::{AnswerOutcome, Answered, Rest};
+use baton_gateway::{Failure, News, Why};
+use baton_http::Status;
+
+use super::under_way::Elsewhere;
+use super::{Session, State};
+use crate::context::Context;
+use crate::exchange::{Origin, Ready, failure_page, response_fields};
+use crate::log::{Outcome, RequestText};
+use crate::metrics::Metric;
+
+/// A request in an application's hands.
+#[derive(Debug)]
+pub(super) struct Delegated {
+    pub(super) origin: Origin,
+    text: Option<RequestText>,
+    started_ms: u64,
+    /// The application may have the client's socket.
+    pub(super) handed_over: bool,
+    progress: Progress,
+    /// There was nothing new when the session asked last.
+    pub(super) quiet: bool,
+    /// How often the request was sent elsewhere within the site.
+    pub(super) redirected: u32,
+}
+
+/// How far the answer is.
+#[derive(Debug)]
+enum Progress {
+    Waiting,
+    /// The head is known, and perhaps some of the body. They wait for each other, to leave together, and for the end,
+    /// which tells the length.
+    Held {
+        head: Box<CgiHead>,
+        body: Aggregate,
+    },
+    /// The head is something for the server to do, when all of the body is there.
+    Collecting {
+        head: Box<CgiHead>,
+        /// `None`: it is too long to be text.
+        text: Option<Vec<u8>>,
+    },
+    /// The head has been sent.
+    Sending(Frame),
+    /// The application began to answer by itself; these are bytes as the client is to get them.
+    Wire {
+        may_go_on: bool,
+    },
+}
+
+/// How the body that is being sent is framed.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    framing: Framing,
+    /// Bytes that the declared length has room for.
+    left: u64,
+}
+
+impl Delegated {
+    pub(super) fn new(
+        origin: Origin,
+        text: Option<RequestText>,
+        redirected: u32,
+        handed_over: bool,
+        now_ms: u64,
+    ) -> Self {
+        let progress = Progress::Waiting;
+        Self { origin, text, started_ms: now_ms, handed_over, progress, quiet: false, redirected }
+    }
+
+    pub(super) fn take_text(&mut self) -> Option<RequestText> {
+        self.text.take()
+    }
+
+    /// What the log will say of the request, if nothing of its answer is on its way yet.
+    pub(super) fn take_unanswered(&mut self) -> Option<Elsewhere> {
+        self.nothing_sent().then(|| self.elsewhere())
+    }
+
+    fn take_head(&mut self, head: Box<CgiHead>) {
+        self.handed_over = false;
+        self.progress = match head.instruction() {
+            Instruction::None => Progress::Held { head, body: Aggregate::default() },
+            _ => Progress::Collecting { head, text: Some(Vec::new()) },
+        };
+    }
+
+    /// Passes on what the application has to say to whoever runs it.
+    fn tell(&self, lines: &[u8], ctx: &Context) {
+        let name = self.origin.delegate.application.name();
+        for line in String::from_utf8_lossy(lines).lines().filter(|line| !line.is_empty()) {
+            ctx.remark(format_args!("application {name}: {line}"));
+        }
+    }
+
+    fn nothing_sent(&self) -> bool {
+        !matches!(self.progress, Progress::Sending(_) | Progress::Wire { .. })
+    }
+
+    fn elsewhere(&mut self) -> Elsewhere {
+        Elsewhere { text: self.text.take(), site: self.origin.site_index, started_ms: self.started_ms }
+    }
+}
+
+impl Session {
+    /// News of the answer; `None`: nothing more for now.
+    pub(crate) fn handle_news(&mut self, news: Option<News>, ctx: &mut Context) {
+        let State::Delegated(mut delegated) = std::mem::replace(&mut self.state, State::Open) else { return };
+        delegated.quiet = news.is_none();
+        match news {
+            None => self.begin_held(&mut delegated, None, ctx),
+            Some(News::Head(head)) => delegated.take_head(Box::new(head)),
+            Some(News::Body(body)) => self.take_body(&mut delegated, body, ctx),
+            Some(News::Rest(rest)) => self.take_rest(&mut delegated, rest, ctx),
+            Some(News::Stderr(lines)) => delegated.tell(&lines, ctx),
+            Some(News::End { .. }) => return self.end_delegated(delegated, ctx),
+            Some(News::Answered(answered)) => return self.answered_elsewhere(&mut delegated, answered, ctx),
+            Some(News::Failed(failure)) => return self.fail_delegated(&mut delegated, &failure, ctx),
+        }
+        self.state = State::Delegated(delegated);
+    }
+
+    fn take_body(&mut self, delegated: &mut Delegated, body: Aggregate, ctx: &mut Context) {
+        match &mut delegated.progress {
+            Progress::Held { body: held, .. } => {
+                held.append(body);
+                if held.len() > HELD_BYTES_MAX {
+                    self.begin_held(delegated, None, ctx);
+                }
+            }
+            Progress::Sending(frame) => frame.push(body, &mut self.outlet),
+            Progress::Wire { .. } => self.outlet.append(body),
+            Progress::Collecting { head, text } => {
+                if matches!(head.instruction(), Instruction::ZeroCopy(_)) {
+                    let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
+                    *text = text.take().filter(room).and_then(|text| with_text(text, &body));
+                }
+            }
+            Progress::Waiting => debug_assert!(false, "a body before its head"),
+        }
+    }
+
+    /// Puts the head that is held into the outlet, and what there is of the body. `whole`: that is all of it.
+    fn begin_held(&mut self, delegated: &mut Delegated, whole: Option<u64>, ctx: &mut Context) {
+        let progress = std::mem::replace(&mut delegated.progress, Progress::Waiting);
+        let Progress::Held { head, body } = progress else {
+            delegated.progress = progress;
+            return;
+        };
+        let origin = &delegated.origin;
+        let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
+        let framing = Framing::choose(&head, whole, client);
+        let keep_alive = framing.may_go_on(client);
+        let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
+        let mut joined = ctx.heads.take();
+        push_http_head(&mut joined, &head, framing, client, &fields);
+        delegated.origin.keep_alive = keep_alive;
+        let ready = Ready {
+            status: head.status(),
+            head_bytes: joined.len() as u64,
+            keep_alive,
+            site: delegated.origin.site_index,
+            outcome: Outcome::Complete,
+            trial: None,
+        };
+        let start = self.outlet.end();
+        self.outlet.push(ctx.heads.freeze(joined));
+        self.begin_delegated_response(delegated, &ready, start, ctx);
+        self.open_response();
+        let left = match framing {
+            Framing::Length(length) => length,
+            _ => u64::MAX,
+        };
+        let mut frame = Frame { framing: if client.head { Framing::None } else { framing }, left };
+        frame.push(body, &mut self.outlet);
+        delegated.progress = Progress::Sending(frame);
+    }
+
+    fn take_rest(&mut self, delegated: &mut Delegated, rest: Rest, ctx: &mut Context) {
+        delegated.handed_over = false;
+        ctx.tally.add(Metric::BytesSent, rest.head_sent + rest.body_sent);
+        let ready = Ready {
+            status: rest.status,
+            head_bytes: 0,
+            keep_alive: rest.may_go_on,
+            site: delegated.origin.site_index,
+            outcome: Outcome::Complete,
+            trial: None,
+        };
+        self.begin_delegated_response(delegated, &ready, self.outlet.end(), ctx);
+        self.open_response();
+        self.note_sent_elsewhere(rest.body_sent);
+        delegated.progress = Progress::Wire { may_go_on: rest.may_go_on };
+    }
+
+    fn end_delegated(&mut self, mut delegated: Box<Delegated>, ctx: &mut Context) {
+        if let Progress::Held { body, .. } = &delegated.progress {
+            let whole = body.len();
+            self.begin_held(&mut delegated, Some(whole), ctx);
+        }
+        let progress = std::mem::replace(&mut delegated.progress, Progress::Waiting);
+        let goes_on = match progress {
+            Progress::Collecting { head, text } => {
+                return self.follow_instruction(delegated, head, text, ctx);
+            }
+            // All was said, and nothing of it was an answer.
+            Progress::Waiting | Progress::Held { .. } => {
+                let failure = Failure { why: Why::Ended, client_lost: false };
+                return self.fail_delegated(&mut delegated, &failure, ctx);
+            }
+            Progress::Wire { may_go_on } => may_go_on,
+            Progress::Sending(Frame { framing: Framing::Length(_), left: 1.. }) => {
+                self.end(Outcome::ApplicationFailed, ctx);
+                return;
+            }
+            Progress::Sending(frame) => {
+                if frame.framing == Framing::Chunked {
+                    self.outlet.push(Buffer::new(LAST_CHUNK.to_vec()));
+                }
+                delegated.origin.keep_alive
+            }
+        };
+        self.close_response();
+        self.log_sent(ctx);
+        self.go_on_after_application(goes_on);
+    }
+
+    /// The application has written its answer to the client's socket.
+    fn answered_elsewhere(&mut self, delegated: &mut Delegated, answered: Answered, ctx: &mut Context) {
+        ctx.tally.add(Metric::BytesSent, answered.head_bytes + answered.body_bytes);
+        let outcome = match answered.outcome {
+            AnswerOutcome::Complete if answered.complete => Outcome::Complete,
+            AnswerOutcome::ClientGone => Outcome::ClientGone,
+            AnswerOutcome::Complete | AnswerOutcome::ApplicationFailed => Outcome::ApplicationFailed,
+        };
+        let elsewhere = delegated.elsewhere();
+        self.log_elsewhere(elsewhere, answered.status, answered.body_bytes, outcome, ctx);
+        if outcome == Outcome::Complete {
+            self.go_on_after_application(answered.may_go_on && !ctx.draining);
+            return;
+        }
+        self.end(outcome, ctx);
+    }
+
+    /// There is no answer, or no more of it.
+    fn fail_delegated(&mut self, delegated: &mut Delegated, failure: &Failure, ctx: &mut Context) {
+        let nothing_sent = delegated.nothing_sent();
+        let name = delegated.origin.delegate.application.name();
+        ctx.remark(format_args!("application {name}: {}", failure.why));
+        let status = Status::new(failure.why.status());
+        if !nothing_sent || failure.client_lost {
+            if let Some(elsewhere) = delegated.take_unanswered() {
+                self.log_elsewhere(elsewhere, status.code(), 0, Outcome::ApplicationFailed, ctx);
+            }
+            return self.cut(delegated, ctx);
+        }
+        let start = self.outlet.end();
+        let mut ready = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
+        ready.outcome = Outcome::ApplicationFailed;
+        self.begin_delegated_response(delegated, &ready, start, ctx);
+        self.go_on_after_application(ready.keep_alive);
+    }
+
+    /// Takes note of a response to a request that was given away, and is as old as that.
+    pub(super) fn begin_delegated_response(
+        &mut self,
+        delegated: &mut Delegated,
+        ready: &Ready,
+        start: u64,
+        ctx: &Context,
+    ) {
+        self.begin_response(ready, start, delegated.take_text(), ctx);
+        self.date_back_response(delegated.started_ms);
+    }
+
+    /// The rest of a response will not come. Where nothing but the end of the connection would end the body, that end
+    /// has to look like the accident that it is: a reset.
+    fn cut(&mut self, delegated: &Delegated, ctx: &mut Context) {
+        let looks_complete = match &delegated.progress {
+            Progress::Sending(frame) => frame.framing == Framing::Close,
+            Progress::Wire { .. } => true,
+            Progress::Waiting | Progress::Held { .. } | Progress::Collecting { .. } => false,
+        };
+        if looks_complete {
+            let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+        }
+        self.end(Outcome::ApplicationFailed, ctx);
+    }
+
+    pub(super) fn go_on_after_application(&mut self, goes_on: bool) {
+        if goes_on {
+            self.state = State::Open;
+            self.inbox_untried = !self.inbox.is_empty();
+        } else {
+            self.state = State::Ending { linger: self.readable || !self.inbox.is_empty() };
+        }
+    }
+}
+
+impl Frame {
+    /// Puts a part of the body into the outlet.
+    fn push(&mut self, mut body: Aggregate, outlet: &mut crate::outlet::Outlet) {
+        match self.framing {
+            Framing::None => {}
+            Framing::Close => outlet.append(body),
+            Framing::Chunked if body.is_empty() => {}
+            Framing::Chunked => {
+                let mut chunk_head = Vec::with_capacity(CHUNK_HEAD_BYTES);
+                push_chunk_head(&mut chunk_head, body.len());
+                outlet.push(Buffer::new(chunk_head));
+                outlet.append(body);
+                outlet.push(Buffer::new(b"\r\n".to_vec()));
+            }
+            Framing::Length(_) => {
+                if body.len() > self.left {
+                    // More than was declared is nobody's: the client would take it for the next response.
+                    body.split_off(self.left);
+                }
+                self.left -= body.len();
+                outlet.append(body);
+            }
+        }
+    }
+}
+
+/// Text and what follows it; `None`: it cannot be read.
+fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
+    for piece in body.pieces() {
+        match piece {
+            Piece::Memory(slice) => text.extend_from_slice(slice),
+            Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), &mut text),
+            Piece::File(slice) => {
+                let start = text.len();
+                text.resize(start + slice.len() as usize, 0);
+                let read = rustix::io::pread(slice.file(), &mut text[start..], slice.offset());
+                read.ok().filter(|&count| count as u64 == slice.len())?;
+            }
+        }
+    }
+    Some(text)
+}
+
+/// Bytes of a body in which files are named.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+
+/// What of a body may be held back in the hope for its end.
+const HELD_BYTES_MAX: u64 = 256 * 1024;
+
+/// Sixteen digits and a line end.
+const CHUNK_HEAD_BYTES: usize = 18;

@@ -1,0 +1,212 @@
+//! Answers in which an application names files, or sends the request elsewhere within the site: the application has
+//! ended, the rest is the server's.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Buffer, Slice};
+use baton_content::{Found, Stored};
+use baton_fcgi::cgi::{CgiHead, Instruction};
+use baton_fcgi::zero_copy::NameMap;
+use baton_http::{RequestHead, Status};
+
+use super::deadline::Waiting;
+use super::delegated::Delegated;
+use super::{Need, Session, State};
+use crate::context::Context;
+use crate::exchange::{NamedFile, Ready, answer_with_body, answer_with_file, failure_page};
+use crate::job::Job;
+use crate::log::{Outcome, RequestText};
+use crate::metrics::Metric;
+use crate::plan::Delegate;
+
+/// An answer that is put together from files.
+#[derive(Debug)]
+pub(super) struct Naming {
+    pub(super) delegated: Box<Delegated>,
+    head: Box<CgiHead>,
+    work: Work,
+    /// What a job found.
+    pub(super) found: Option<Found>,
+}
+
+/// What is put together.
+#[derive(Debug)]
+enum Work {
+    /// One file, whole or in part.
+    File(NamedFile),
+    /// What is left of a body, and what there is of it.
+    Body(VecDeque<Part>, Aggregate),
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(Slice),
+    File(NamedFile),
+}
+
+/// A request that was sent elsewhere within the site.
+#[derive(Debug)]
+pub(super) struct Redirected {
+    /// What the log will say: what the client asked for.
+    pub(super) text: Option<RequestText>,
+    pub(super) times: u32,
+}
+
+impl Session {
+    /// Does what the head of an answer says, now that the application has ended. `text`: the body, if
+    /// it is not too long.
+    pub(super) fn follow_instruction(
+        &mut self,
+        mut delegated: Box<Delegated>,
+        head: Box<CgiHead>,
+        text: Option<Vec<u8>>,
+        ctx: &mut Context,
+    ) {
+        let delegate = &delegated.origin.delegate;
+        let work = match head.instruction() {
+            Instruction::LocalRedirect(target) => return self.redirect_locally(delegated, target, ctx),
+            Instruction::SendFile(path) => NamedFile::by_path(delegate, path).map(Work::File),
+            Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, path).map(Work::File),
+            Instruction::ZeroCopy(map) => text
+                .and_then(|text| parts(delegate, text, map))
+                .map(|parts| Work::Body(parts, Aggregate::default())),
+            Instruction::None => None,
+        };
+        match work {
+            Some(work) => self.state = State::Naming(Box::new(Naming { delegated, head, work, found: None })),
+            None => self.refuse_name(&mut delegated, Status::BAD_GATEWAY, ctx),
+        }
+    }
+
+    /// Goes on with an answer that is put together from files; `None`: done, the outlet and the state tell how.
+    pub(super) fn name_files(&mut self, mut naming: Box<Naming>, ctx: &mut Context) -> Option<Need> {
+        let found = naming.found.take();
+        let needs = match &mut naming.work {
+            Work::File(file) => match look(file, found, ctx) {
+                Ok(Some(stored)) => {
+                    self.answer_with_named_file(&mut naming, &stored, ctx);
+                    return None;
+                }
+                Ok(None) => {
+                    self.refuse_name(&mut naming.delegated, Status::NOT_FOUND, ctx);
+                    return None;
+                }
+                Err(job) => job,
+            },
+            Work::Body(parts, body) => match gather(parts, body, found, ctx) {
+                Ok(true) => {
+                    let (start, body) = (self.outlet.end(), std::mem::take(body));
+                    let origin = &naming.delegated.origin;
+                    let ready = answer_with_body(ctx, origin, &naming.head, body, &mut self.outlet);
+                    self.finish_named(&mut naming.delegated, &ready, start, ctx);
+                    return None;
+                }
+                Ok(false) => {
+                    self.refuse_name(&mut naming.delegated, Status::BAD_GATEWAY, ctx);
+                    return None;
+                }
+                Err(job) => job,
+            },
+        };
+        self.state = State::Naming(naming);
+        self.wait_for(Waiting::Job, ctx);
+        ctx.tally.add(Metric::Jobs, 1);
+        Some(Need::Job(needs))
+    }
+
+    fn answer_with_named_file(&mut self, naming: &mut Naming, stored: &Stored, ctx: &mut Context) {
+        let start = self.outlet.end();
+        let origin = &naming.delegated.origin;
+        let ready = match RequestHead::parse(&origin.head, &origin.plan.limits.head) {
+            Ok(request) => answer_with_file(ctx, origin, &naming.head, &request, stored, &mut self.outlet),
+            // It was parsed before.
+            Err(_) => failure_page(ctx, origin, Status::INTERNAL_SERVER_ERROR, &mut self.outlet),
+        };
+        self.finish_named(&mut naming.delegated, &ready, start, ctx);
+    }
+
+    fn finish_named(&mut self, delegated: &mut Delegated, ready: &Ready, start: u64, ctx: &mut Context) {
+        self.begin_delegated_response(delegated, ready, start, ctx);
+        self.go_on_after_application(ready.keep_alive);
+    }
+
+    /// The application named something that it may not name, or that is not there.
+    fn refuse_name(&mut self, delegated: &mut Delegated, status: Status, ctx: &mut Context) {
+        let name = delegated.origin.delegate.application.name();
+        ctx.remark(format_args!(
+            "application {name}: it names a file that is not there, or not in a folder of `named_files` or `internal_files`"
+        ));
+        let start = self.outlet.end();
+        let page = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
+        let ready = Ready { outcome: Outcome::ApplicationFailed, ..page };
+        self.finish_named(delegated, &ready, start, ctx);
+    }
+
+    /// Answers as if the client had asked for something else (RFC 3875, section 6.2.2): that request takes the place
+    /// of the one that was given away, and the usual way.
+    fn redirect_locally(&mut self, mut delegated: Box<Delegated>, target: &[u8], ctx: &mut Context) {
+        let times = delegated.redirected + 1;
+        let Some(request) = delegated.origin.redirected_to(target).filter(|_| times <= REDIRECTS_MAX) else {
+            return self.refuse_name(&mut delegated, Status::BAD_GATEWAY, ctx);
+        };
+        self.redirected = Some(Box::new(Redirected { text: delegated.take_text(), times }));
+        self.inbox.splice(0..0, request);
+        self.inbox_untried = true;
+        self.requests -= 1;
+        self.state = State::Open;
+    }
+}
+
+/// The file of a name, if it is one; or what has to be done to find out.
+fn look(file: &NamedFile, found: Option<Found>, ctx: &Context) -> Result<Option<Arc<Stored>>, Job> {
+    match found.map_or_else(|| file.find(ctx), Ok)? {
+        Found::File(stored) => Ok(Some(stored)),
+        _ => Ok(None),
+    }
+}
+
+/// Puts parts into a body until one has to be waited for; false: one is not there.
+fn gather(
+    parts: &mut VecDeque<Part>,
+    body: &mut Aggregate,
+    mut found: Option<Found>,
+    ctx: &Context,
+) -> Result<bool, Job> {
+    while let Some(part) = parts.front() {
+        match part {
+            Part::Text(text) => body.push(text.clone()),
+            Part::File(file) => match look(file, found.take(), ctx)? {
+                Some(stored) if stored.is_empty() => {}
+                Some(stored) => body.push(stored.body(0, stored.len())),
+                None => return Ok(false),
+            },
+        }
+        parts.pop_front();
+    }
+    Ok(true)
+}
+
+/// Takes a body apart: text, and files that are named between. `None`: something is named that may not be.
+fn parts(delegate: &Delegate, text: Vec<u8>, map: &NameMap) -> Option<VecDeque<Part>> {
+    if !map.fits(text.len() as u64) {
+        return None;
+    }
+    let text = Buffer::new(text);
+    let (mut parts, mut at) = (VecDeque::new(), 0);
+    for name in map.names() {
+        let (start, end) = (usize::try_from(name.offset).ok()?, usize::try_from(name.end()).ok()?);
+        if at < start {
+            parts.push_back(Part::Text(text.slice(at, start)));
+        }
+        parts.push_back(Part::File(NamedFile::by_path(delegate, &text[start..end])?));
+        at = end;
+    }
+    if at < text.len() {
+        parts.push_back(Part::Text(text.slice(at, text.len())));
+    }
+    Some(parts)
+}
+
+/// Requests that one request may turn into: more are a loop.
+const REDIRECTS_MAX: u32 = 10;
