@@ -144,6 +144,19 @@ def test_a_region_with_hardly_any_room_is_not_used(wsgi: Served) -> None:
         assert (result.slices, result.body) == ([], pattern(500_000))
 
 
+def test_an_answer_ends_with_its_last_byte(wsgi: Served, tmp_path: Path) -> None:
+    """Not when the application does, which may have things to tidy up."""
+    go = tmp_path / "go"
+    with wsgi.connect() as app, Client() as client:
+        app.offer_client(client, "GET", f"/lingers?go={go}")
+        app.send(NO_BODY)
+        report = app.result().answered
+        assert report is not None
+        assert (report.flags, report.body_bytes) == (3, 4)
+        go.touch()
+        assert app.plain("GET", "/size?n=5").body == pattern(5)
+
+
 def test_the_region_stays_mapped_for_the_life_of_the_connection(wsgi: Served) -> None:
     with wsgi.connect() as app:
         for at in (0, 100, 250_000):

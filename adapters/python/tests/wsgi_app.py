@@ -172,6 +172,15 @@ def waits_for_file(_: Environ, start_response: Any, query: dict[str, str]) -> It
     return [b"went"]
 
 
+def lingers(_: Environ, start_response: Any, query: dict[str, str]) -> Iterator[bytes]:
+    """Has said all that it declared, and goes on until a file is there."""
+    start_response("200 OK", [*TEXT, ("Content-Length", "4")])
+    yield b"said"
+    while not os.path.exists(query["go"]):
+        time.sleep(0.01)
+    yield b"and more"
+
+
 class Closing:
     """A body that tells by a file that it was closed, and on the error stream as well."""
 
@@ -201,6 +210,6 @@ PAGES: dict[str, Callable[[Environ, Any, dict[str, str]], Iterable[Any]]] = {
     for page in (
         *(size, pid, environment, pieces, many, written, echo, digest, ignores_body, status, field, cookies, fails),
         *(fails_late, fails_and_says_so, exits, dies, errors, sends_file, mixes_files, names_file, sleeps),
-        *(waits_for_file, closes),
+        *(waits_for_file, closes, lingers),
     )
 }

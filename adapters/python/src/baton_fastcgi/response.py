@@ -79,6 +79,8 @@ class Response:
         if last and self._missing_bytes and not self._drops_body:
             await outlet.write(parts, last=False)
             raise ShortBodyError(f"{self._missing_bytes} bytes are missing of the declared Content-Length")
+        # With its last byte a response of a known length is complete, though the application may not have said so.
+        last = last or (self._missing_bytes == 0 and not self._drops_body)
         if parts or last or not self.has_begun:
             self.has_begun = True
             await outlet.write(parts, last=last)
