@@ -124,6 +124,9 @@ pub(super) fn receive<M: DeserializeOwned>(
     let (len, descriptors) = loop {
         match passing::receive(&socket, buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The other side has ended without reading everything. The kernel says so once, before it hands out what
+            // that side had sent.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             other => break other?,
         }
     };
@@ -139,6 +142,18 @@ mod tests {
     use std::io::{Read, Seek, Write};
 
     use super::*;
+
+    #[test]
+    fn last_words_are_heard_from_whoever_did_not_listen() {
+        let (master, worker) = passing::message_pair().unwrap();
+        send(&master, &Order::Stop, &[]).unwrap();
+        send(&worker, &Report::Ready, &[]).unwrap();
+        drop(worker);
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let (report, _) = receive::<Report>(&master, &mut buffer).unwrap().unwrap();
+        assert_eq!(report, Report::Ready);
+        assert!(receive::<Report>(&master, &mut buffer).unwrap().is_none());
+    }
 
     #[test]
     fn orders_arrive_whole_with_their_descriptors() {

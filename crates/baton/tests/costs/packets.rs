@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 use crate::capture::{Capture, Packet};
 use crate::common::client::Client;
 use crate::common::folder::Folder;
+use crate::common::leave_out;
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::document::compare;
 use crate::usual::usual;
@@ -19,8 +20,7 @@ use crate::usual::usual;
 #[test]
 fn exchanges_take_the_packets_of_the_document() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("Not counted: who is not root may not capture packets.");
-        return;
+        return leave_out("the packets on the wire are not counted", "only root may capture them");
     }
     let folder = Folder::new();
     folder.write("small.txt", [b's'; 1000]).write("tiny.txt", [b't'; 100]);

@@ -25,7 +25,7 @@ fn a_control_group_is_respected() {
         ("architecture = \"threads-cache\"", "16 MiB per worker: a quarter of the 64 MiB of "),
     ] {
         let Some(group) = Group::make(64 << 20) else {
-            return leave_out("memory in control groups", "no control group can be made by this user");
+            return leave_out("memory is not bounded by a control group", "this user may not make one");
         };
         let folder = folder();
         let content = vec![7; FILE_BYTES];
@@ -111,9 +111,9 @@ impl Group {
                     .is_ok_and(|text| text.split_whitespace().any(|controller| controller == "memory"))
         })?;
         // Tests of one process run side by side, those of several processes too.
-        let group =
-            Self(parent.join(format!("baton-test-{}-{:?}", std::process::id(), std::thread::current().id())));
-        fs::create_dir(&group.0).ok()?;
+        let name = format!("baton-test-{}-{:?}", std::process::id(), std::thread::current().id());
+        fs::create_dir(parent.join(&name)).ok()?;
+        let group = Self(parent.join(name));
         fs::write(group.0.join(limit), bytes.to_string()).ok()?;
         Some(group)
     }

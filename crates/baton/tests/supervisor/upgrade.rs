@@ -222,7 +222,9 @@ fn the_old_server_steps_in_for_the_new_one() {
     let new = successor(&server);
     server.signal(Signal::WINCH);
     wait_until("the old workers are gone", || server.workers() == [new]);
+    let new_workers = serving(&server);
     send_signal(new, Signal::KILL);
+    wait_until("its workers have followed it", || !new_workers.iter().any(|&pid| is_alive(pid)));
     assert_eq!(server.get("/").text(), "first", "this client may have waited");
     wait_until("the old server is itself again", || {
         ctl(server.folder(), &["status"]).status.success() && serving(&server).len() == 2
