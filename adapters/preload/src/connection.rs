@@ -149,12 +149,24 @@ impl Connection {
             // If it cannot be sent the server takes this for a program that can do nothing, or is gone.
             _ = rustix::net::send(socket, &result, SendFlags::NOSIGNAL);
         }
-        while let Some((request_id, offer, descriptors)) = inbox.take_offer() {
-            match self.outgoing.now() {
-                Some(mut outgoing) if outgoing.may_answer(request_id) => {
-                    outgoing.begin(request_id, offer, descriptors);
+        loop {
+            let begins = inbox.take_begins();
+            if let Some(request_id) = begins
+                && let Some(mut outgoing) = self.outgoing.now()
+            {
+                outgoing.abandon_request(request_id);
+            }
+            let offered = inbox.take_offer();
+            if begins.is_none() && offered.is_none() {
+                return;
+            }
+            if let Some((request_id, offer, descriptors)) = offered {
+                match self.outgoing.now() {
+                    Some(mut outgoing) if outgoing.may_answer() => {
+                        outgoing.begin(request_id, offer, descriptors);
+                    }
+                    _ => decline(offer, descriptors),
                 }
-                _ => decline(offer, descriptors),
             }
             inbox.sift();
         }
@@ -200,7 +212,7 @@ impl Connection {
     /// Whether something has been received, which the program must do first on a FastCGI connection.
     pub(crate) fn has_begun(&self) -> bool {
         // Somebody who is just receiving has it in his hands.
-        self.inbox.now().is_none_or(|inbox| inbox.stage() == Stage::FastCgi)
+        self.inbox.now().is_none_or(|inbox| inbox.stage() != Stage::New)
     }
 
     /// The program will send no more: nothing that was begun can be finished.

@@ -49,6 +49,8 @@ pub(crate) struct Inbox {
     reader: RequestReader,
     descriptors: Descriptors,
     controls: VecDeque<Control>,
+    /// The request that begins, until somebody has been told.
+    begins: Option<u16>,
     /// A request has begun, and the first record of its parameters is still to come.
     begun: Option<u16>,
     /// The request for which there is an offer, whose value is `offer`.
@@ -164,6 +166,11 @@ impl Inbox {
         self.start += bytes;
     }
 
+    /// The request that begins: whatever had this number before has ended. [`sift`](Self::sift) goes on afterwards.
+    pub(crate) fn take_begins(&mut self) -> Option<u16> {
+        self.begins.take()
+    }
+
     /// The request that an offer has arrived for, the offer's value, and the descriptors of which the oldest belong to
     /// it. [`sift`](Self::sift) goes on afterwards.
     pub(crate) fn take_offer(&mut self) -> Option<(u16, &[u8], &mut Descriptors)> {
@@ -202,7 +209,8 @@ impl Inbox {
         }
     }
 
-    /// Looks at what has arrived, record by record. It stops at a request behind one whose offer has not been taken.
+    /// Looks at what has arrived, record by record. It stops at a request behind one of which not
+    /// everything has been taken.
     pub(crate) fn sift(&mut self) {
         if self.stage == Stage::New && self.end > self.clear {
             let begins_like_fastcgi = matches!(
@@ -248,9 +256,12 @@ impl Inbox {
     fn open(&mut self, header: RecordHeader) -> Result<bool, Broken> {
         let begun = self.begun.take_if(|id| *id == header.request_id);
         let fate = match (RecordType::from_u8(header.kind), header.request_id) {
-            // The offer of the request before has to be taken first.
-            (Some(RecordType::BeginRequest), _) if self.offered.is_some() => return Ok(false),
-            (Some(RecordType::BeginRequest), _) => {
+            // What is known of the request before has to be taken first.
+            (Some(RecordType::BeginRequest), _) if self.begins.or(self.offered).is_some() => {
+                return Ok(false);
+            }
+            (Some(RecordType::BeginRequest), id) => {
+                self.begins = Some(id);
                 self.reader.finish();
                 Fate::Overhear
             }

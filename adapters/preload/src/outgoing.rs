@@ -80,15 +80,14 @@ impl Outgoing {
         self.request_id.is_some()
     }
 
-    /// Whether an offer for this request can be taken up: the one before has been answered, and what the program writes
-    /// next begins a record.
-    pub(crate) fn may_answer(&self, request_id: u16) -> bool {
-        !self.is_unfamiliar && self.records.is_between() && self.request_id.is_none_or(|id| id == request_id)
+    /// Whether an offer can be taken up: the one before has been answered, and what the program writes next begins a
+    /// record.
+    pub(crate) fn may_answer(&self) -> bool {
+        !self.is_unfamiliar && self.records.is_between() && self.request_id.is_none()
     }
 
     /// Takes up an offer, or declines it.
     pub(crate) fn begin(&mut self, request_id: u16, offer: &[u8], descriptors: &mut Descriptors) {
-        self.abandon();
         let known = Offer::parse(offer).ok().filter(|offer| offer.transport != Transport::Unknown);
         let Some(known) = known else {
             decline(offer, descriptors);
@@ -107,6 +106,14 @@ impl Outgoing {
             && let Some(answer) = &mut self.answer
         {
             answer.abandon();
+        }
+    }
+
+    /// A request with this number begins, so that the one before has ended, although nobody has seen how: another process
+    /// may have answered it.
+    pub(crate) fn abandon_request(&mut self, request_id: u16) {
+        if self.request_id == Some(request_id) {
+            self.abandon();
         }
     }
 

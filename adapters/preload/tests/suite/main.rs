@@ -5,3 +5,6 @@ mod support;
 
 mod answers;
 mod plain;
+mod pools;
+mod programs;
+mod streams;

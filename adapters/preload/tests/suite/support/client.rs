@@ -1,11 +1,11 @@
 //! The client: one end of a TCP connection, and what it reads there.
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
-use super::GENEROUS;
+use super::{GENEROUS, read_some};
 
 /// A client, and what it has read beyond the last response.
 pub(crate) struct Client {
@@ -28,18 +28,17 @@ impl Client {
     /// A client, and the server's end of its connection: not blocking, as a server has it.
     pub(crate) fn connect() -> (Self, OwnedFd) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
-        stream.set_read_timeout(Some(GENEROUS)).expect("a limit");
+        let client = Self::connect_to(listener.local_addr().expect("an address"));
         let (accepted, _) = listener.accept().expect("a connection");
         accepted.set_nonblocking(true).expect("a socket");
-        (Self { stream, ahead: VecDeque::new() }, accepted.into())
+        (client, accepted.into())
     }
 
-    /// Makes both ends hold little, so that a client that does not read soon holds the other end up. Call it before
-    /// anything is written.
-    pub(crate) fn take_little(&self, server_end: &OwnedFd) {
-        rustix::net::sockopt::set_socket_recv_buffer_size(&self.stream, 4096).expect("a size");
-        rustix::net::sockopt::set_socket_send_buffer_size(server_end, 4096).expect("a size");
+    /// A client of a server that listens.
+    pub(crate) fn connect_to(address: impl ToSocketAddrs) -> Self {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(GENEROUS)).expect("a limit");
+        Self { stream, ahead: VecDeque::new() }
     }
 
     /// Reads one response to `method`, to the end that its head tells.
@@ -81,6 +80,12 @@ impl Client {
         let mut bytes = Vec::new();
         assert!(self.read_some(&mut bytes, count), "it ended after {bytes:?}");
         bytes
+    }
+
+    /// Reads so many bytes and puts them back, once they are there.
+    pub(crate) fn look_at(&mut self, count: usize) {
+        let bytes = self.read_exactly(count);
+        bytes.into_iter().rev().for_each(|byte| self.ahead.push_front(byte));
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {
@@ -132,7 +137,7 @@ impl Client {
     fn read_ahead(&mut self) -> bool {
         let mut buffer = vec![0; 64 << 10];
         // A connection that is reset has ended, too.
-        let read = match self.stream.read(&mut buffer) {
+        let read = match read_some(&mut self.stream, &mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
             read => read.expect("a response in time"),
         };

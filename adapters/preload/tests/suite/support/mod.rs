@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod fpm;
+pub(crate) mod pattern;
 pub(crate) mod program;
 pub(crate) mod server;
 
@@ -24,5 +25,15 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
         }
         assert!(Instant::now() < until, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Reads once. A read with a limit is interrupted when the test is stopped and goes on.
+pub(crate) fn read_some(stream: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
     }
 }

@@ -1,17 +1,18 @@
 //! The server's part: requests with and without offers on one FastCGI connection, and what comes of them.
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use baton_fcgi::offer::{self, Offer, Transport};
+use baton_fcgi::record::HEADER_BYTES;
 use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 use baton_fcgi::{Answered, Rest, params, request};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use super::{Client, GENEROUS, Response};
+use super::{Client, GENEROUS, Response, read_some};
 
 /// A FastCGI connection.
 pub(crate) struct Server {
@@ -122,6 +123,15 @@ impl Server {
         })
     }
 
+    /// The same for a request of which the client learns nothing.
+    pub(crate) fn answer_none(&mut self, request: &Request, offered: Offered) -> Outcome {
+        let (mut client, server_end) = Client::connect();
+        let outcome = self.offer(request, offered, &server_end);
+        drop(server_end);
+        assert_eq!(client.read_to_end(), b"");
+        outcome
+    }
+
     /// The same, without reading anything from the client.
     pub(crate) fn offer(&mut self, request: &Request, offered: Offered, client: impl AsFd) -> Outcome {
         self.send_offer(request, offered, client);
@@ -141,22 +151,33 @@ impl Server {
         }
         .push(&mut block);
         request.push_params(&mut block);
-        self.send_block(request, &block, &[client.as_fd()]);
+        self.send_blocks(request, &[&block], &[client.as_fd()]);
     }
 
     /// Sends the request without one and reads what comes.
     pub(crate) fn plain(&mut self, request: &Request) -> Outcome {
         let mut block = Vec::new();
         request.push_params(&mut block);
-        self.send_block(request, &block, &[]);
+        self.send_blocks(request, &[&block], &[]);
         self.read_outcome(request)
     }
 
-    /// Sends the request with this block of parameters, and these descriptors with its first byte.
-    pub(crate) fn send_block(&mut self, request: &Request, block: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    /// Sends the request with these blocks of parameters, a record for each, and these descriptors with its first byte.
+    pub(crate) fn send_blocks(
+        &mut self,
+        request: &Request,
+        blocks: &[&[u8]],
+        descriptors: &[BorrowedFd<'_>],
+    ) {
         let mut bytes = Vec::new();
         request::push_begin(&mut bytes, request.request_id, request.keep_connection);
-        request::push_params(&mut bytes, request.request_id, block);
+        for block in blocks {
+            let end = bytes.len() + HEADER_BYTES + block.len();
+            request::push_params(&mut bytes, request.request_id, block);
+            // Without the empty record, which ends the last one alone.
+            bytes.truncate(end);
+        }
+        request::push_params(&mut bytes, request.request_id, &[]);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
@@ -189,7 +210,7 @@ impl Server {
             let input = std::mem::take(&mut self.ahead);
             let (consumed, part) = self.reader.read(&input).expect("FastCGI");
             match &part {
-                Part::NeedMore => {}
+                Part::NeedMore | Part::UnknownType(_) => {}
                 Part::Stdout(range) => outcome.stdout.extend_from_slice(&input[range.clone()]),
                 Part::Stderr(range) => outcome.stderr.extend_from_slice(&input[range.clone()]),
                 Part::Answered(answered) => outcome.answered = Some(*answered),
@@ -204,7 +225,7 @@ impl Server {
                 return true;
             }
             let mut buffer = vec![0; 64 << 10];
-            match self.stream.read(&mut buffer).expect("an answer in time") {
+            match read_some(&mut self.stream, &mut buffer).expect("an answer in time") {
                 0 => return false,
                 read => self.ahead.extend_from_slice(&buffer[..read]),
             }
@@ -220,7 +241,7 @@ impl Server {
         let mut values = Vec::new();
         let mut buffer = vec![0; 64 << 10];
         while values.len() < answers {
-            let read = self.stream.read(&mut buffer).unwrap_or(0);
+            let read = read_some(&mut self.stream, &mut buffer).unwrap_or(0);
             let mut input = &buffer[..read];
             if read == 0 {
                 break;

@@ -1,0 +1,123 @@
+//! The life of workers: started, recycled, reloaded, killed.
+
+use rustix::process::Signal;
+
+use super::support::server::MODERN;
+use super::support::{Client, Fpm, Request, Server, wait_for};
+
+/// Tells the worker's process id.
+const PID: &str = "<?php echo getmypid();";
+
+/// One answered request on a connection of its own.
+fn answer(fpm: &Fpm, request: &Request) -> String {
+    let request = Request { keep_connection: false, ..request.clone() };
+    let (outcome, response) = Server::connect(&fpm.socket()).answer(&request, MODERN);
+    outcome.complete();
+    response.text()
+}
+
+#[test]
+fn status_and_ping_pages_are_answered() {
+    let fpm = Fpm::with_one_worker("pm.status_path = /status\nping.path = /ping\nping.response = here\n");
+    let page = |path: &str| Request::get(path.to_owned());
+    assert_eq!(answer(&fpm, &page("/ping")), "here");
+    let status = answer(&fpm, &page("/status"));
+    assert!(status.contains("process manager:      static"), "{status}");
+    let full = answer(&fpm, &page("/status").query("full&json"));
+    assert!(full.starts_with('{') && full.contains("status?full&json"), "{full}");
+}
+
+#[test]
+fn every_process_manager_answers() {
+    for pool in [
+        "pm = static\npm.max_children = 3\n",
+        "pm = dynamic\npm.max_children = 4\npm.start_servers = 1\npm.min_spare_servers = 1\npm.max_spare_servers = 2\n",
+        "pm = ondemand\npm.max_children = 3\npm.process_idle_timeout = 1s\n",
+    ] {
+        let fpm = Fpm::start(pool);
+        let request = Request::get(fpm.script("pid.php", PID));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..20).for_each(|_| assert!(answer(&fpm, &request).parse::<u32>().is_ok())));
+            }
+        });
+    }
+}
+
+#[test]
+fn workers_are_recycled() {
+    let fpm = Fpm::with_one_worker("pm.max_requests = 3\n");
+    let request = Request::get(fpm.script("pid.php", PID));
+    let workers: Vec<String> = (0..9).map(|_| answer(&fpm, &request)).collect();
+    assert_eq!(workers[0], workers[2]);
+    assert_ne!(workers[2], workers[3]);
+    assert_eq!(workers[6], workers[8]);
+}
+
+#[test]
+fn a_reload_loses_nothing() {
+    let fpm = Fpm::start(
+        "pm = static\npm.max_children = 2\nlisten.backlog = 128\n[global]\nprocess_control_timeout = 10s\n",
+    );
+    let request = Request::get(fpm.script("pid.php", PID));
+    let before = answer(&fpm, &request);
+    fpm.signal(Signal::USR2);
+    wait_for("new workers", || {
+        std::fs::read_to_string(fpm.folder().join("log")).ok().filter(|log| log.contains("reloading: execvp"))
+    });
+    let after = answer(&fpm, &request);
+    assert_ne!(before, after);
+}
+
+/// It is killed in the middle of its response: the server learns by the end of the connection, and cuts the client's,
+/// which nobody holds any more.
+#[test]
+fn a_request_that_takes_too_long_ends_with_its_worker() {
+    let fpm = Fpm::with_one_worker("request_terminate_timeout = 1s\n");
+    let script = fpm.script("long.php", "<?php echo 'begun'; flush(); while (true) usleep(1000);");
+    let (mut client, server_end) = Client::connect();
+    let mut server = Server::connect(&fpm.socket());
+    let outcome = server.offer(&Request::get(script), MODERN, &server_end);
+    assert_eq!((outcome.end, outcome.answered, outcome.rest), (None, None, None));
+    drop(server_end);
+    let response = client.read_response("GET");
+    assert_eq!((response.text().as_str(), response.is_complete), ("begun", false));
+    let request = Request::get(fpm.script("pid.php", PID));
+    assert!(answer(&fpm, &request).parse::<u32>().is_ok(), "there is another worker");
+}
+
+#[test]
+fn what_workers_say_is_caught() {
+    let fpm = Fpm::with_one_worker("catch_workers_output = yes\n");
+    let script = fpm.script(
+        "say.php",
+        "<?php file_put_contents('php://stderr', \"to the log\\n\"); echo 'to the client';",
+    );
+    assert_eq!(answer(&fpm, &Request::get(script)), "to the client");
+    wait_for("the message", || fpm.log().contains("to the log").then_some(()));
+}
+
+/// A worker that is asked to end finishes the answer that it has begun.
+#[test]
+fn a_graceful_stop_waits_for_the_answer() {
+    let fpm = Fpm::start("pm = static\npm.max_children = 1\n[global]\nprocess_control_timeout = 30s\n");
+    let script = fpm.script(
+        "slow.php",
+        "<?php echo 'begun '; flush(); while (!file_exists(__DIR__ . '/go')) { clearstatcache(); usleep(1000); } echo 'done';",
+    );
+    let (mut client, server_end) = Client::connect();
+    let mut server = Server::connect(&fpm.socket());
+    let request = Request::get(script);
+    server.send_offer(&request, MODERN, &server_end);
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"begun ") {
+        seen.extend(client.read_exactly(1));
+    }
+    fpm.signal(Signal::QUIT);
+    wait_for("the signal", || fpm.log().contains("Finishing").then_some(()));
+    std::fs::write(fpm.folder().join("go"), "").expect("a file");
+    server.read_outcome(&request).complete();
+    drop(server_end);
+    let rest = String::from_utf8(client.read_to_end()).expect("text");
+    assert!(rest.contains("done") && rest.ends_with("0\r\n\r\n"), "{rest:?}");
+}
