@@ -3,3 +3,4 @@
 
 pub mod fcgi;
 pub mod http;
+pub mod sim;

@@ -41,7 +41,7 @@ pub struct LogSummary {
     pub bad: BTreeMap<BadLine, (u64, FirstBad)>,
     /// Entries that are not in the trace, by reason.
     pub left_out: BTreeMap<LeftOut, u64>,
-    /// Files that end in the middle of compressed data.
+    /// Compressed files that could not be read to their end: cut off, as one is that is being written, or damaged.
     pub cut_off: Vec<String>,
     /// From the first entry to the last, in seconds, both included.
     pub span_s: u64,
@@ -103,17 +103,28 @@ impl LogReader {
     /// Reads a log; whether it is compressed with gzip is seen from its first bytes.
     ///
     /// # Errors
-    /// Reading fails. A log whose compressed data ends too soon, as one does that is being written, is no error.
+    /// Reading fails, or the log is compressed otherwise. One whose compressed data end too soon or are damaged is no
+    /// error: it is read up to there.
     pub fn read(&mut self, file: &str, source: impl Read) -> Result<(), LogError> {
         let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
-        let compressed = source.fill_buf().is_ok_and(|start| start.starts_with(&GZIP_MAGIC));
+        let start = source.fill_buf().unwrap_or_default();
+        let compressed = start.starts_with(&GZIP_MAGIC);
+        if let Some((_, program)) = OTHER_MAGIC.iter().find(|(magic, _)| start.starts_with(magic)) {
+            let advice =
+                format!("it is compressed, and not with gzip; use {program} {file} | baton sim ... -");
+            return Err(LogError { file: file.to_owned(), error: io::Error::other(advice) });
+        }
         let result = if compressed {
             self.read_lines(file, BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(source)))
         } else {
             self.read_lines(file, source)
         };
         match result {
-            Err(error) if compressed && error.kind() == io::ErrorKind::UnexpectedEof => {
+            // What a decoder says of data that end too soon, and of data that are none.
+            Err(error)
+                if compressed
+                    && matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput) =>
+            {
                 self.summary.cut_off.push(file.to_owned());
                 Ok(())
             }
@@ -202,6 +213,10 @@ impl LogReader {
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
+/// How files begin that are compressed otherwise, and what unpacks them.
+const OTHER_MAGIC: [(&[u8], &str); 3] =
+    [(b"\x28\xb5\x2f\xfd", "zstdcat"), (b"\xfd7zXZ", "xzcat"), (b"BZh91AY&SY", "bzcat")];
+
 impl LogSummary {
     /// How many lines are bad.
     #[must_use]
@@ -234,7 +249,9 @@ impl LogSummary {
             ));
         }
         for file in &self.cut_off {
-            words.push(format!("{file} ends in the middle of compressed data; what came before was read."));
+            words.push(format!(
+                "The compressed data of {file} end too soon or are damaged; what came before was read."
+            ));
         }
         words
     }
@@ -361,6 +378,10 @@ mod tests {
         assert_eq!((trace.requests().len(), summary.cut_off.len()), (2, 0));
         let (trace, summary) = read(&[&whole[..whole.len() - 3]]);
         assert_eq!((trace.requests().len(), summary.cut_off), (2, vec!["log0".to_owned()]));
+        let (trace, summary) = read(&[&[&whole[..], b"not compressed"].concat()]);
+        assert_eq!((trace.requests().len(), summary.cut_off), (2, vec!["log0".to_owned()]));
+        let refused = LogReader::default().read("a.zst", &b"\x28\xb5\x2f\xfd..."[..]).unwrap_err();
+        assert!(refused.to_string().contains("zstdcat a.zst |"), "{refused}");
     }
 
     #[test]
