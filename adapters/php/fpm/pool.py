@@ -62,11 +62,10 @@ class Site:
                 f"php_admin_value[baton.snapshot_dir] = {options.get('snapshots', self.snapshots)}",
                 f"php_admin_value[baton.roots] = {options.get('roots', self.files)}",
                 "php_admin_value[baton.threshold] = 4095",
-                "php_admin_value[output_buffering] = 0",
                 f"php_admin_value[session.save_path] = {self.files}",
                 "php_admin_value[apc.enabled] = 1",
             ]
-            lines += [f"php_admin_value[{key}] = {value}" for key, value in options.get("ini", {}).items()]
+            lines += [f"php_admin_value[{key}] = {value}" for key, value in ({"output_buffering": 0} | options.get("ini", {})).items()]
         (self.root / "fpm.conf").write_text("\n".join(lines) + "\n")
         command = [PHP_FPM, "--nodaemonize", "--fpm-config", self.root / "fpm.conf", "-d", f"extension={EXTENSION}"]
         command += [word for setting in php for word in ("-d", setting)]

@@ -1,5 +1,6 @@
 """What is sent is what the file held when the script read it, whatever happens to the file meanwhile or afterwards."""
 
+import hashlib
 import mmap
 import os
 import pathlib
@@ -92,6 +93,8 @@ class Changes(SiteCase):
         "mapped-all-along": OLD,
         "open-for-writing": OLD,
         "seen-again": OLD,
+        "both": OLD[:-1],
+        "newer": NEW,
         "read-meanwhile": OLD,
         "rights": OLD,
         "linked-1": OLD,
@@ -123,6 +126,16 @@ class Changes(SiteCase):
                 answer = exchange.finish()
                 self.assertEqual(1, len(answer.names))
                 self.assertTrue(answer.expanded().startswith(OLD + f"{len(OLD)}|".encode()))
+
+    def test_both_versions_in_one_script(self):
+        path = self.site.files / "both"
+        answer = self.site.get(
+            f"<?php $old = file_get_contents('{path}'); copy('newer', '{path}.new'); rename('{path}.new', '{path}');"
+            f"$new = file_get_contents('{path}'); file_get_contents('{path}'); echo $old, '|', md5($new), '|', md5($old), $old;"
+        )
+        digests = "|".join(["", hashlib.md5(NEW).hexdigest(), hashlib.md5(OLD[:-1]).hexdigest()])
+        self.assertEqual(OLD[:-1] + digests.encode() + OLD[:-1], answer.expanded())
+        self.assertEqual(2, len(answer.names))
 
     def test_changed_between_output_and_end(self):
         for change in CHANGES:

@@ -26,6 +26,10 @@ class Output(SiteCase):
         "archive.gz": gzip.compress(KIB_60, 0),
     }
 
+    def test_the_pools_are_what_they_are_called(self):
+        level = "<?php echo ob_get_level();"
+        self.assertEqual([b"0", b"1"], [self.site.get(level, pool=pool).body for pool in ["main", "production"]])
+
     def test_every_size(self):
         for size in SIZES:
             with self.subTest(size=size):
@@ -138,10 +142,11 @@ class Output(SiteCase):
 
     def test_the_buffer_of_php_ini_is_led_around_in_order(self):
         for script in [
-            "<?php echo 'before'; echo file_get_contents('60k'); echo 'after'; print_r(ob_get_status());",
+            "<?php echo 'before'; echo file_get_contents('60k'); echo 'after'; $s = ob_get_status(); unset($s['buffer_size']); print_r($s);",
             "<?php echo str_repeat('x', 5000), file_get_contents('60k'), str_repeat('y', 5000), file_get_contents('60k');",
             "<?php echo 'x'; ob_clean(); echo file_get_contents('60k'); ob_clean();",
             "<?php echo file_get_contents('60k'); echo 'lost'; ob_clean();",
+            "<?php echo file_get_contents('size-4095'); ob_clean(); echo 'only this';",
             "<?php ob_end_clean(); echo file_get_contents('60k');",
             "<?php echo file_get_contents('60k'); print_r(ob_get_level()); echo ob_get_contents();",
         ]:

@@ -56,9 +56,7 @@ static PHP_FUNCTION(baton_file_get_contents)
 
 static PHP_FUNCTION(baton_readfile)
 {
-	/* Where somebody looks at the output, PHP's own way, piece by piece, is as good. */
-	bool passes = BATON_G(asked) && baton_response_passes((size_t) BATON_G(threshold));
-	baton_entry *entry = passes ? file_of_call(execute_data) : NULL;
+	baton_entry *entry = file_of_call(execute_data);
 
 	if (!entry) {
 		php_readfile(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -93,7 +91,7 @@ static PHP_FUNCTION(baton_fpassthru)
 	baton_entry *entry = NULL;
 	php_stream *stream = NULL;
 
-	if (BATON_G(asked) && ZEND_NUM_ARGS() == 1 && baton_response_passes((size_t) BATON_G(threshold))) {
+	if (BATON_G(asked) && ZEND_NUM_ARGS() == 1) {
 		zval *resource = ZEND_CALL_ARG(execute_data, 1);
 		if (Z_TYPE_P(resource) == IS_RESOURCE) {
 			stream = zend_fetch_resource2(Z_RES_P(resource), NULL, php_file_le_stream(), php_file_le_pstream());

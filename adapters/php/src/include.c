@@ -35,8 +35,7 @@ static baton_entry *text_of(zend_file_handle *handle, zend_string **resolved)
 	/* include_once has opened the file already, unless OPcache spares it that. */
 	bool is_named = handle->type == ZEND_HANDLE_FILENAME || (handle->type == ZEND_HANDLE_STREAM && handle->opened_path);
 	if (!BATON_G(asked) || !is_named || handle->primary_script || !handle->filename
-			|| is_script_by_name(handle->filename) || CG(multibyte)
-			|| !baton_response_passes((size_t) BATON_G(threshold))) {
+			|| is_script_by_name(handle->filename) || CG(multibyte)) {
 		return NULL;
 	}
 	*resolved = handle->opened_path ? zend_string_copy(handle->opened_path) : zend_resolve_path(handle->filename);

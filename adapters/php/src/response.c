@@ -194,7 +194,7 @@ static int on_send_headers(sapi_headers_struct *headers)
 {
 	baton_response *response = &BATON_G(response);
 
-	if (!BATON_G(asked) || response->held || SG(request_info).headers_only || names_files_itself(headers)) {
+	if (!BATON_G(asked) || response->held || names_files_itself(headers)) {
 		return server_send_headers(headers);
 	}
 	hold_head(response, headers);
@@ -219,14 +219,12 @@ static void on_flush(void *context)
 	server_flush(context);
 }
 
-bool baton_response_passes(size_t length)
+/*
+ * Whether the active output buffer is the only one, and would be passed on as it is once that many bytes more filled it:
+ * what php_output_handler_append() decides for the buffer that php.ini's output_buffering starts.
+ */
+static bool is_filled_by(const php_output_handler *only, size_t length)
 {
-	const php_output_handler *only = OG(active);
-
-	if (!only) {
-		return true;
-	}
-	/* As php_output_handler_append() decides, for the handler that php.ini's output_buffering starts. */
 	return !OG(running) && zend_stack_count(&OG(handlers)) == 1 && only->size > 0 && length >= only->size
 		&& (only->flags & PHP_OUTPUT_HANDLER_FLUSHABLE)
 		&& !(only->flags & (PHP_OUTPUT_HANDLER_USER | PHP_OUTPUT_HANDLER_DISABLED))
@@ -238,7 +236,7 @@ static size_t on_echo(const char *bytes, size_t length)
 {
 	php_output_handler *buffer = OG(active);
 
-	if (!buffer || !BATON_G(asked) || !baton_shelf_at(&BATON_G(shelf), bytes, length) || !baton_response_passes(length)) {
+	if (!buffer || !BATON_G(asked) || !baton_shelf_at(&BATON_G(shelf), bytes, length) || !is_filled_by(buffer, length)) {
 		return php_echo(bytes, length);
 	}
 	/* What php_output_flush() does with the bytes that it finds in the buffer, here done with those that come next. */

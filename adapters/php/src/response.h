@@ -43,10 +43,4 @@ void baton_response_begin(baton_response *response);
 void baton_response_finish(baton_response *response);
 void baton_response_free(baton_response *response);
 
-/*
- * Whether bytes that a script puts out now would go straight to the server: there is no output buffer, or only one that
- * would be passed on as it is, because that many bytes fill it.
- */
-bool baton_response_passes(size_t length);
-
 #endif

@@ -22,15 +22,19 @@
 /* A snapshot must not push all others out. */
 #define SHARE_OF_STORE_MAX 4
 
-/* File systems of this machine alone, whose time of change moves with every change. NFS and FUSE ask others. */
-static bool keeps_versions(int file, bool *in_memory)
+/*
+ * File systems of this machine alone, whose time of change moves with every change. NFS and FUSE ask others.
+ * `writes_back`: it does so for stores to mapped pages, too, once fdatasync(2) has made the pages clean.
+ */
+static bool keeps_versions(int file, bool *writes_back)
 {
 	struct statfs status;
 
 	if (fstatfs(file, &status) != 0) {
 		return false;
 	}
-	*in_memory = status.f_type == TMPFS_MAGIC;
+	/* In memory no page ever gets clean, and an overlay may lie over memory. */
+	*writes_back = status.f_type != TMPFS_MAGIC && status.f_type != OVERLAYFS_SUPER_MAGIC;
 	switch (status.f_type) {
 		case EXT4_SUPER_MAGIC: /* ext2 and ext3, too */
 		case XFS_SUPER_MAGIC:
@@ -120,7 +124,7 @@ static baton_outcome copy(int file, int draft, uint64_t size)
 }
 
 /* Fills the draft by the first way of snapshot.h that is open. */
-static baton_outcome fill(int file, int draft, const baton_version *version, time_t settle_s, bool in_memory)
+static baton_outcome fill(int file, int draft, const baton_version *version, time_t settle_s, bool writes_back)
 {
 	lease lease;
 	baton_outcome outcome;
@@ -134,8 +138,7 @@ static baton_outcome fill(int file, int draft, const baton_version *version, tim
 		outcome = BATON_MAPPED;
 	} else if (lease.result == LEASED) {
 		outcome = copy(file, draft, version->size);
-	} else if (in_memory || settle_s <= 0 || !baton_version_is_settled(version, time(NULL), settle_s)) {
-		/* In memory nothing is ever written back, so stores to a mapping could go unseen. */
+	} else if (!writes_back || settle_s <= 0 || !baton_version_is_settled(version, time(NULL), settle_s)) {
 		outcome = BATON_NOT_OUR_FILE;
 	} else if (fdatasync(file) != 0) {
 		outcome = BATON_SYSTEM_ERROR;
@@ -152,7 +155,7 @@ static baton_outcome fill(int file, int draft, const baton_version *version, tim
 }
 
 static baton_outcome make(const baton_store *store, const baton_snapshot_rules *rules, int file,
-	const baton_version *version, const char *name, bool in_memory)
+	const baton_version *version, const char *name, bool writes_back)
 {
 	baton_draft draft;
 
@@ -168,7 +171,7 @@ static baton_outcome make(const baton_store *store, const baton_snapshot_rules *
 	if (!baton_store_begin(store, &draft)) {
 		return why_not_stored();
 	}
-	baton_outcome outcome = fill(file, draft.fd, version, rules->settle_s, in_memory);
+	baton_outcome outcome = fill(file, draft.fd, version, rules->settle_s, writes_back);
 	if (outcome != BATON_MAPPED) {
 		baton_store_abandon(store, &draft);
 	} else if (!baton_store_publish(store, &draft, name)) {
@@ -182,13 +185,13 @@ baton_outcome baton_snapshot_take(const baton_store *store, const baton_snapshot
 {
 	char name[BATON_VERSION_NAME_SIZE];
 	struct stat status;
-	bool in_memory;
+	bool writes_back;
 
 	if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
 		return BATON_SYSTEM_ERROR;
 	}
 	*version = baton_version_of(&status);
-	if (!keeps_versions(file, &in_memory)) {
+	if (!keeps_versions(file, &writes_back)) {
 		return BATON_FILE_SYSTEM_UNKNOWN;
 	}
 	/* Naming must not widen who can read a file: the snapshot can be read by whoever is told its name. */
@@ -201,7 +204,7 @@ baton_outcome baton_snapshot_take(const baton_store *store, const baton_snapshot
 	if (*snapshot >= 0) {
 		return BATON_MAPPED;
 	}
-	baton_outcome outcome = make(store, rules, file, version, name, in_memory);
+	baton_outcome outcome = make(store, rules, file, version, name, writes_back);
 	if (outcome == BATON_MAPPED) {
 		*snapshot = baton_store_find(store, name, version->size);
 		if (*snapshot < 0) {
