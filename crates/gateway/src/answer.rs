@@ -186,13 +186,13 @@ impl Answer {
         self.spool.note_sent();
     }
 
-    /// Whether [`take`](Self::take) would give something.
+    /// Whether there is something to take, now or when what was taken has been sent.
     pub(crate) fn has_news(&self) -> bool {
         self.is_over()
             || !self.spool.is_empty()
             || self.rest.is_some()
             || matches!(self.head, Head::Ready(_))
-            || !self.stderr.is_empty()
+            || self.stderr.contains(&b'\n')
     }
 
     /// Takes the next piece.

@@ -403,6 +403,7 @@ impl Connection {
                     answer.handle_rest(rest)?;
                 }
                 Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
+                    self.note_output();
                     answer.handle_end(app_status)?;
                     return Ok(Some(Ended::Answered { nothing_behind: at == bytes.len() }));
                 }
@@ -413,7 +414,7 @@ impl Connection {
         }
     }
 
-    /// The application answers in the ordinary way: if it had the client's socket, it has not used it.
+    /// The application answers in the ordinary way, be it with nothing: if it had the client's socket, it has not used it.
     fn note_output(&mut self) {
         if matches!(self.way, Way::PassFd(_)) {
             self.way = Way::Plain;

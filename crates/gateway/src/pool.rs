@@ -124,13 +124,13 @@ impl Pool {
         self.members[member].closed_at = self.tally.closed;
     }
 
-    /// A member refuses connections: others are tried before it is again. Whether there are others now.
+    /// A member refuses connections: others are tried before it is again. Whether there are others, now or when they
+    /// have served their requests.
     pub(crate) fn rest(&mut self, member: usize, now_ms: u64) -> bool {
-        if self.members.len() == 1 {
-            return false;
+        if self.members.len() > 1 {
+            self.members[member].resting_until_ms = now_ms + REST_MS;
         }
-        self.members[member].resting_until_ms = now_ms + REST_MS;
-        self.address(now_ms).is_some()
+        self.members.len() > 1 && self.members.iter().any(|member| member.resting_until_ms <= now_ms)
     }
 
     /// The application has no room in its backlog.

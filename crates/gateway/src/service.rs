@@ -117,7 +117,11 @@ impl Gateway {
                     Err(error) => {
                         let Some(pool) = &mut self.pools[index] else { return };
                         if error == Errno::AGAIN {
+                            let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
+                            if let Some(exchange) = self.exchanges.get_mut(&whose) {
+                                exchange.connecting_until_ms.get_or_insert(limit_ms);
+                            }
                             return self.put_back(whose, index, now_ms);
                         }
                         if !pool.rest(member, now_ms) {
@@ -135,10 +139,9 @@ impl Gateway {
     fn put_back(&mut self, whose: u64, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        let connect_timeout_ms = pool.application.settings().connect_timeout_ms;
-        let until_ms = *exchange.connecting_until_ms.get_or_insert(now_ms + connect_timeout_ms);
+        let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
         exchange.at = At::Queue;
-        pool.put_back(whose, until_ms);
+        pool.put_back(whose, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
         let due_ms = pool.deadline_ms(now_ms);
         self.note_due(due_ms.unwrap_or(u64::MAX));
     }

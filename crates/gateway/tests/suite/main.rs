@@ -1,5 +1,8 @@
 //! The gateway against an application that follows a script, over real sockets.
 
 mod common;
+mod faults;
 mod passfd;
 mod plain;
+mod pool;
+mod shm;

@@ -27,7 +27,8 @@ fn a_request_is_answered() {
 #[test]
 fn connections_are_kept_and_used_again() {
     let app = App::answering(HELLO);
-    let application = application(&app, |settings| settings.transport = baton_gateway::TransportChoice::Plain);
+    let application =
+        application(&app, |settings| settings.transport = baton_gateway::TransportChoice::Plain);
     let mut driver = Driver::new();
     for whose in 0..20 {
         assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
@@ -41,7 +42,8 @@ fn connections_are_kept_and_used_again() {
 fn bodies_of_any_size_arrive() {
     let app = App::start(|peer| {
         while let Some(asked) = peer.request() {
-            let output = [b"X-Length: ", asked.stdin.len().to_string().as_bytes(), b"\n\n", &asked.stdin].concat();
+            let output =
+                [b"X-Length: ", asked.stdin.len().to_string().as_bytes(), b"\n\n", &asked.stdin].concat();
             peer.answer(&asked, &output);
         }
     });
