@@ -346,3 +346,6 @@ pub(crate) fn decline(offer: &[u8], descriptors: &mut Descriptors) {
 fn bytes_of(header: RecordHeader) -> usize {
     HEADER_BYTES + usize::from(header.content_len) + usize::from(header.padding_len)
 }
+
+#[cfg(test)]
+mod tests;
