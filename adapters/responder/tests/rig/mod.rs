@@ -150,6 +150,10 @@ impl Server {
         let mut records = Vec::new();
         request::push_begin(&mut records, ID, true);
         request::push_params(&mut records, ID, block);
+        if !body.is_empty() {
+            request::push_stdin(&mut records, ID, body);
+        }
+        request::push_stdin_end(&mut records, ID);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let passed = passed.map(|descriptor| [descriptor]);
@@ -158,12 +162,7 @@ impl Server {
         }
         let sent =
             sendmsg(&self.socket, &[IoSlice::new(&records)], &mut control, SendFlags::NOSIGNAL).unwrap();
-        let mut rest = records.split_off(sent);
-        if !body.is_empty() {
-            request::push_stdin(&mut rest, ID, body);
-        }
-        request::push_stdin_end(&mut rest, ID);
-        self.socket.write_all(&rest).unwrap();
+        self.socket.write_all(&records[sent..]).unwrap();
         self.reader.begin(ID);
     }
 

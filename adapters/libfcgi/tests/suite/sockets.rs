@@ -1,0 +1,73 @@
+//! Sockets that programs open themselves, and connections over the network.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::program::{Library, Program, compiled};
+use crate::rig::{Server, TIMEOUT};
+
+/// `FCGX_OpenSocket` at a path and at a port; the connection over the network ends without losing what was sent.
+#[test]
+fn programs_open_their_own_sockets() {
+    for library in [Library::Original, Library::Ours] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own");
+        let program = Program::of("streams", &["2", path.to_str().unwrap()], library);
+        let mut server = Server::connect(&path);
+        server.ask(&[("QUERY_STRING", "l10")], b"");
+        assert_eq!(server.reply().end, Some(0), "{library:?}");
+        drop(program);
+
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let _program = Program::of("streams", &["2", &format!("127.0.0.1:{port}")], library);
+        let deadline = Instant::now() + TIMEOUT;
+        let socket = loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(socket) => break socket,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        // All that the rig does with its connection is done with that over the network.
+        let mut server = Server::new(OwnedFd::from(socket).into());
+        server.ask(&[("QUERY_STRING", "l3000000")], b"");
+        let reply = server.reply();
+        assert_eq!((reply.end, reply.stdout.len()), (Some(0), 3_000_053), "{library:?}");
+    }
+}
+
+/// Where only some servers are allowed, others are not heard.
+#[test]
+fn servers_can_be_restricted() {
+    for library in [Library::Original, Library::Ours] {
+        for (allowed, answers) in [("127.0.0.1", true), ("10.0.0.1", false)] {
+            if library == Library::Original && !answers {
+                // The original of this version looks at a copy of the list that it never filled.
+                continue;
+            }
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = Command::new(compiled("streams"));
+            command.args(["1", &format!("127.0.0.1:{port}")]).env("FCGI_WEB_SERVER_ADDRS", allowed);
+            let _program = Program::start(command, library);
+            let deadline = Instant::now() + TIMEOUT;
+            let socket = loop {
+                match TcpStream::connect(("127.0.0.1", port)) {
+                    Ok(socket) => break socket,
+                    Err(error) => assert!(Instant::now() < deadline, "{error}"),
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            };
+            let mut server = Server::new(OwnedFd::from(socket).into());
+            if answers {
+                server.ask(&[("QUERY_STRING", "l10")], b"");
+                assert_eq!(server.reply().end, Some(0), "{library:?}");
+            } else {
+                let _ = server.socket.write_all(b"");
+                assert_eq!(server.reply().end, None, "closed at once");
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a request costs in system calls, counted from outside.
+
+use std::process::Command;
+
+use crate::program::{Library, Program, compiled, directory_of_ours};
+use crate::rig::{Client, HTTP_1_1, Region, Server};
+
+/// Has a program answer requests under `strace`: the calls of the second, without those of the thread's set-up.
+fn calls(ask: impl Fn(&mut Server, &Client)) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace");
+    let mut command = Command::new("strace");
+    command.arg("-o").arg(&trace).arg("-E");
+    command.arg(format!("LD_LIBRARY_PATH={}", directory_of_ours().display()));
+    command.arg(compiled("streams"));
+    let mut program = Program::start(command, Library::Original);
+    let mut server = program.connect();
+    // What is freed after the end is told by the next offer, not by a record that wakes the program.
+    server.region = Some(Region { frees: false, ..Region::new(1 << 20) });
+    for _ in 0..3 {
+        let client = Client::new();
+        ask(&mut server, &client);
+        assert_eq!(server.reply().end, Some(0));
+    }
+    // The program ends by itself, and the trace is complete.
+    server.ask(&[("QUERY_STRING", "q")], b"");
+    server.reply();
+    drop(server);
+    program.wait();
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let named = trace.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned()));
+    // The standard library looks at descriptors before it closes them, in debug builds.
+    let calls: Vec<_> = named.filter(|name| name != "fcntl").collect();
+    let mut requests = calls.split(|name| name == "recvmsg").skip(2);
+    requests.next().expect("a second request").to_vec()
+}
+
+/// Head and body leave with one call, from the program's own memory; the client's descriptor is closed; the server is
+/// told. (The request was read with the call before these.)
+#[test]
+fn an_answer_on_the_clients_socket_takes_three_calls() {
+    for query in ["l100", "l40000", "l400000"] {
+        let ask = |server: &mut Server, client: &Client| {
+            rustix::net::sockopt::set_socket_send_buffer_size(&client.far, 2 << 20).unwrap();
+            server.pass(client, HTTP_1_1, 60_000, &[("QUERY_STRING", query)], b"");
+        };
+        assert_eq!(calls(ask), ["sendmsg", "close", "sendmsg"], "{query}");
+    }
+}
+
+#[test]
+fn a_shared_answer_takes_one_call() {
+    for query in ["l100", "l40000", "l200000"] {
+        let ask = |server: &mut Server, _: &Client| server.share(1 << 20, &[("QUERY_STRING", query)], b"");
+        assert_eq!(calls(ask), ["sendmsg"], "{query}");
+    }
+}
+
+/// Up to one record the response leaves with its end; a larger one leaves at once, all records with one call.
+#[test]
+fn a_plain_answer_takes_one_call_or_two() {
+    for (query, expected) in [("l100", 1), ("l60000", 1), ("l150000", 2)] {
+        let ask = |server: &mut Server, _: &Client| server.ask(&[("QUERY_STRING", query)], b"");
+        assert_eq!(calls(ask), vec!["sendmsg"; expected], "{query}");
+    }
+}
