@@ -24,6 +24,10 @@ can_install() {
     fi
 }
 
+# there PATTERN - for install_missing, of what is no command (headers, modules): names a command that is there if a file
+# matches, else the pattern, which is none.
+there() { if compgen -G "$1" >/dev/null; then echo true; else printf '%s\n' "$1"; fi; }
+
 # install_missing COMMAND:PACKAGE... - installs the packages whose command is not there and says so.
 # Fails, naming the packages, when it may not. What is there already is left alone.
 install_missing() {
