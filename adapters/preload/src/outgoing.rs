@@ -143,7 +143,7 @@ impl Outgoing {
     ) -> Sent {
         let before = self.records;
         let mut bytes = 0;
-        let mut only_output = before.is_between();
+        let mut only_output = None;
         let mut unfinished = false;
         for part in parts {
             bytes += part.len();
@@ -169,7 +169,7 @@ impl Outgoing {
             self.abandon();
             return Sent::Failed(errno);
         }
-        if self.client_gone && only_output && bytes > 0 {
+        if self.client_gone && before.is_between() && only_output == Some(true) {
             // What the program writes next begins a record: it stood between two before this write, and knows that
             // nothing of it was taken.
             self.records = before;
@@ -178,12 +178,12 @@ impl Outgoing {
         Sent::All(bytes)
     }
 
-    /// `only_output` is cleared when there is anything but output of the request that is answered.
+    /// `only_output` becomes whether all records that begin are output of the request that is answered.
     fn send_part(
         &mut self,
         link: &mut ServerLink<'_>,
         mut part: &[u8],
-        only_output: &mut bool,
+        only_output: &mut Option<bool>,
     ) -> Result<(), Stopped> {
         while !self.is_unfamiliar {
             let piece = match self.records.next(&mut part) {
@@ -198,7 +198,8 @@ impl Outgoing {
             };
             if let Piece::Opened(header, _) = piece {
                 self.fate = self.fate_of(header);
-                *only_output &= self.fate == Fate::Output;
+                let is_output = self.fate == Fate::Output;
+                *only_output = Some(is_output && *only_output != Some(false));
             }
             match (self.fate, piece) {
                 (Fate::Pass, Piece::Opened(_, bytes)) => pass_on(link.fd(), &bytes)?,
@@ -304,3 +305,6 @@ fn pass_on(server: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Stopped> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,4 +7,5 @@ mod answers;
 mod plain;
 mod pools;
 mod programs;
+mod shared;
 mod streams;

@@ -31,7 +31,7 @@ fn requests_with_and_without_offer_take_turns_on_one_connection() {
     let mut server = Server::connect(&fpm.socket());
     for bytes in [1, 8192, 100_000, 300_000] {
         let request = Request::get(&script).query(format!("bytes={bytes}&step=50000"));
-        assert_pattern(body(&server.plain(&request)), bytes);
+        assert_pattern(server.plain(&request).body(), bytes);
         let (outcome, response) = server.answer(&request, MODERN);
         outcome.complete();
         assert_pattern(&response.body, bytes);
@@ -55,7 +55,7 @@ fn connections_need_not_be_kept() {
         // It waits for the server to do the same.
         drop(server);
         let mut server = Server::connect(&fpm.socket());
-        assert_pattern(body(&server.plain(&request)), bytes);
+        assert_pattern(server.plain(&request).body(), bytes);
     }
 }
 
@@ -78,7 +78,7 @@ fn an_unknown_transport_is_declined_and_its_descriptors_closed() {
         let request = Request::get(&script);
         server.send_blocks(&request, &[&block], if offer.contains("fds=1") { &descriptors } else { &[] });
         let outcome = server.read_outcome(&request);
-        assert_eq!((body(&outcome), outcome.answered), (&b"hello"[..], None), "{offer}");
+        assert_eq!((outcome.body(), outcome.answered), (&b"hello"[..], None), "{offer}");
         drop(server_end);
         assert_eq!(client.read_to_end(), b"", "nobody else holds the socket");
     }
@@ -95,7 +95,7 @@ fn answers_for_the_server_to_complete_are_plain() {
         let (mut client, server_end) = Client::connect();
         let outcome =
             server.offer(&Request::get(&script).query(format!("field={field}")), MODERN, &server_end);
-        assert_eq!((body(&outcome), outcome.answered), (&b"body"[..], None));
+        assert_eq!((outcome.body(), outcome.answered), (&b"body"[..], None));
         assert!(String::from_utf8_lossy(&outcome.stdout).contains(&format!("{field}: /x")));
         drop(server_end);
         assert_eq!(client.read_to_end(), b"", "the client was sent nothing");
@@ -153,12 +153,6 @@ fn tcp_sockets_are_none_of_our_business() {
     let mut answer = Vec::new();
     std::io::Read::read_to_end(&mut stream, &mut answer).expect("an answer");
     assert!(String::from_utf8_lossy(&answer).contains("as it is"));
-}
-
-/// What the application wrote behind its head.
-fn body(outcome: &Outcome) -> &[u8] {
-    let end = outcome.stdout.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
-    &outcome.stdout[end + 4..]
 }
 
 /// An nginx in front of a php-fpm.

@@ -1,12 +1,14 @@
 //! The server's part: requests with and without offers on one FastCGI connection, and what comes of them.
 
+use std::fs::File;
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use baton_fcgi::offer::{self, Offer, Transport};
+use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::record::HEADER_BYTES;
 use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 use baton_fcgi::{Answered, Rest, params, request};
@@ -20,6 +22,17 @@ pub(crate) struct Server {
     reader: ResponseReader,
     /// What was read beyond the last part.
     ahead: Vec<u8>,
+    region: Option<Region>,
+}
+
+/// A shared region.
+struct Region {
+    file: File,
+    size: u32,
+    /// Where the next answer begins.
+    at: u32,
+    /// How many slices were told of.
+    slices: usize,
 }
 
 /// One request.
@@ -108,7 +121,7 @@ impl Server {
     pub(crate) fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("the application listens");
         stream.set_read_timeout(Some(GENEROUS)).expect("a limit");
-        Self { stream, reader: ResponseReader::new(1), ahead: Vec::new() }
+        Self { stream, reader: ResponseReader::new(1), ahead: Vec::new(), region: None }
     }
 
     /// Sends the request with an offer of a client's socket, and has the client read the response meanwhile. The
@@ -218,6 +231,7 @@ impl Server {
                 Part::End { app_status, protocol_status } => {
                     outcome.end = Some((*app_status, *protocol_status));
                 }
+                Part::Slices => self.take_slices(outcome),
                 other => panic!("unexpected: {other:?}"),
             }
             self.ahead = input[consumed..].to_vec();
@@ -230,6 +244,41 @@ impl Server {
                 read => self.ahead.extend_from_slice(&buffer[..read]),
             }
         }
+    }
+
+    /// Sends the request with an offer of a region of `size` bytes, the same one for all requests of the connection, and
+    /// reads what comes. Returns how many slices it came in, too.
+    pub(crate) fn answer_shared(&mut self, request: &Request, size: u32) -> (Outcome, usize) {
+        let is_new = self.region.is_none();
+        let region = self.region.get_or_insert_with(|| Region::new(size));
+        region.slices = 0;
+        let mut block = Vec::new();
+        let transport = Transport::Shm(Ring { size, at: region.at, free: size });
+        Offer { transport, fds: usize::from(is_new), patience_ms: 0, fields: b"" }.push(&mut block);
+        request.push_params(&mut block);
+        let file = region.file.try_clone().expect("a file");
+        let descriptors = [file.as_fd()];
+        self.send_blocks(request, &[&block], if is_new { &descriptors } else { &[] });
+        let outcome = self.read_outcome(request);
+        (outcome, self.region.as_ref().map_or(0, |region| region.slices))
+    }
+
+    /// Copies what the slices name, and says that it may be written again.
+    fn take_slices(&mut self, outcome: &mut Outcome) {
+        let region = self.region.as_mut().expect("a region was offered");
+        let mut freed = 0;
+        for slice in self.reader.slices() {
+            assert!(slice.is_within(region.size.into()), "{slice:?}");
+            let mut bytes = vec![0; slice.len as usize];
+            region.file.read_exact_at(&mut bytes, slice.offset.into()).expect("within the file");
+            outcome.stdout.extend_from_slice(&bytes);
+            region.at = (slice.offset + slice.len) % region.size;
+            region.slices += 1;
+            freed += slice.len;
+        }
+        let mut record = Vec::new();
+        request::push_freed(&mut record, 1, freed);
+        self.write(&record);
     }
 
     /// Asks what the application can do, until it closes the connection or `answers` values have come.
@@ -263,7 +312,23 @@ impl Server {
     }
 }
 
+impl Region {
+    fn new(size: u32) -> Self {
+        use rustix::fs::{MemfdFlags, SealFlags};
+        let file = rustix::fs::memfd_create("region", MemfdFlags::ALLOW_SEALING).expect("a memory file");
+        rustix::fs::ftruncate(&file, size.into()).expect("a size");
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).expect("sealed");
+        Self { file: file.into(), size, at: 0, slices: 0 }
+    }
+}
+
 impl Outcome {
+    /// What the application wrote behind its head.
+    pub(crate) fn body(&self) -> &[u8] {
+        let end = self.stdout.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
+        &self.stdout[end + 4..]
+    }
+
     /// The answer, which was complete and all that the application told.
     pub(crate) fn complete(&self) -> Answered {
         assert_eq!(self.end, Some((0, ProtocolStatus::RequestComplete)), "{self:?}");
