@@ -358,6 +358,11 @@ impl Connection {
         self.region.as_mut()
     }
 
+    /// Whether the application will soon have to wait for its region, or does already.
+    pub(crate) fn waits_for_region(&self) -> bool {
+        matches!(self.way, Way::Shm) && self.region.as_ref().is_some_and(SharedRegion::is_short)
+    }
+
     /// Tells the application what it may write again of its region. Whether there is something to be written.
     pub(crate) fn tell_free(&mut self) -> bool {
         let id = self.request_id;

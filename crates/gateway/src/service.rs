@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::negotiate;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
+use crate::shm::SharedRegion;
 use crate::{Application, Failure, Why, socket};
 
 impl Gateway {
@@ -181,7 +182,10 @@ impl Gateway {
 
     /// Sends a request on a connection.
     pub(crate) fn serve(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
-        self.make_room(id);
+        let region = self.connections.get_mut(id).and_then(Connection::region);
+        if region.is_some_and(SharedRegion::is_crowded) {
+            self.make_room(id, whose);
+        }
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -203,16 +207,13 @@ impl Gateway {
         }
     }
 
-    /// If much of a connection's region is lent to slow clients, it is taken back for the next request: what lies in
-    /// spools goes where spools keep it, and what is being sent goes into memory.
-    fn make_room(&mut self, id: ConnectionId) {
+    /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
+    /// goes where spools keep it, and what is being sent goes into memory.
+    pub(crate) fn make_room(&mut self, id: ConnectionId, whose: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let Some(region) = connection.region() else { return };
-        if !region.is_crowded() {
-            return;
-        }
-        for borrower in region.borrowers() {
+        for borrower in region.others(whose) {
             if let Some(exchange) = self.exchanges.get_mut(&borrower)
                 && !exchange.answer.is_slow()
                 && let Err(why) = exchange.answer.handle_impatience(&pool.application.settings().spool_dir)
@@ -220,7 +221,7 @@ impl Gateway {
                 exchange.answer.fail(Failure { why, client_lost: false });
             }
         }
-        region.move_out();
+        region.move_out_others(whose);
     }
 
     /// A connection has served its request.

@@ -81,14 +81,28 @@ impl SharedRegion {
         }
     }
 
+    /// Ends the loans of all requests but this one, and copies what is needed of them still.
+    pub(crate) fn move_out_others(&mut self, whose: u64) {
+        while let Some((borrower, _)) = self.loans.front()
+            && *borrower != whose
+        {
+            self.move_out_oldest();
+        }
+    }
+
     /// Ends all loans, and copies what is needed still.
     pub(crate) fn move_out(&mut self) {
-        for (_, mut loan) in self.loans.drain(..) {
-            if !loan.is_over() {
-                loan.move_out();
-            }
-            self.ring.end_loan(loan.len() as u32);
+        while !self.loans.is_empty() {
+            self.move_out_oldest();
         }
+    }
+
+    fn move_out_oldest(&mut self) {
+        let Some((_, mut loan)) = self.loans.pop_front() else { return };
+        if !loan.is_over() {
+            loan.move_out();
+        }
+        self.ring.end_loan(loan.len() as u32);
     }
 
     /// How many bytes the application is to be told of that it may write again.
@@ -102,9 +116,10 @@ impl SharedRegion {
         self.ring.is_crowded()
     }
 
-    /// The requests to which something is lent.
-    pub(crate) fn borrowers(&self) -> impl Iterator<Item = u64> {
-        self.loans.iter().map(|(whose, _)| *whose)
+    /// Other requests to which something is lent. The application gets its bytes back in their order, so that these are
+    /// in the way of this one.
+    pub(crate) fn others(&self, whose: u64) -> impl Iterator<Item = u64> {
+        self.loans.iter().map(|(borrower, _)| *borrower).filter(move |borrower| *borrower != whose)
     }
 
     /// Whether the application will soon have to wait for loans to end.

@@ -185,3 +185,123 @@ impl SpoolFile {
         Ok(Self { file: Arc::new(descriptor.into()), len: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { memory: 100, file: 300 };
+
+    fn push(spool: &mut Spool, folder: &Path, byte: u8, len: usize) {
+        spool.push(baton_buf::Slice::from(vec![byte; len]), folder).unwrap();
+    }
+
+    #[test]
+    fn a_client_has_a_moment_before_it_is_called_slow() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(BOUNDS);
+        push(&mut spool, folder.path(), 1, 100);
+        assert_eq!(spool.room(), Room::AfterPatience);
+        let taken = spool.take().unwrap();
+        assert_eq!((taken.len(), spool.room()), (100, Room::AfterPatience), "taken is not sent");
+        spool.note_sent();
+        assert_eq!(spool.room(), Room::Memory);
+        push(&mut spool, folder.path(), 2, 100);
+        spool.handle_impatience(folder.path()).unwrap();
+        assert_eq!(spool.room(), Room::File);
+        push(&mut spool, folder.path(), 3, 300);
+        assert_eq!(spool.room(), Room::None);
+        while spool.take().is_some() {
+            spool.note_sent();
+        }
+        assert_eq!(spool.room(), Room::Memory);
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "its files have no names");
+    }
+
+    #[test]
+    fn what_lies_in_a_region_is_brought_away_when_the_client_is_slow() {
+        let folder = tempfile::tempdir().unwrap();
+        let (region, _file) = baton_buf::Region::create(4096).unwrap();
+        let mut loan = baton_buf::Loan::new(Arc::new(region), 0, 1000);
+        let mut spool = Spool::new(BOUNDS);
+        push(&mut spool, folder.path(), 1, 100);
+        spool.push(loan.slice(), folder.path()).unwrap();
+        spool.handle_impatience(folder.path()).unwrap();
+        assert!(loan.is_over());
+        assert_eq!(spool.take().unwrap().len(), 1100);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize),
+        Take,
+        Sent,
+        Impatience,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            5 => (1_usize..80).prop_map(Step::Push),
+            2 => Just(Step::Take),
+            2 => Just(Step::Sent),
+            1 => Just(Step::Impatience),
+        ];
+        proptest::collection::vec(step, 1..120)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        /// Whatever happens in whatever order: every byte comes out once and in its place, and what is held in memory
+        /// is bounded by the bound and one more piece.
+        #[test]
+        fn bytes_keep_their_order_and_memory_its_bound(steps in steps()) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut spool = Spool::new(BOUNDS);
+            let (mut pushed, mut taken) = (Vec::new(), Vec::new());
+            let mut unsent = 0;
+            let mut take = |spool: &mut Spool, unsent: &mut u64| {
+                let Some(pieces) = spool.take() else { return };
+                for piece in pieces.pieces() {
+                    match piece {
+                        Piece::Memory(slice) => {
+                            *unsent += slice.len() as u64;
+                            taken.extend_from_slice(slice);
+                        }
+                        Piece::File(slice) => {
+                            let mut bytes = vec![0; slice.len() as usize];
+                            rustix::io::pread(slice.file(), &mut bytes, slice.offset()).unwrap();
+                            taken.extend(bytes);
+                        }
+                        Piece::Shared(_) => unreachable!(),
+                    }
+                }
+            };
+            for step in steps {
+                match step {
+                    Step::Push(len) if matches!(spool.room(), Room::Memory | Room::File) => {
+                        let byte = pushed.len() as u8;
+                        push(&mut spool, folder.path(), byte, len);
+                        pushed.extend(vec![byte; len]);
+                    }
+                    Step::Push(_) => {}
+                    Step::Take => take(&mut spool, &mut unsent),
+                    Step::Sent => {
+                        spool.note_sent();
+                        unsent = 0;
+                    }
+                    Step::Impatience => spool.handle_impatience(folder.path()).unwrap(),
+                }
+                prop_assert!(spool.waiting_in_memory + unsent < BOUNDS.memory + 80);
+                prop_assert!(unsent <= BOUNDS.memory.max(80));
+            }
+            while !spool.is_empty() {
+                spool.note_sent();
+                take(&mut spool, &mut unsent);
+            }
+            prop_assert_eq!(taken, pushed);
+        }
+    }
+}

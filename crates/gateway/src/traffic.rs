@@ -51,13 +51,11 @@ impl Gateway {
             self.extend_deadline(id, now_ms);
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let written = connection.tell_free();
+        let Doing::Serving { whose } = connection.doing else { return };
         if connection.is_readable() && !std::mem::replace(&mut connection.has_turn, true) {
             self.turns.push_back(id);
         }
-        if written {
-            self.write(id);
-        }
+        self.serve_region(id, whose, now_ms);
     }
 
     /// Writes what a connection takes. If it is gone, there may still be something to be read: `false`.
@@ -92,8 +90,7 @@ impl Gateway {
         match step {
             Step::Wait => {
                 self.extend_deadline(id, now_ms);
-                self.tell_free(id);
-                self.watch_region(id, now_ms);
+                self.serve_region(id, whose, now_ms);
             }
             Step::Turn => {
                 if !std::mem::replace(&mut connection.has_turn, true) {
@@ -174,7 +171,8 @@ impl Gateway {
         if let Err(why) = exchange.answer.handle_impatience(&request.application.settings().spool_dir) {
             return self.fail_on_connection(id, whose, why, now_ms);
         }
-        if let Some(region) = connection.region() {
+        self.make_room(id, whose);
+        if let Some(region) = self.connections.get_mut(id).and_then(Connection::region) {
             region.move_out();
         }
         self.extend_deadline(id, now_ms);
@@ -188,11 +186,19 @@ impl Gateway {
         }
     }
 
-    /// An application that has to wait for its region waits for a moment only.
-    fn watch_region(&mut self, id: ConnectionId, now_ms: u64) {
-        let region = self.connections.get_mut(id).and_then(Connection::region);
-        if region.is_some_and(|region| region.is_short()) {
-            self.give_moment(id, now_ms);
+    /// Tells the application what it may write again. If it has to wait all the same, it does so for a moment only, and
+    /// not at all for the clients of others.
+    fn serve_region(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+        self.tell_free(id);
+        let waits = |gateway: &mut Self| {
+            gateway.connections.get_mut(id).is_some_and(|connection| connection.waits_for_region())
+        };
+        if waits(self) {
+            self.make_room(id, whose);
+            self.tell_free(id);
+            if waits(self) {
+                self.give_moment(id, now_ms);
+            }
         }
     }
 

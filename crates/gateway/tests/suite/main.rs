@@ -2,6 +2,7 @@
 
 mod common;
 mod faults;
+mod negotiate;
 mod passfd;
 mod plain;
 mod pool;

@@ -1,5 +1,8 @@
 //! The plain transport: requests and answers of all shapes.
 
+use baton_buf::{Aggregate, FileSlice};
+use baton_gateway::{Request, TransportChoice};
+
 use crate::common::app::App;
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, get, post};
@@ -27,8 +30,7 @@ fn a_request_is_answered() {
 #[test]
 fn connections_are_kept_and_used_again() {
     let app = App::answering(HELLO);
-    let application =
-        application(&app, |settings| settings.transport = baton_gateway::TransportChoice::Plain);
+    let application = application(&app, |settings| settings.transport = TransportChoice::Plain);
     let mut driver = Driver::new();
     for whose in 0..20 {
         assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
@@ -55,4 +57,99 @@ fn bodies_of_any_size_arrive() {
         assert_eq!(got.ending, Some(Ending::Complete));
         assert!(got.body == body, "{len} bytes came back as {}", got.body.len());
     }
+}
+
+/// A body that lies in a file is sent from there, in records.
+#[test]
+fn bodies_in_files_arrive() {
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            peer.answer(&asked, &[b"X-A: b\n\n", &asked.stdin[..]].concat());
+        }
+    });
+    let application = application(&app, |_| {});
+    let bytes: Vec<u8> = (0..500_000).map(|at: usize| (at % 253) as u8).collect();
+    let path = app.folder().join("body");
+    std::fs::write(&path, &bytes).unwrap();
+    let file = std::sync::Arc::new(std::os::fd::OwnedFd::from(std::fs::File::open(path).unwrap()).into());
+    let mut body = Aggregate::new();
+    body.push(baton_buf::Buffer::new(b"start".to_vec()));
+    body.push(FileSlice::new(file, 100, 400_000));
+    let mut driver = Driver::new();
+    let got = driver.ask(1, Request { body, ..get(&application) });
+    assert!(got.body == [b"start", &bytes[100..400_100]].concat());
+}
+
+/// An application may answer before it has read everything, and even refuse to.
+#[test]
+fn answers_may_come_before_the_body_was_read() {
+    let app = App::start(|peer| {
+        // Its whole answer is larger than what the socket holds, as is the body that it does not read.
+        while let Some(asked) = peer.head() {
+            if !peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 2_000_000]].concat()) {
+                return;
+            }
+        }
+    });
+    let application = application(&app, |settings| settings.transport = TransportChoice::Plain);
+    let mut driver = Driver::new();
+    for whose in 0..3 {
+        let got = driver.ask(whose, post(&application, &vec![b'y'; 5_000_000]));
+        assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 2_000_000));
+    }
+    assert_eq!(app.accepted(), 3, "what was not read would be taken for the next request");
+}
+
+/// Goal: a client that takes nothing holds no application: not one of 40 that are answered by one process.
+#[test]
+fn slow_clients_hold_no_application() {
+    const LEN: usize = 300_000;
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            let body: Vec<u8> = (0..LEN).map(|at| (at % 241) as u8).collect();
+            peer.answer(&asked, &[b"X-A: b\n\n", &body[..]].concat());
+        }
+    });
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Plain;
+        settings.connections_max = 1;
+        settings.spool_memory_bytes = 64 << 10;
+    });
+    let mut driver = Driver::new();
+    for whose in 0..40 {
+        driver.set_slow(whose, true);
+        driver.begin(whose, get(&application));
+    }
+    driver.run_until(|driver| driver.report("busy") == 0);
+    for whose in 0..40 {
+        driver.set_slow(whose, false);
+        let got = driver.finish(whose);
+        assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), LEN));
+        assert!(got.body.iter().enumerate().all(|(at, byte)| *byte == (at % 241) as u8));
+        assert!(got.file_bytes > 100_000, "memory is bounded");
+    }
+}
+
+/// Beyond the bound of the file the application waits, for as long as the client likes; and goes on with it.
+#[test]
+fn files_are_bounded_too() {
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 3_000_000]].concat());
+        }
+    });
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Plain;
+        settings.timeout_ms = 50;
+        settings.spool_memory_bytes = 64 << 10;
+        settings.spool_file_bytes_max = 200 << 10;
+    });
+    let mut driver = Driver::new();
+    driver.set_slow(1, true);
+    driver.begin(1, get(&application));
+    driver.run_for(std::time::Duration::from_millis(150));
+    assert_eq!(driver.report("busy"), 1, "it waits, and is not blamed for it");
+    driver.set_slow(1, false);
+    let got = driver.finish(1);
+    assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 3_000_000));
 }

@@ -175,10 +175,10 @@ fn a_connection_that_was_closed_between_requests_is_replaced() {
     let application = application(&app, plain);
     let mut driver = Driver::new();
     for whose in 0..5 {
-        // Nothing tells the driver in between that the connection is gone.
         let got = driver.ask(whose, post(&application, b"not to be sent twice"));
         assert_eq!(got.ending, Some(Ending::Complete), "{whose}");
-        std::thread::sleep(Duration::from_millis(5));
+        // Nothing tells the gateway that the connection is gone.
+        app.wait_closed(whose as usize + 1);
     }
     assert_eq!(app.accepted(), 5);
 }

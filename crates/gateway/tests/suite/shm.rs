@@ -107,7 +107,12 @@ fn slow_clients_hold_neither_application_nor_region() {
         driver.set_slow(number as u64, true);
         driver.begin(number as u64, asking(&application, len(number)));
         let got = driver.ask(number as u64 + 1, asking(&application, len(number + 1)));
-        assert!(got.body == pattern(number + 1, len(number + 1)), "{number}: {:?} {}", got.ending, got.body.len());
+        assert!(
+            got.body == pattern(number + 1, len(number + 1)),
+            "{number}: {:?} {}",
+            got.ending,
+            got.body.len()
+        );
     }
     assert_eq!(app.accepted(), 1);
     let mut spooled = 0;

@@ -20,6 +20,7 @@ use baton_gateway::{Address, Place};
 pub(crate) struct App {
     folder: tempfile::TempDir,
     accepted: Arc<AtomicUsize>,
+    closed: Arc<AtomicUsize>,
 }
 
 type Script = dyn Fn(&mut Peer) + Send + Sync;
@@ -34,20 +35,21 @@ impl App {
     pub(crate) fn with_processes(count: usize, script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("app")).unwrap();
-        let accepted = Arc::new(AtomicUsize::new(0));
+        let (accepted, closed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let script: Arc<Script> = Arc::new(script);
         for _ in 0..count {
             let (listener, script) = (listener.try_clone().unwrap(), Arc::clone(&script));
-            let accepted = Arc::clone(&accepted);
+            let (accepted, closed) = (Arc::clone(&accepted), Arc::clone(&closed));
             // Blocked in `accept` when the test ends, and then gone with it.
             std::thread::spawn(move || {
                 while let Ok((socket, _)) = listener.accept() {
                     let index = accepted.fetch_add(1, Ordering::SeqCst);
                     script(&mut Peer::new(socket, index));
+                    closed.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
-        Self { folder, accepted }
+        Self { folder, accepted, closed }
     }
 
     /// Answers every request of a connection with the same output.
@@ -76,6 +78,15 @@ impl App {
     /// Connections accepted so far.
     pub(crate) fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+impl App {
+    /// Waits until it has closed so many connections.
+    pub(crate) fn wait_closed(&self, count: usize) {
+        while self.closed.load(Ordering::SeqCst) < count {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }
 

@@ -1,0 +1,67 @@
+//! No descriptor is left behind, whatever happens. On its own, because it counts those of the whole process.
+
+#[path = "suite/common/mod.rs"]
+#[expect(dead_code, reason = "the suite needs more of it")]
+mod common;
+
+use std::time::Duration;
+
+use baton_gateway::TransportChoice;
+
+use common::app::{App, Offered};
+use common::driver::Driver;
+use common::{application, client, handed};
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Rounds of requests of which some are answered, some declined, some lost and some abandoned, under every transport;
+/// after as many again, no more descriptors are open.
+#[test]
+fn descriptors_are_closed() {
+    let app = App::start(|peer| {
+        let mut count = 0;
+        while let Some(mut asked) = peer.request() {
+            count += 1;
+            match (std::mem::take(&mut asked.offer), count % 4) {
+                (_, 3) => return,
+                (Offered::PassFd { client, .. }, 0) => {
+                    drop(client);
+                    peer.answered(&asked, 0);
+                }
+                (Offered::Shm(mut ring), _) => {
+                    peer.share(&asked, &mut ring, b"X-A: b\n\nhello");
+                    peer.end(&asked);
+                }
+                _ => {
+                    peer.answer(&asked, b"X-A: b\n\nhello");
+                }
+            }
+        }
+    });
+    let round = |driver: &mut Driver| {
+        for transport in [TransportChoice::Plain, TransportChoice::Shm, TransportChoice::PassFd] {
+            let application = application(&app, |settings| settings.transport = transport);
+            for whose in 0..12 {
+                let (server, _client) = client();
+                driver.begin(whose, handed(&application, &server));
+                if whose % 5 == 4 {
+                    driver.run_for(Duration::from_millis(1));
+                    driver.abandon(whose);
+                } else {
+                    driver.finish(whose);
+                }
+            }
+        }
+        driver.run_until(|driver| driver.gateway.report().as_array().unwrap().is_empty());
+    };
+    let mut driver = Driver::new();
+    round(&mut driver);
+    let before = open_descriptors();
+    for _ in 0..5 {
+        round(&mut driver);
+    }
+    // The application's end of the last connection is closed by its own thread.
+    driver.run_until(|_| open_descriptors() <= before);
+}
