@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from running import Served, wait_until
-from ways import Answer, DirectWay, NginxWay, Way
+from ways import BATON, Answer, BatonWay, DirectWay, NginxWay, Way
 from wsgi_app import pattern
 
 WAYS = ["plain", "shm", "passfd", "nginx", "nginx-kept"]
+if BATON is not None:
+    WAYS += ["baton-unix", "baton-shm", "baton-passfd"]
 APPLICATIONS = {"flask": ("flask_app:app",), "starlette": ("starlette_app:app", "--asgi")}
 
 
@@ -40,7 +42,9 @@ def way(request: pytest.FixtureRequest, served: Served) -> Iterator[Way]:
 
 
 def make_way(name: str, served: Served) -> Way:
-    return NginxWay(served, name) if name.startswith("nginx") else DirectWay(served, name)
+    if name.startswith("nginx"):
+        return NginxWay(served, name)
+    return BatonWay(served, name) if name.startswith("baton") else DirectWay(served, name)
 
 
 def multipart(fields: dict[str, bytes], files: dict[str, bytes]) -> tuple[dict[str, str], bytes]:
@@ -145,6 +149,7 @@ def test_answers_are_identical_on_all_ways(served: Served) -> None:
         for name, answer in answers.items():
             assert (answer.status, answer.body) == (first.status, first.body), (name, target)
             assert sorted(answer.fields) == sorted(first.fields), (name, target)
+            # nginx puts its own fields first.
             if not name.startswith("nginx"):
                 assert answer.fields == first.fields, (name, target)
     for each in ways.values():

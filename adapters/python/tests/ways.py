@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import shutil
 import socket
 import subprocess
@@ -100,28 +101,15 @@ http {{
 """
 
 
-class NginxWay:
-    """A real nginx before the application, with its customary parameters; `nginx-kept` keeps its connections."""
+class HttpWay:
+    """A real server in front of the application, and a client of it."""
 
-    def __init__(self, served: Served, name: str) -> None:
+    def __init__(self, name: str, command: list[str], address: str | tuple[str, int], log: Path) -> None:
         self.name = name
-        keep = name == "nginx-kept"
-        self._folder = tempfile.TemporaryDirectory(prefix="baton-fastcgi-nginx-")
-        folder = self._folder.name
-        configuration = _CONFIGURATION.format(
-            folder=folder,
-            socket=served.path,
-            upstream="app" if keep else f"unix:{served.path}",
-            keep="on" if keep else "off",
-            buffering="on" if keep else "off",
-        )
-        Path(folder, "conf").write_text(configuration)
-        nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin")
-        assert nginx is not None, "nginx is missing: apt-get install nginx"
-        # nginx does not wait for an application that has not started.
-        served.connect().close()
-        self._process = subprocess.Popen([nginx, "-c", f"{folder}/conf", "-e", f"{folder}/error.log"])
-        self._address = f"{folder}/http"
+        self._address = address
+        self._log = log
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(command, stderr=output)
 
     def ask(self, method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Answer:
         connection = http.client.HTTPConnection("shop.test", timeout=LIMIT_S)
@@ -141,7 +129,7 @@ class NginxWay:
     def _connect(self) -> socket.socket:
         deadline = time.monotonic() + LIMIT_S
         while True:
-            sock = socket.socket(socket.AF_UNIX)
+            sock = socket.socket(socket.AF_UNIX if isinstance(self._address, str) else socket.AF_INET)
             sock.settimeout(LIMIT_S)
             try:
                 sock.connect(self._address)
@@ -153,9 +141,96 @@ class NginxWay:
 
     @property
     def log(self) -> str:
-        return Path(self._folder.name, "error.log").read_text()
+        """What the server has written to its error log."""
+        return self._log.read_text()
 
     def close(self) -> None:
         self._process.terminate()
         self._process.wait(LIMIT_S)
+
+
+_NGINX = """
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log info;
+events {{ worker_connections 64; }}
+http {{
+    access_log off; client_max_body_size 100m; client_body_temp_path {folder}/body;
+    fastcgi_temp_path {folder}/fastcgi; proxy_temp_path {folder}/proxy; uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    upstream app {{ server unix:{socket}; keepalive 2; }}
+    server {{
+        listen unix:{folder}/http;
+        location / {{
+            include /etc/nginx/fastcgi_params; fastcgi_pass {upstream}; fastcgi_keep_conn {keep};
+            fastcgi_request_buffering {buffering};
+        }}
+    }}
+}}
+"""
+
+
+class NginxWay(HttpWay):
+    """nginx with its customary parameters; `nginx-kept` keeps its connections to the application."""
+
+    def __init__(self, served: Served, name: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="baton-fastcgi-nginx-")
+        folder = self._folder.name
+        keep = name == "nginx-kept"
+        configuration = _NGINX.format(
+            folder=folder,
+            socket=served.path,
+            upstream="app" if keep else f"unix:{served.path}",
+            keep="on" if keep else "off",
+            buffering="on" if keep else "off",
+        )
+        Path(folder, "conf").write_text(configuration)
+        nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin")
+        assert nginx is not None, "nginx is missing: apt-get install nginx"
+        # nginx does not wait for an application that has not started.
+        served.connect().close()
+        command = [nginx, "-c", f"{folder}/conf", "-e", f"{folder}/error.log"]
+        super().__init__(name, command, f"{folder}/http", Path(folder, "error.log"))
+
+    def close(self) -> None:
+        super().close()
+        self._folder.cleanup()
+
+
+_BATON = """
+[server]
+user = "root"
+[[site]]
+listen = "127.0.0.1:{port}"
+root = "{folder}"
+[[site.route]]
+path = "/"
+fastcgi = {{ to = "unix:{socket}", transport = "{transport}", named_files = ["{named_files}"] }}
+"""
+# A built Baton to test with, if there is one to be tested with.
+BATON = os.environ.get("BATON")
+
+
+class BatonWay(HttpWay):
+    """Baton itself; the name ends with the transport that it shall use."""
+
+    def __init__(self, served: Served, name: str, named_files: Path = Path("/nonexistent")) -> None:
+        assert BATON is not None
+        self._folder = tempfile.TemporaryDirectory(prefix="baton-fastcgi-baton-")
+        folder = Path(self._folder.name)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        (folder / "baton.toml").write_text(
+            _BATON.format(
+                port=port,
+                folder=folder,
+                socket=served.path,
+                transport=name.partition("-")[2],
+                named_files=named_files if named_files.exists() else folder,
+            )
+        )
+        served.connect().close()
+        super().__init__(name, [BATON, "run", "--config", str(folder / "baton.toml")], ("127.0.0.1", port), folder / "log")
+
+    def close(self) -> None:
+        super().close()
         self._folder.cleanup()
