@@ -134,7 +134,11 @@ impl Outlet {
                         self.resident_until = 0;
                     }
                 }
-                Err(Errno::AGAIN) => return Flush::Full,
+                Err(Errno::AGAIN) => {
+                    // By the time the client takes more, the pages may have been given to others.
+                    self.resident_until = 0;
+                    return Flush::Full;
+                }
                 Err(Errno::INTR) => {}
                 Err(_) => return Flush::ClientGone,
             }

@@ -46,9 +46,12 @@ impl HandedOver {
         self.looks_without_progress >= LOOKS
     }
 
-    /// Ends the client's connection for everyone who has the socket: nothing that looks complete must come out of it.
+    /// Ends the client's connection for everyone who has the socket. Nothing that looks complete must come out of it,
+    /// and an orderly end could be all that was missing: dissolving the association of a TCP socket sends a reset.
     pub(crate) fn cut(&self) {
-        let _ = rustix::net::shutdown(&*self.client, Shutdown::Both);
+        if rustix::net::connect_unspec(&*self.client).is_err() {
+            let _ = rustix::net::shutdown(&*self.client, Shutdown::Both);
+        }
     }
 }
 

@@ -94,6 +94,54 @@ impl Client {
         response
     }
 
+    /// Reads one response of an application, which may come in chunks.
+    pub(crate) fn answer_to(&mut self, method: &str) -> Response {
+        let mut response = self.head();
+        if method == "HEAD" || matches!(response.status, 204 | 304) {
+            return response;
+        }
+        response.body = match (response.field("transfer-encoding"), response.field("content-length")) {
+            (Some(coding), length) => {
+                assert_eq!((coding, length), ("chunked", None));
+                self.chunks()
+            }
+            (None, Some(length)) => self.take(length.parse().expect("a length")),
+            (None, None) => {
+                assert_eq!(response.field("connection"), Some("close"), "where does the body end?");
+                self.rest()
+            }
+        };
+        response
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = self.take(1);
+            while !line.ends_with(b"\r\n") {
+                line.extend(self.take(1));
+            }
+            let digits = std::str::from_utf8(&line).expect("digits").trim_end();
+            let size = usize::from_str_radix(digits, 16).expect("the size of a chunk");
+            let mut chunk = self.take(size + 2);
+            assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
+            if size == 0 {
+                return body;
+            }
+            chunk.truncate(size);
+            body.append(&mut chunk);
+        }
+    }
+
+    /// Reads until the connection ends, in order or not; what came until then.
+    pub(crate) fn until_the_end(&mut self) -> Vec<u8> {
+        let mut bytes = [0; 65_536];
+        while let Ok(count @ 1..) = self.stream.read(&mut bytes) {
+            self.ahead.extend_from_slice(&bytes[..count]);
+        }
+        std::mem::take(&mut self.ahead)
+    }
+
     /// Reads the head of a response, and leaves its body.
     pub(crate) fn head(&mut self) -> Response {
         let end = loop {

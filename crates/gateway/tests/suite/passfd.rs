@@ -1,6 +1,6 @@
 //! The application answers on the client's own socket.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
@@ -223,5 +223,6 @@ fn an_abandoned_client_is_cut() {
     driver.run_for(Duration::from_millis(20));
     driver.abandon(1);
     assert!(!receiver.recv().unwrap(), "it could still write");
-    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+    let error = client.read(&mut [0; 1]).expect_err("an orderly end could pass for the end of a body");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }

@@ -1,0 +1,106 @@
+//! What applications say reaches the client, byte by byte, however it travels.
+
+use crate::common::client::{Client, Response};
+use crate::common::folder::pattern;
+use crate::common::server::Server;
+use crate::under_every_architecture;
+
+under_every_architecture!(
+    bodies_of_every_size,
+    bodies_of_unknown_length,
+    heads_as_the_application_wants_them,
+    clients_of_http_1_0,
+    no_body_for_head,
+    pipelined_requests_in_order,
+);
+
+const SIZES: [usize; 9] = [0, 1, 100, 8_184, 65_536, 131_072, 131_073, 1_000_000, 3_000_000];
+
+fn get(client: &mut Client, path: &str) -> Response {
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
+    client.answer_to("GET")
+}
+
+/// On one connection, which goes on from each to the next.
+fn bodies_of_every_size(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for size in SIZES {
+        let answer = get(&mut client, &format!("{below}/bytes?{size}"));
+        assert_eq!((answer.status, answer.body.len()), (200, size));
+        assert!(answer.body == pattern(size, 1), "{size} bytes, but others");
+        assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
+        assert_eq!(answer.field("server"), Some("baton"));
+        assert_eq!(answer.field("x-route"), Some(&below[1..]));
+        assert!(answer.field("date").is_some());
+    }
+}
+
+fn bodies_of_unknown_length(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for size in SIZES {
+        let answer = get(&mut client, &format!("{below}/stream?{size}"));
+        assert!(answer.body == pattern(size, 1), "{} of {size} bytes", answer.body.len());
+    }
+    assert_eq!(get(&mut client, "/alphabet.txt").text(), crate::site::ALPHABET);
+}
+
+fn heads_as_the_application_wants_them(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let nothing = get(&mut client, &format!("{below}/nothing"));
+    assert_eq!((nothing.status, nothing.field("content-length")), (204, None));
+    let missing = get(&mut client, &format!("{below}/missing"));
+    assert_eq!((&*missing.line, missing.text()), ("HTTP/1.1 404 Nothing Here", "no\n"));
+    let elsewhere = get(&mut client, &format!("{below}/elsewhere"));
+    assert_eq!((elsewhere.status, elsewhere.field("location")), (302, Some("http://example.org/")));
+    let cookies = get(&mut client, &format!("{below}/cookies"));
+    let set: Vec<_> =
+        cookies.fields.iter().filter(|(name, _)| name == "set-cookie").map(|(_, value)| &**value).collect();
+    assert_eq!((set, cookies.text()), (vec!["a=1", "b=2"], "yes"));
+    // What an application says of the connection is not for the client.
+    assert_eq!((cookies.field("connection"), cookies.field("x-accel-buffering")), (None, None));
+    let long = get(&mut client, &format!("{below}/long"));
+    assert_eq!(long.text(), "abc", "no more than was declared");
+}
+
+fn clients_of_http_1_0(server: &Server, below: &str) {
+    let mut client = server.connect();
+    client.send(format!("GET {below}/bytes?1000 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+    let answer = client.answer_to("GET");
+    assert_eq!((answer.field("connection"), &answer.body), (Some("keep-alive"), &pattern(1000, 1)));
+    client.send(format!("GET {below}/stream?200000 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+    let answer = client.answer_to("GET");
+    assert_eq!(answer.field("transfer-encoding"), None);
+    assert!(answer.body == pattern(200_000, 1));
+    // An application that is quick has ended before its head is sent; then the length is known.
+    if answer.field("content-length").is_none() {
+        client.expect_end();
+    }
+}
+
+fn no_body_for_head(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for path in ["bytes?100000", "stream?100000", "missing"] {
+        client.send(format!("HEAD {below}/{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
+        let answer = client.answer_to("HEAD");
+        let length = (path == "bytes?100000").then_some("100000");
+        assert_eq!(answer.field("content-length").filter(|_| path != "missing"), length, "{path}");
+    }
+    assert_eq!(get(&mut client, &format!("{below}/bytes?5")).body, pattern(5, 1));
+}
+
+fn pipelined_requests_in_order(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let paths = [
+        format!("{below}/bytes?70000"),
+        "/alphabet.txt".into(),
+        format!("{below}/missing"),
+        format!("{below}/bytes?3"),
+    ];
+    let requests: String =
+        paths.iter().map(|path| format!("GET {path} HTTP/1.1\r\nHost: stage\r\n\r\n")).collect();
+    client.send(requests);
+    let answers: Vec<_> = paths.iter().map(|_| client.answer_to("GET")).collect();
+    assert_eq!(answers.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 200, 404, 200]);
+    assert!(answers[0].body == pattern(70_000, 1));
+    assert_eq!((answers[1].text(), &*answers[3].body), (crate::site::ALPHABET, &*pattern(3, 1)));
+}

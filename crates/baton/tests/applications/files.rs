@@ -1,0 +1,81 @@
+//! Files that applications name instead of sending them, and requests that they send elsewhere within the site.
+
+use crate::common::client::{Client, Response};
+use crate::common::folder::pattern;
+use crate::common::server::Server;
+use crate::site::{ALPHABET, BIG_BYTES, SECRET};
+use crate::under_every_architecture;
+
+under_every_architecture!(
+    a_file_is_sent_for_its_name,
+    parts_and_conditions_of_a_named_file,
+    names_that_lead_out_are_refused,
+    files_between_pieces_of_text,
+    requests_sent_elsewhere_within_the_site,
+);
+
+fn ask(client: &mut Client, path: &str, fields: &str) -> Response {
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: stage\r\n{fields}\r\n"));
+    client.answer_to("GET")
+}
+
+fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let answer = ask(&mut client, &format!("{below}/sendfile"), "");
+    assert_eq!((answer.status, answer.text()), (200, ALPHABET));
+    // The application's fields are kept, the file's are added.
+    assert_eq!((answer.field("content-type"), answer.field("x-own")), (Some("text/x-own"), Some("yes")));
+    assert!(answer.field("etag").is_some() && answer.field("last-modified").is_some());
+    assert_eq!((answer.field("x-sendfile"), answer.field("x-route")), (None, Some(&below[1..])));
+    let internal = ask(&mut client, &format!("{below}/internal"), "");
+    assert_eq!((internal.status, internal.text()), (200, ALPHABET));
+    client.send(format!("HEAD {below}/sendfile HTTP/1.1\r\nHost: stage\r\n\r\n"));
+    assert_eq!(client.answer_to("HEAD").field("content-length"), Some("26"));
+    assert_eq!(
+        ask(&mut client, "/protected/letters.txt", "").status,
+        404,
+        "only the application may name it"
+    );
+}
+
+fn parts_and_conditions_of_a_named_file(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let path = format!("{below}/sendfile");
+    let part = ask(&mut client, &path, "Range: bytes=3-5\r\n");
+    assert_eq!((part.status, part.text()), (206, "def"));
+    assert_eq!(part.field("content-range"), Some("bytes 3-5/26"));
+    assert_eq!(ask(&mut client, &path, "Range: bytes=26-\r\n").status, 416);
+    let etag = part.field("etag").expect("a tag").to_owned();
+    let same = ask(&mut client, &path, &format!("If-None-Match: {etag}\r\n"));
+    assert_eq!((same.status, same.field("x-own")), (304, Some("yes")));
+    let other = ask(&mut client, &path, "If-None-Match: \"other\"\r\n");
+    assert_eq!((other.status, other.text()), (200, ALPHABET));
+}
+
+fn names_that_lead_out_are_refused(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for (name, status) in [("outside", 404), ("link-out", 404), ("gone", 404), ("mixed-outside", 502)] {
+        let answer = ask(&mut client, &format!("{below}/{name}"), "");
+        assert_eq!(answer.status, status, "{name}");
+        assert!(!String::from_utf8_lossy(&answer.body).contains(SECRET), "{name}");
+    }
+}
+
+fn files_between_pieces_of_text(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let answer = ask(&mut client, &format!("{below}/mixed"), "");
+        let expected = [b"one", ALPHABET.as_bytes(), b"two ", &pattern(BIG_BYTES, 2), b"end"].concat();
+        assert_eq!((answer.status, answer.field("x-zerocopy")), (200, None));
+        assert_eq!(answer.field("content-length"), Some(&*expected.len().to_string()));
+        assert!(answer.body == expected);
+    }
+}
+
+fn requests_sent_elsewhere_within_the_site(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let within = ask(&mut client, &format!("{below}/within"), "");
+    assert_eq!((within.status, within.text(), within.field("location")), (200, ALPHABET, None));
+    assert_eq!(ask(&mut client, &format!("{below}/loop"), "").status, 502);
+    assert_eq!(ask(&mut client, &format!("{below}/bytes?4"), "").body, pattern(4, 1));
+}

@@ -1,0 +1,126 @@
+//! The application: real requests on real sockets, answered by threads of the test, each of which is what a process of
+//! an application is to a server. Written with the library that applications in Rust use, it takes up every offer.
+
+use std::fs::Permissions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use baton_responder::{Request, Responder};
+
+use crate::common::folder::pattern;
+
+/// Starts so many threads that answer at a socket. They end with the tests.
+pub(crate) fn start(socket: &Path, folder: &Path, threads: usize) {
+    let first = Responder::bind(socket).expect("a socket");
+    // The server's workers may be another user's.
+    std::fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
+    for _ in 0..threads {
+        let mut responder = first.try_clone().expect("a descriptor");
+        let folder = folder.to_owned();
+        std::thread::spawn(move || {
+            loop {
+                // A panic in the midst of an answer is one of the things that applications do.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    let mut request = responder.next_request().expect("a request");
+                    // A client that is gone is no failure of the application.
+                    let _ = answer(&mut request, &folder);
+                }));
+            }
+        });
+    }
+}
+
+fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
+    let path = text(request, "PATH_INFO");
+    let size = text(request, "QUERY_STRING").parse().unwrap_or(0);
+    let named: PathBuf = folder.join("named");
+    match path.as_str() {
+        "/variables" => {
+            let mut lines: Vec<String> =
+                request.variables().map(|pair| format!("{}={}\n", lossy(pair.0), lossy(pair.1))).collect();
+            lines.sort();
+            write!(request, "Content-Type: text/plain\r\n\r\n{}", lines.concat())
+        }
+        "/echo" => {
+            let mut body = Vec::new();
+            request.read_to_end(&mut body)?;
+            write!(
+                request,
+                "Content-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            )?;
+            request.write_all(&body)
+        }
+        "/bytes" => {
+            write!(request, "Content-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n")?;
+            request.write_all(&pattern(size, 1))
+        }
+        "/stream" => {
+            write!(request, "Content-Type: application/octet-stream\r\n\r\n")?;
+            for piece in pattern(size, 1).chunks(size.div_ceil(7).max(1)) {
+                request.write_all(piece)?;
+                request.flush()?;
+            }
+            Ok(())
+        }
+        "/nothing" => write!(request, "Status: 204 No Content\r\n\r\n"),
+        "/missing" => write!(request, "Status: 404 Nothing Here\r\nContent-Type: text/plain\r\n\r\nno\n"),
+        "/cookies" => {
+            write!(
+                request,
+                "Set-Cookie: a=1\nSet-Cookie: b=2\nConnection: close\nX-Accel-Buffering: no\n\nyes"
+            )
+        }
+        "/elsewhere" => write!(request, "Location: http://example.org/\r\n\r\n"),
+        "/within" => write!(request, "Location: /alphabet.txt\r\n\r\n"),
+        "/loop" => write!(request, "Location: {}/loop\r\n\r\n", text(request, "SCRIPT_NAME")),
+        "/sendfile" => write!(
+            request,
+            "X-Sendfile: {}/letters.txt\r\nContent-Type: text/x-own\r\nX-Own: yes\r\n\r\nignored",
+            named.display()
+        ),
+        "/outside" => write!(request, "X-Sendfile: {}/../secret\r\n\r\n", named.display()),
+        "/link-out" => write!(request, "X-Sendfile: {}/out\r\n\r\n", named.display()),
+        "/gone" => write!(request, "X-Sendfile: {}/none\r\n\r\n", named.display()),
+        "/internal" => write!(request, "X-Accel-Redirect: /protected/letters.txt\r\n\r\n"),
+        "/mixed" => {
+            let (one, two) =
+                (format!("{}/letters.txt", named.display()), format!("{}/big.bin", named.display()));
+            let second = 3 + one.len() + 4;
+            write!(request, "X-ZeroCopy: 3/{}:{second}/{}\r\n\r\n", one.len(), two.len())?;
+            write!(request, "one{one}two {two}end")
+        }
+        "/mixed-outside" => {
+            let name = format!("{}/secret", folder.display());
+            write!(request, "X-ZeroCopy: 0/{}\r\n\r\n{name}", name.len())
+        }
+        "/says" => {
+            request.log(b"a word to whoever runs it\n")?;
+            write!(request, "Content-Type: text/plain\r\n\r\nsaid")
+        }
+        "/short" => {
+            write!(request, "Content-Length: 100000\r\n\r\n")?;
+            request.write_all(&pattern(10_000, 1))
+        }
+        "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
+        "/silent" => Ok(()),
+        "/no-head" => write!(request, "this is not a head\n\n"),
+        "/panics" => {
+            write!(request, "Content-Type: text/plain\r\n\r\n")?;
+            request.write_all(&pattern(300_000, 1))?;
+            request.flush()?;
+            panic!("in the midst of an answer, as was asked for");
+        }
+        other => write!(request, "Status: 404 Not Found\r\n\r\n{other}"),
+    }
+}
+
+fn text(request: &Request<'_>, name: &str) -> String {
+    request.variable(name).map(lossy).unwrap_or_default()
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

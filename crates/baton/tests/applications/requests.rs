@@ -1,0 +1,91 @@
+//! What clients say reaches the application.
+
+use std::fmt::Write;
+
+use crate::common::folder::pattern;
+use crate::common::server::Server;
+use crate::under_every_architecture;
+
+under_every_architecture!(
+    variables_as_cgi_names_them,
+    bodies_with_and_without_a_length,
+    bodies_that_are_too_long
+);
+
+fn variables_as_cgi_names_them(server: &Server, below: &str) {
+    let mut client = server.connect();
+    let port = client.stream().local_addr().unwrap().port();
+    client.send(format!(
+        "GET {below}/variables?a=%20&b HTTP/1.1\r\nHost: Stage:8080\r\nX-Two: 1\r\nX-Two: 2\r\nProxy: evil\r\n\
+         X_Under: score\r\nCookie: c=1\r\n\r\n"
+    ));
+    let answer = client.answer_to("GET");
+    let lines: Vec<_> = answer.text().lines().collect();
+    let root = server.folder().root();
+    for expected in [
+        "REQUEST_METHOD=GET".to_owned(),
+        "QUERY_STRING=a=%20&b".into(),
+        format!("REQUEST_URI={below}/variables?a=%20&b"),
+        format!("SCRIPT_NAME={below}"),
+        "PATH_INFO=/variables".into(),
+        format!("DOCUMENT_ROOT={}", root.display()),
+        "SERVER_PROTOCOL=HTTP/1.1".into(),
+        "GATEWAY_INTERFACE=CGI/1.1".into(),
+        "SERVER_NAME=Stage".into(),
+        "HTTP_HOST=Stage:8080".into(),
+        format!("SERVER_PORT={}", server.address().port()),
+        "REMOTE_ADDR=127.0.0.1".into(),
+        format!("REMOTE_PORT={port}"),
+        "HTTP_X_TWO=1, 2".into(),
+        "HTTP_COOKIE=c=1".into(),
+        "STAGE=test".into(),
+        format!("BATON_ZEROCOPY={}/named", server.folder().base().display()),
+    ] {
+        assert!(lines.contains(&&*expected), "{expected} is not in {lines:#?}");
+    }
+    for name in ["HTTP_PROXY=", "HTTP_X_UNDER=", "BATON_OFFER="] {
+        assert!(!lines.iter().any(|line| line.starts_with(name)), "{name} in {lines:#?}");
+    }
+}
+
+/// Some stay in memory, some go to a file; a chunked one has a length when the application gets it.
+fn bodies_with_and_without_a_length(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for size in [0, 1, 60_000, 65_537, 1_000_000] {
+        let body = pattern(size, 3);
+        client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: {size}\r\n\r\n"));
+        client.send(&body);
+        assert!(client.answer_to("POST").body == body, "{size} bytes with their length");
+
+        client
+            .send(format!("PUT {below}/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n"));
+        for chunk in body.chunks(7_001) {
+            let mut head = String::new();
+            write!(head, "{:x}\r\n", chunk.len()).unwrap();
+            client.send([head.as_bytes(), chunk, b"\r\n"].concat());
+        }
+        client.send("0\r\n\r\n");
+        assert!(client.answer_to("PUT").body == body, "{size} bytes in chunks");
+    }
+    client.send(format!(
+        "POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+    ));
+    assert_eq!(client.head().status, 100);
+    client.send("abc");
+    assert_eq!(client.answer_to("POST").body, b"abc");
+}
+
+fn bodies_that_are_too_long(server: &Server, below: &str) {
+    let mut client = server.connect();
+    client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: 5000000\r\n\r\n"));
+    assert_eq!(client.answer_to("POST").status, 413);
+
+    let mut client = server.connect();
+    client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    let chunk = [b"100000\r\n".as_slice(), &pattern(0x10_0000, 1), b"\r\n"].concat();
+    for _ in 0..4 {
+        client.send(&chunk);
+    }
+    client.send(b"1\r\nx\r\n");
+    assert_eq!(client.answer_to("POST").status, 413);
+}

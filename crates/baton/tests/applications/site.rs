@@ -1,0 +1,76 @@
+//! A site with an application behind it, by every transport, and the servers that serve it.
+
+use std::fs;
+use std::sync::{LazyLock, OnceLock};
+
+use crate::common::ARCHITECTURES;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::Server;
+use crate::program;
+
+/// What no client may ever see.
+pub(crate) const SECRET: &str = "nobody should read this";
+pub(crate) const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz";
+pub(crate) const BIG_BYTES: usize = 300_000;
+
+/// The transports, which are also the paths below which the application answers by them.
+pub(crate) const TRANSPORTS: [&str; 4] = ["unix", "shm", "passfd", "auto"];
+
+/// Threads of the application for each transport: what a pool of so many processes would be.
+const THREADS: usize = 4;
+
+/// The site under an architecture, one server for all tests.
+pub(crate) fn server(architecture: &str) -> &'static Server {
+    static SERVERS: [OnceLock<Server>; ARCHITECTURES.len()] = [const { OnceLock::new() }; _];
+    let index = ARCHITECTURES.iter().position(|word| *word == architecture).expect("an architecture");
+    SERVERS[index].get_or_init(|| {
+        let folder = Folder::new();
+        folder.write("alphabet.txt", ALPHABET);
+        let named = folder.base().join("named");
+        fs::create_dir(&named).expect("a folder");
+        fs::write(named.join("letters.txt"), ALPHABET).expect("a file");
+        fs::write(named.join("big.bin"), pattern(BIG_BYTES, 2)).expect("a file");
+        fs::write(folder.base().join("secret"), SECRET).expect("a file");
+        std::os::unix::fs::symlink("../secret", named.join("out")).expect("a link");
+        let mut routes = String::new();
+        for transport in TRANSPORTS {
+            let socket = folder.base().join(format!("{transport}.sock"));
+            program::start(&socket, folder.base(), THREADS);
+            routes.push_str(&ROUTE.replace("{transport}", transport));
+        }
+        Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{routes}", &routes))
+    })
+}
+
+/// Two worker processes at the most: together they may keep all threads of the application busy, and no more.
+const SITE: &str = r#"
+architecture = "{architecture}"
+processes = 2
+[log]
+access = "{base}/access.log"
+flush_ms = 10
+[[site]]
+name = "stage"
+listen = ["127.0.0.1:0"]
+root = "{root}"
+{routes}"#;
+
+const ROUTE: &str = r#"
+[[site.route]]
+path = "/{transport}"
+root = "{root}"
+headers = { X-Route = "{transport}" }
+[site.route.fastcgi]
+to = "unix:{base}/{transport}.sock"
+transport = "{transport}"
+connections_max = 2
+params = { STAGE = "test" }
+body_bytes_max = "4 MiB"
+region_bytes = "128 KiB"
+named_files = ["{base}/named"]
+internal_files = { "/protected" = "{base}/named" }
+"#;
+
+/// What was asked for, a path for each transport.
+pub(crate) static PATHS: LazyLock<Vec<String>> =
+    LazyLock::new(|| TRANSPORTS.iter().map(|transport| format!("/{transport}")).collect());
