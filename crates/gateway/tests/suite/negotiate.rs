@@ -115,12 +115,11 @@ fn applications_that_know_nothing_are_served_as_ever() {
         assert_eq!(driver.report("transport"), "plain");
         assert!(seen.lock().unwrap().iter().all(|offered| *offered == "nothing"));
     }
-    let closing = App::start(|peer| match peer.event() {
-        Some(Event::Begin { id, .. }) => {
+    let closing = App::start(|peer| {
+        if let Some(Event::Begin { id, .. }) = peer.event() {
             while peer.event() != Some(Event::StdinEnd) {}
             peer.answer(&Asked { id, ..Asked::default() }, b"X-A: b\n\nhello");
         }
-        _ => {}
     });
     let application = with(&closing, |_| {});
     let mut driver = Driver::new();

@@ -250,6 +250,28 @@ impl Peer {
         self.write(&records)
     }
 
+    /// Answers in the ordinary way, with one write.
+    pub(crate) fn answer_at_once(&mut self, asked: &Asked, output: &[u8]) -> bool {
+        let mut records = Vec::new();
+        application::push_stdout(&mut records, asked.id, output);
+        self.end_with(asked, records)
+    }
+
+    /// Answers through the region, with one write.
+    pub(crate) fn share_and_end(&mut self, asked: &Asked, ring: &mut Ring, output: &[u8]) -> bool {
+        let len = output.len() as u32;
+        self.region().write_all_at(output, u64::from(ring.at)).unwrap();
+        let mut records = Vec::new();
+        application::push_slices(&mut records, asked.id, &[RegionSlice { offset: ring.at, len }]);
+        self.end_with(asked, records)
+    }
+
+    fn end_with(&mut self, asked: &Asked, mut records: Vec<u8>) -> bool {
+        application::push_end(&mut records, asked.id, 0, ProtocolStatus::RequestComplete);
+        self.reader.finish();
+        self.write(&records)
+    }
+
     /// Answers in the ordinary way.
     pub(crate) fn answer(&mut self, asked: &Asked, output: &[u8]) -> bool {
         self.stdout(asked, output) && self.end(asked)
@@ -267,9 +289,7 @@ impl Peer {
         };
         let mut records = Vec::new();
         application::push_answered(&mut records, asked.id, &answered);
-        application::push_end(&mut records, asked.id, 0, ProtocolStatus::RequestComplete);
-        self.reader.finish();
-        self.write(&records)
+        self.end_with(asked, records)
     }
 
     /// Writes output through the region, in turns, as large as it allows.
