@@ -4,6 +4,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::net::{Ipv4Addr, SocketAddrV4, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 
 use baton_responder::Connection;
 use rustix::event::{PollFd, PollFlags};
@@ -16,11 +17,30 @@ use crate::{asynchronous, shutdown};
 
 /// A connection on which the server says nothing for so long after it opened it is closed, if it is local: a server
 /// that lost patience may have left it behind.
-const SILENCE_MS: u32 = 2000;
+static SILENCE: Milliseconds = Milliseconds::new("LIBFCGI_IS_AF_UNIX_KEEPER_POLL_TIMEOUT", 2000);
 
 /// How long the end of a connection over the network waits for the server to close its side, so that what it still
 /// sends does not destroy the response on its way.
-const CLOSE_MS: u32 = 2000;
+static CLOSE: Milliseconds = Milliseconds::new("LIBFCGI_OS_CLOSE_POLL_TIMEOUT", 2000);
+
+/// A time that an environment variable of the original's can change, looked up when it is first needed.
+struct Milliseconds {
+    variable: &'static str,
+    otherwise: u32,
+    value: OnceLock<u32>,
+}
+
+impl Milliseconds {
+    const fn new(variable: &'static str, otherwise: u32) -> Self {
+        Self { variable, otherwise, value: OnceLock::new() }
+    }
+
+    fn get(&self) -> u32 {
+        *self.value.get_or_init(|| {
+            std::env::var(self.variable).ok().and_then(|text| text.parse().ok()).unwrap_or(self.otherwise)
+        })
+    }
+}
 
 /// Prepares nothing: kept for programs that call it. 0.
 #[unsafe(no_mangle)]
@@ -244,7 +264,7 @@ pub(crate) fn end_of_connection(socket: BorrowedFd<'_>) {
         return;
     }
     let mut trash = [0; 1024];
-    while is_readable_within(socket, CLOSE_MS)
+    while is_readable_within(socket, CLOSE.get())
         && rustix::net::recv(socket, &mut trash[..], RecvFlags::empty()).is_ok_and(|(read, _)| read > 0)
     {}
 }
@@ -267,7 +287,7 @@ unsafe extern "C" fn OS_Accept(listen_sock: c_int, fail_on_intr: c_int, servers:
         let servers = (!servers.is_null()).then(|| unsafe { CStr::from_ptr(servers) });
         match accept(listen_sock, fail_on_intr != 0, servers) {
             Ok((socket, is_local)) => {
-                if !is_local || is_readable_within(socket.as_fd(), SILENCE_MS) {
+                if !is_local || is_readable_within(socket.as_fd(), SILENCE.get()) {
                     return socket.into_raw_fd();
                 }
             }
@@ -322,7 +342,7 @@ fn is_listed(server: Ipv4Addr, list: &CStr) -> bool {
 
 /// Whether the server has something to say on a connection that it has just opened.
 pub(crate) fn speaks(connection: &mut Connection) -> bool {
-    connection.speaks_within(SILENCE_MS).unwrap_or(false)
+    connection.speaks_within(SILENCE.get()).unwrap_or(false)
 }
 
 /// 1 if this is a listening socket, else 0.

@@ -292,6 +292,7 @@ impl Connection {
             (self.parsed, self.filled) = (self.lent, self.lent);
         }
         let space = &mut self.buffer[self.filled..];
+        debug_assert!(!space.is_empty(), "nothing received would look like the end of the connection");
         let bytes = self.descriptors.receive(self.socket.as_fd(), space, flags)?;
         self.filled += bytes;
         Ok(bytes)

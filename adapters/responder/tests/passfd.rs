@@ -369,3 +369,51 @@ fn offers_are_hidden_and_bodies_arrive() {
         assert_eq!(split(&client.received()).1, format!("A,B {bytes}").into_bytes());
     }
 }
+
+/// An offer that makes no sense, or that this library does not know, costs the client nothing: its descriptor is closed,
+/// and the server gets the answer.
+#[test]
+fn strange_offers_are_declined() {
+    let (_dir, path) = application(|request| request.write_all(b"X-A: b\n\nhello").unwrap());
+    let mut server = Server::connect(&path);
+    for offer in [
+        "passfd fds=1 minor=7\n",
+        "teleport fds=1\n",
+        "shm fds=1 size=4096 at=0 free=4096\n",
+        "passfd fds=x\n",
+    ] {
+        let client = Client::new();
+        server.offer(offer, Some(&client));
+        let reply = server.reply();
+        assert_eq!((reply.stdout, reply.end), (b"X-A: b\n\nhello".to_vec(), Some(0)), "{offer}");
+        assert_eq!(client.received(), b"");
+    }
+    // A later offer has its own descriptor.
+    let client = Client::new();
+    server.pass(&client, HTTP_1_1, PATIENT_MS, &[], b"");
+    assert!(server.reply().answered.unwrap().complete);
+    assert_eq!(split(&client.received()).1, b"hello");
+}
+
+/// Applications may write what a response cannot hold, and more of it than any buffer.
+#[test]
+fn output_without_a_place_in_the_response_is_dropped() {
+    for (about, fields) in [
+        (About { head: true, ..HTTP_1_1 }, "Content-Type: text/plain"),
+        (HTTP_1_1, "Content-Length: 5"),
+        (HTTP_1_1, "Status: 204 No Content"),
+    ] {
+        let (response, reply) = exchange(about, move |request| {
+            write!(request, "{fields}\r\nX-A: b\r\n\r\n").unwrap();
+            for line in text(200_000).chunks(24) {
+                let space = request.space().unwrap();
+                let now = space.len().min(line.len());
+                space[..now].copy_from_slice(&line[..now]);
+                request.commit(now);
+            }
+        });
+        let (head, body) = split(&response);
+        assert_eq!(body, &text(5)[..if fields.contains("Length") { 5 } else { 0 }], "{head}");
+        assert!(reply.answered.unwrap().complete);
+    }
+}

@@ -89,6 +89,10 @@ static void answer(FCGX_Request *r) {
         if (at % 10000 == 5000) FCGX_FFlush(r->out);
       }
       break;
+    case 'p': /* characters and nothing else */
+      head(r, -1);
+      for (long at = 0; at < number; at++) FCGX_PutChar(text[at], r->out);
+      break;
     case 's': /* an exit status, and messages longer than their buffer */
       head(r, -1);
       for (int i = 0; i < number; i++) FCGX_FPrintF(r->err, "message %d\n", i);

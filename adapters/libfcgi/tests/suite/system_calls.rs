@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::program::{Library, Program, compiled, directory_of_ours};
 use crate::rig::{Client, HTTP_1_1, Region, Server};
 
-/// Has a program answer requests under `strace`: the calls of the second, without those of the thread's set-up.
+/// Has a program answer requests under `strace`: the calls of the second, as `strace` writes them.
 fn calls(ask: impl Fn(&mut Server, &Client)) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
@@ -28,11 +28,15 @@ fn calls(ask: impl Fn(&mut Server, &Client)) -> Vec<String> {
     drop(server);
     program.wait();
     let trace = std::fs::read_to_string(trace).unwrap();
-    let named = trace.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned()));
     // The standard library looks at descriptors before it closes them, in debug builds.
-    let calls: Vec<_> = named.filter(|name| name != "fcntl").collect();
-    let mut requests = calls.split(|name| name == "recvmsg").skip(2);
-    requests.next().expect("a second request").to_vec()
+    let calls: Vec<_> = trace.lines().filter(|line| !line.starts_with("fcntl(")).collect();
+    let mut requests = calls.split(|line| line.starts_with("recvmsg(")).skip(2);
+    requests.next().expect("a second request").iter().map(|&line| line.to_owned()).collect()
+}
+
+/// Their names.
+fn names(calls: &[String]) -> Vec<&str> {
+    calls.iter().filter_map(|line| line.split_once('(')).map(|(name, _)| name).collect()
 }
 
 /// Head and body leave with one call, from the program's own memory; the client's descriptor is closed; the server is
@@ -44,7 +48,7 @@ fn an_answer_on_the_clients_socket_takes_three_calls() {
             rustix::net::sockopt::set_socket_send_buffer_size(&client.far, 2 << 20).unwrap();
             server.pass(client, HTTP_1_1, 60_000, &[("QUERY_STRING", query)], b"");
         };
-        assert_eq!(calls(ask), ["sendmsg", "close", "sendmsg"], "{query}");
+        assert_eq!(names(&calls(ask)), ["sendmsg", "close", "sendmsg"], "{query}");
     }
 }
 
@@ -52,7 +56,7 @@ fn an_answer_on_the_clients_socket_takes_three_calls() {
 fn a_shared_answer_takes_one_call() {
     for query in ["l100", "l40000", "l200000"] {
         let ask = |server: &mut Server, _: &Client| server.share(1 << 20, &[("QUERY_STRING", query)], b"");
-        assert_eq!(calls(ask), ["sendmsg"], "{query}");
+        assert_eq!(names(&calls(ask)), ["sendmsg"], "{query}");
     }
 }
 
@@ -61,6 +65,24 @@ fn a_shared_answer_takes_one_call() {
 fn a_plain_answer_takes_one_call_or_two() {
     for (query, expected) in [("l100", 1), ("l60000", 1), ("l150000", 2)] {
         let ask = |server: &mut Server, _: &Client| server.ask(&[("QUERY_STRING", query)], b"");
-        assert_eq!(calls(ask), vec!["sendmsg"; expected], "{query}");
+        assert_eq!(names(&calls(ask)), vec!["sendmsg"; expected], "{query}");
     }
+}
+
+/// Packets are filled where more output is sure to follow, and what comes last is never held back.
+#[test]
+fn the_socket_waits_only_for_what_follows() {
+    let ask_about = |about| {
+        let calls = calls(move |server, client| {
+            rustix::net::sockopt::set_socket_send_buffer_size(&client.far, 2 << 20).unwrap();
+            server.pass(client, about, 60_000, &[("QUERY_STRING", "p200000")], b"");
+        });
+        let sent = calls.iter().filter(|line| line.starts_with("sendmsg("));
+        sent.map(|line| line.contains("MSG_MORE")).collect::<Vec<_>>()
+    };
+    // Three buffers and the rest to the client, the report to the server.
+    assert_eq!(ask_about(HTTP_1_1), [true, true, true, false, false]);
+    // The head alone to the client: no body follows it.
+    let head = baton_fcgi::offer::Client { head: true, ..HTTP_1_1 };
+    assert_eq!(ask_about(head), [false, false]);
 }

@@ -190,6 +190,9 @@ impl HandOver {
             (false, true) => LAST_CHUNK,
             (false, false) => &[],
         };
+        // Only where something is sure to follow: nothing else would push out what waits for it.
+        let more =
+            why == Why::Room && (self.body_left > 0 || (self.framing == Framing::Chunked && self.has_body));
         let pieces = [&self.head[..], &self.chunk_head, collected, data, tail];
         if pieces.iter().all(|piece| piece.is_empty()) {
             return Ok(());
@@ -204,7 +207,7 @@ impl HandOver {
                 let (taken, result) = if client.is_wanted_back(link) {
                     (0, Err(Stopped::HandBack))
                 } else {
-                    client.send(link, &mut pieces.map(IoSlice::new), why == Why::Room)
+                    client.send(link, &mut pieces.map(IoSlice::new), more)
                 };
                 let head_taken = taken.min(self.head.len());
                 let before_body = head_taken + self.chunk_head.len();
@@ -268,6 +271,11 @@ impl HandOver {
             },
         );
         Ok(())
+    }
+
+    /// Whether there is a client of whom nothing was heard: no head was ever complete.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.stage, Stage::Head { .. })
     }
 
     /// Closes the client's descriptor, if it is held.

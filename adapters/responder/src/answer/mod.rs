@@ -147,7 +147,15 @@ impl Answer {
         self.errors.clear();
         self.errors_sent = false;
         self.way = Way::Plain;
-        let Some(offer) = offer.and_then(|value| Offer::parse(value).ok()) else { return };
+        let offer = match offer.map(Offer::parse) {
+            Some(Ok(offer)) => offer,
+            Some(Err(_)) => {
+                // It is not known how many of them belong to it.
+                descriptors.discard(descriptors.len());
+                return;
+            }
+            None => return,
+        };
         let first = if offer.fds > 0 { descriptors.take() } else { None };
         descriptors.discard(offer.fds.saturating_sub(1));
         match (offer.transport, first) {
@@ -265,7 +273,12 @@ impl Answer {
                 return Err(ended);
             }
         }
-        let way = std::mem::replace(&mut self.way, Way::Idle);
+        let mut way = std::mem::replace(&mut self.way, Way::Idle);
+        if way == Way::HandedOver && self.handover.is_unanswered() {
+            // Without a head there is no answer: the server has one for that.
+            self.handover.abandon();
+            way = Way::Plain;
+        }
         self.records.clear();
         self.push_errors();
         if self.errors_sent {

@@ -146,6 +146,11 @@ impl Server {
         self.send(&block_with_offer, body, first.then_some(file.as_fd()));
     }
 
+    /// Asks with an offer that may be any text.
+    pub(crate) fn offer(&mut self, offer: &str, client: Option<&Client>) {
+        self.send(&block(&[(offer::NAME, offer)]), b"", client.map(|client| client.far.as_fd()));
+    }
+
     fn send(&mut self, block: &[u8], body: &[u8], passed: Option<BorrowedFd<'_>>) {
         let mut records = Vec::new();
         request::push_begin(&mut records, ID, true);
