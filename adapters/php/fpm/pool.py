@@ -21,6 +21,10 @@ WORKER = "www-data" if AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
 SETTLED_S = 2.1
 
 
+# Of a setting that is given twice, php-fpm takes the first.
+DEFAULTS = {"baton.threshold": 4095, "output_buffering": 0}
+
+
 class Site:
     """A directory of scripts and files, a directory for snapshots, and php-fpm with a pool for each set of options."""
 
@@ -59,13 +63,13 @@ class Site:
                 f"user = {WORKER}",
                 f"group = {WORKER}",
                 "catch_workers_output = yes",
+                "pm.status_path = /status",
                 f"php_admin_value[baton.snapshot_dir] = {options.get('snapshots', self.snapshots)}",
                 f"php_admin_value[baton.roots] = {options.get('roots', self.files)}",
-                "php_admin_value[baton.threshold] = 4095",
                 f"php_admin_value[session.save_path] = {self.files}",
                 "php_admin_value[apc.enabled] = 1",
             ]
-            lines += [f"php_admin_value[{key}] = {value}" for key, value in ({"output_buffering": 0} | options.get("ini", {})).items()]
+            lines += [f"php_admin_value[{key}] = {value}" for key, value in (DEFAULTS | options.get("ini", {})).items()]
         (self.root / "fpm.conf").write_text("\n".join(lines) + "\n")
         command = [PHP_FPM, "--nodaemonize", "--fpm-config", self.root / "fpm.conf", "-d", f"extension={EXTENSION}"]
         command += [word for setting in php for word in ("-d", setting)]
@@ -81,7 +85,7 @@ class Site:
         self.fpm.wait()
         shutil.rmtree(self.root)
 
-    def begin(self, script, zero_copy=True, pool="main", **parameters):
+    def begin(self, script, zero_copy=True, pool="main", content=b"", **parameters):
         """Sends a request for a script (a path, or its source)."""
         if not isinstance(script, pathlib.Path):
             script = self.write(f"script-{abs(hash(script)):x}.php", script)
@@ -94,7 +98,7 @@ class Site:
         }
         if zero_copy:
             all_parameters["BATON_ZEROCOPY"] = f"/nowhere:{self.root.resolve()}"
-        return Exchange(str(self.root / f"{pool}.sock"), all_parameters | parameters)
+        return Exchange(str(self.root / f"{pool}.sock"), all_parameters | parameters, content)
 
     def get(self, script, zero_copy=True, pool="main", **parameters):
         return self.begin(script, zero_copy, pool, **parameters).finish()

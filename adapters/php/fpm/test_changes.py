@@ -202,6 +202,30 @@ class Changes(SiteCase):
             self.assertEqual(bytes([byte]) + OLD[1:], answer.body)
         mapping.close()
 
+    def test_a_writer_that_waits_for_the_snapshot(self):
+        """The kernel tells the holder of a lease by a signal that kills those who do not know it."""
+        path = self.site.write("large", content(60 << 20))
+        time.sleep(SETTLED_S)
+        script = f"<?php header('X-Pid: ' . getmypid()); readfile('{path}');"
+        stop = threading.Event()
+
+        def come_and_go():
+            while not stop.wait(0.001):
+                os.close(os.open(path, os.O_RDWR))
+
+        writer = threading.Thread(target=come_and_go)
+        writer.start()
+        try:
+            answers = [self.site.get(script)]
+            while not answers[-1].names and len(answers) < 10:
+                time.sleep(1.05)
+                answers.append(self.site.get(script))
+        finally:
+            stop.set()
+            writer.join()
+        self.assertEqual(1, len({answer.header("x-pid") for answer in answers}), "the worker lives")
+        self.assertEqual(path.read_bytes(), answers[-1].expanded())
+
     def test_lost_rights(self):
         path = self.site.files / "rights"
         script = f"<?php echo @file_get_contents('{path}');"

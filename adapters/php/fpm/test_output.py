@@ -241,6 +241,18 @@ class Output(SiteCase):
             with self.subTest(script=script):
                 self.same(script, names=names)
 
+    def test_answers_of_php_fpm_itself(self):
+        self.same(self.site.files / "missing.php", names=0)
+        answer = self.site.get(self.site.files / "status", SCRIPT_NAME="/status")
+        self.assertIn(b"process manager:", answer.body)
+
+    def test_posts(self):
+        script = self.site.write("post.php", "<?php echo file_get_contents('php://input'), $_POST['a']; readfile('60k');")
+        body = "a=" + "b" * 20000
+        parameters = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": len(body), "CONTENT_TYPE": "application/x-www-form-urlencoded"}
+        exchange = self.site.begin(script, content=body.encode(), **parameters)
+        self.assertEqual((body + "b" * 20000).encode() + KIB_60, exchange.finish().expanded())
+
     def test_fastcgi_finish_request(self):
         marker = self.site.files / "finished"
         marker.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ class Worker(SiteCase):
     files = {f"size-{size}": content(size) for size in SIZES} | {
         "operations.php": OPERATIONS.read_bytes(),
         "changing": content(40 * 1024),
+        "unseen": content(40_000),
         "text.html": content(40 * 1024, "text"),
     }
 
@@ -31,6 +32,22 @@ class Worker(SiteCase):
                     }}"""
                 for _ in range(3):
                     self.same(script, names=0)
+
+    def test_nothing_is_read_until_somebody_looks(self):
+        def resident_kb(operation):
+            """How much of the file a script has looked at by the end of an operation on its string."""
+            answer = self.site.get(
+                "<?php function kb($n) { preg_match(\"#/u\\d+/\\S+-$n-\\S+\\n(?:.*\\n)*?Rss: +(\\d+)#\","
+                "file_get_contents('/proc/self/smaps'), $m); return $m[1]; }"
+                f"$s = file_get_contents('unseen'); {operation}; header('X-Kb: ' . kb('9c40'));"
+            )
+            return int(answer.header("x-kb"))
+
+        self.assertEqual(0, resident_kb("strlen($s)"))
+        self.assertEqual(0, resident_kb("ob_start(); echo strlen($s); ob_end_clean(); $t = [$s]; $u = (fn($x) => $x)($s)"))
+        self.assertEqual(0, resident_kb("register_shutdown_function(fn() => print($s))"))
+        self.assertEqual(0, resident_kb("header('X-A: b')"), "nor by the output of the request before")
+        self.assertGreater(resident_kb("md5($s)"), 0)
 
     def test_strings_kept_beyond_the_request(self):
         for kept, given_back in [

@@ -30,7 +30,7 @@ static PHP_INI_MH(on_update_positive)
 
 PHP_INI_BEGIN()
 	STD_PHP_INI_BOOLEAN("baton.enable", "1", PHP_INI_ALL, OnUpdateBool, enable, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.threshold", "16K", PHP_INI_SYSTEM, on_update_positive, threshold, zend_baton_globals, baton_globals)
+	STD_PHP_INI_ENTRY("baton.threshold", "8K", PHP_INI_SYSTEM, on_update_positive, threshold, zend_baton_globals, baton_globals)
 	STD_PHP_INI_ENTRY("baton.roots", "", PHP_INI_SYSTEM, OnUpdateString, roots, zend_baton_globals, baton_globals)
 	STD_PHP_INI_ENTRY("baton.snapshot_dir", "", PHP_INI_SYSTEM, OnUpdateString, snapshot_dir, zend_baton_globals, baton_globals)
 	STD_PHP_INI_ENTRY("baton.snapshot_max", "256M", PHP_INI_SYSTEM, on_update_positive, snapshot_max, zend_baton_globals, baton_globals)
