@@ -1,6 +1,7 @@
 //! Where experiments are run: traces are made once, runs go over all processors, and what has been run is kept.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::model::{Outcome, Scenario};
@@ -29,6 +30,18 @@ pub enum Workload {
     Zipf(Zipf),
 }
 
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rice => f.write_str("rice"),
+            Self::Ibm => f.write_str("ibm"),
+            Self::Chess => f.write_str("chess"),
+            Self::RiceWithHot { percent, kb } => write!(f, "rice, {percent} % hot ({kb} KB)"),
+            Self::Zipf(zipf) => write!(f, "zipf {} ({} targets)", zipf.alpha, zipf.targets),
+        }
+    }
+}
+
 /// A run to be made, and what distinguishes it in a report.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -43,6 +56,7 @@ pub struct Plan {
 /// Runs plans.
 pub struct Lab<'a> {
     seed: u64,
+    seeds: u64,
     scale: f64,
     runner: Runner<'a>,
     traces: HashMap<String, (Arc<Trace>, Option<Fit>)>,
@@ -53,7 +67,31 @@ impl<'a> Lab<'a> {
     /// A lab with a seed for all that is random, and a factor for the number of requests (1: as published).
     #[must_use]
     pub fn new(seed: u64, scale: f64, runner: Runner<'a>) -> Self {
-        Self { seed, scale, runner, traces: HashMap::new(), outcomes: HashMap::new() }
+        Self { seed, seeds: 1, scale, runner, traces: HashMap::new(), outcomes: HashMap::new() }
+    }
+
+    /// Lets claims that hang on a few per cent be judged by the median of so many seeds, from this lab's on; at least one.
+    #[must_use]
+    pub fn with_seeds(self, seeds: u64) -> Self {
+        Self { seeds: seeds.max(1), ..self }
+    }
+
+    /// A lab for each seed of which the median counts; nothing has been run in them.
+    pub fn each_seed(&self) -> impl Iterator<Item = Self> + use<'a> {
+        let (first, scale, runner) = (self.seed, self.scale, self.runner);
+        (0..self.seeds).map(move |number| Self::new(first.wrapping_add(number), scale, runner))
+    }
+
+    /// What all that is random starts from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How many seeds there are of which the median counts.
+    #[must_use]
+    pub fn seeds(&self) -> u64 {
+        self.seeds
     }
 
     /// The trace of a workload.
@@ -87,7 +125,7 @@ impl<'a> Lab<'a> {
     fn made(&mut self, workload: Workload) -> &(Arc<Trace>, Option<Fit>) {
         let key = format!("{workload:?}");
         if !self.traces.contains_key(&key) {
-            self.runner.announce(&format!("making the trace {key}"));
+            self.runner.announce(&format!("making the trace {workload}"));
             let made = self.make(workload);
             self.traces.insert(key.clone(), made);
         }

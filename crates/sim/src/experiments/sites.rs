@@ -46,19 +46,22 @@ fn coverage(published: &Published, trace: &Trace) -> Figure {
             points.push((mb(bytes), 100.0 * requests as f64 / trace.requests().len() as f64));
         }
     }
-    let mark = |&(bytes, share): &(u64, f64)| Mark {
+    // They are near each other: one label for all.
+    let shares: Vec<String> =
+        published.coverage.iter().map(|(_, share)| format!("{:.0}", 100.0 * share)).collect();
+    let mark = |(at, &(bytes, share)): (usize, &(u64, f64))| Mark {
         x: mb(bytes),
         y: 100.0 * share,
-        label: format!("{:.0} %", 100.0 * share),
+        label: if at == 0 { format!("published: {} %", shares.join(", ")) } else { String::new() },
     };
     Figure {
         name: format!("coverage-{}", published.name),
-        title: format!("What the most frequent targets cover: {} (diamonds: published)", published.name),
+        title: format!("What the most frequent targets cover: {}", published.name),
         x: "MB of the most frequent targets".into(),
         y: "% of requests".into(),
         x_is_logarithmic: true,
         lines: vec![Line { name: "ours".into(), points }],
-        marks: published.coverage.iter().map(mark).collect(),
+        marks: published.coverage.iter().enumerate().map(mark).collect(),
         ..Figure::default()
     }
 }

@@ -47,7 +47,7 @@ impl Sweep {
             .flat_map(|&policy| nodes.iter().map(move |&nodes| (policy, nodes)))
             .map(|(policy, nodes)| plan(policy, nodes))
             .collect();
-        let what = format!("{workload:?} {variant}");
+        let what = format!("{workload} {variant}");
         Self { policies: policies.to_vec(), nodes: nodes.to_vec(), runs: lab.run(what.trim(), &plans) }
     }
 

@@ -3,6 +3,8 @@
 //! The published machine is a Pentium II at 300 MHz with one disk (Pai, 1999, section 3.2.1). Everything is a setting,
 //! so that other machines can be described.
 
+use std::ops::RangeInclusive;
+
 use serde::Serialize;
 
 /// A kind of node. As settings: `cpus=8,cache_mb=4096,transmit_us_per_512=0.1`.
@@ -126,6 +128,16 @@ impl NodeProfile {
         Ok(())
     }
 
+    /// All settings with their values, as [`Self::set`] reads them.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let replacement = match self.replacement {
+            Replacement::Gds => "gds",
+            Replacement::Lru => "lru",
+        };
+        let numbers = NUMERIC.iter().map(|setting| (setting.name, (setting.read)(self).to_string()));
+        numbers.chain([("replacement", replacement.to_owned())])
+    }
+
     fn set_one(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name == "replacement" {
             self.replacement = match value {
@@ -135,17 +147,16 @@ impl NodeProfile {
             };
             return Ok(());
         }
-        let Some((range, write)) = numeric_setting(name) else {
-            return Err(format!(
-                "there is no setting {name:?}; there are replacement, {}",
-                NUMERIC.join(", ")
-            ));
+        let Some(setting) = NUMERIC.iter().find(|setting| setting.name == name) else {
+            let names = NUMERIC.iter().map(|setting| setting.name).collect::<Vec<_>>().join(", ");
+            return Err(format!("there is no setting {name:?}; there are replacement, {names}"));
         };
+        let range = &setting.range;
         let number = value.parse().ok().filter(|number| range.contains(number));
         let number = number.ok_or_else(|| {
             format!("{name} cannot be {value:?}; it is a number from {} to {}", range.start(), range.end())
         })?;
-        write(self, number);
+        (setting.write)(self, number);
         Ok(())
     }
 
@@ -173,48 +184,70 @@ impl NodeProfile {
     }
 }
 
-type Range = std::ops::RangeInclusive<f64>;
-type Write = fn(&mut NodeProfile, f64);
-
-const NUMERIC: [&str; 14] = [
-    "establish_us",
-    "teardown_us",
-    "transmit_us_per_512",
-    "dynamic_us",
-    "cpu_speed",
-    "cpus",
-    "disk_latency_us",
-    "disk_us_per_4k",
-    "block_kb",
-    "further_block_us",
-    "disks",
-    "reads_per_disk",
-    "cache_mb",
-    "lru_file_kb_max",
-];
-
-fn numeric_setting(name: &str) -> Option<(Range, Write)> {
-    // A day in microseconds: nobody waits longer.
-    const TIME: Range = 0.0..=86.4e9;
-    const COUNT: Range = 1.0..=1024.0;
-    Some(match name {
-        "establish_us" => (TIME, |profile, us| profile.establish_us = us),
-        "teardown_us" => (TIME, |profile, us| profile.teardown_us = us),
-        "transmit_us_per_512" => (TIME, |profile, us| profile.transmit_us_per_512 = us),
-        "dynamic_us" => (TIME, |profile, us| profile.dynamic_us = us),
-        "cpu_speed" => (0.001..=1e6, |profile, speed| profile.cpu_speed = speed),
-        "cpus" => (COUNT, |profile, count| profile.cpus = count as u32),
-        "disk_latency_us" => (TIME, |profile, us| profile.disk_latency_us = us),
-        "disk_us_per_4k" => (TIME, |profile, us| profile.disk_us_per_4k = us),
-        "block_kb" => (1.0..=1e6, |profile, kb| profile.block_bytes = (kb * 1024.0) as u32),
-        "further_block_us" => (TIME, |profile, us| profile.further_block_us = us),
-        "disks" => (COUNT, |profile, count| profile.disks = count as u32),
-        "reads_per_disk" => (COUNT, |profile, count| profile.reads_per_disk = count as u32),
-        "cache_mb" => (0.0..=1e9, |profile, mb| profile.cache_bytes = (mb * f64::from(1 << 20)) as u64),
-        "lru_file_kb_max" => (0.0..=1e12, |profile, kb| profile.lru_file_bytes_max = (kb * 1024.0) as u64),
-        _ => return None,
-    })
+/// A setting that is a number.
+struct Numeric {
+    name: &'static str,
+    range: RangeInclusive<f64>,
+    read: fn(&NodeProfile) -> f64,
+    write: fn(&mut NodeProfile, f64),
 }
+
+const fn numeric(
+    name: &'static str,
+    range: RangeInclusive<f64>,
+    read: fn(&NodeProfile) -> f64,
+    write: fn(&mut NodeProfile, f64),
+) -> Numeric {
+    Numeric { name, range, read, write }
+}
+
+/// A day in microseconds: nobody waits longer.
+const TIME: RangeInclusive<f64> = 0.0..=86.4e9;
+const COUNT: RangeInclusive<f64> = 1.0..=1024.0;
+const KB: f64 = 1024.0;
+const MB: f64 = 1024.0 * 1024.0;
+
+static NUMERIC: [Numeric; 14] = [
+    numeric("establish_us", TIME, |node| node.establish_us, |node, us| node.establish_us = us),
+    numeric("teardown_us", TIME, |node| node.teardown_us, |node, us| node.teardown_us = us),
+    numeric(
+        "transmit_us_per_512",
+        TIME,
+        |node| node.transmit_us_per_512,
+        |node, us| node.transmit_us_per_512 = us,
+    ),
+    numeric("dynamic_us", TIME, |node| node.dynamic_us, |node, us| node.dynamic_us = us),
+    numeric("cpus", COUNT, |node| node.cpus.into(), |node, count| node.cpus = count as u32),
+    numeric("cpu_speed", 0.001..=1e6, |node| node.cpu_speed, |node, speed| node.cpu_speed = speed),
+    numeric("disk_latency_us", TIME, |node| node.disk_latency_us, |node, us| node.disk_latency_us = us),
+    numeric("disk_us_per_4k", TIME, |node| node.disk_us_per_4k, |node, us| node.disk_us_per_4k = us),
+    numeric(
+        "block_kb",
+        1.0..=1e6,
+        |node| f64::from(node.block_bytes) / KB,
+        |node, kb| node.block_bytes = (kb * KB) as u32,
+    ),
+    numeric("further_block_us", TIME, |node| node.further_block_us, |node, us| node.further_block_us = us),
+    numeric("disks", COUNT, |node| node.disks.into(), |node, count| node.disks = count as u32),
+    numeric(
+        "reads_per_disk",
+        COUNT,
+        |node| node.reads_per_disk.into(),
+        |node, count| node.reads_per_disk = count as u32,
+    ),
+    numeric(
+        "cache_mb",
+        0.0..=1e9,
+        |node| node.cache_bytes as f64 / MB,
+        |node, mb| node.cache_bytes = (mb * MB) as u64,
+    ),
+    numeric(
+        "lru_file_kb_max",
+        0.0..=1e12,
+        |node| node.lru_file_bytes_max as f64 / KB,
+        |node, kb| node.lru_file_bytes_max = (kb * KB) as u64,
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -249,7 +282,11 @@ mod tests {
         for wrong in ["cpus", "cpus=0", "cpus=nan", "speed=2", "replacement=fifo"] {
             assert!(profile.set(wrong).is_err(), "{wrong}");
         }
-        assert!(NUMERIC.iter().all(|name| numeric_setting(name).is_some()));
+        let mut copy = NodeProfile::published();
+        for (name, value) in profile.settings() {
+            copy.set(&format!("{name}={value}")).unwrap();
+        }
+        assert_eq!(copy, profile, "what is told is what is read");
         assert!(NodeProfile::NAMES.iter().all(|name| NodeProfile::named(name).is_some()));
     }
 }

@@ -1,7 +1,8 @@
-//! What is shown of runs: a report of figures, claims and numbers, as text, JSON, CSV and a page.
+//! What is shown of runs: a report of figures, claims and numbers, as text, JSON, CSV, a page and a table of claims.
 
 mod csv;
 mod html;
+mod markdown;
 mod svg;
 mod text;
 
@@ -138,6 +139,12 @@ impl Report {
 #[must_use]
 pub fn page(reports: &[Report]) -> String {
     html::render(reports)
+}
+
+/// The claims of several reports as a Markdown table, with the reasons where they do not hold.
+#[must_use]
+pub fn claims_table(reports: &[Report]) -> String {
+    markdown::render(reports)
 }
 
 /// A number with as many digits as are worth reading.

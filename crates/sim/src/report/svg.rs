@@ -10,6 +10,10 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 170.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 54.0;
+/// Names that are too long to stand side by side are tilted, and need this much room.
+const BOTTOM_TILTED: f64 = 104.0;
+/// What a letter is wide, about.
+const LETTER: f64 = 7.0;
 
 /// Colours that are told apart by everybody (Okabe and Ito, 2008), used in turn.
 const COLOURS: [&str; 8] =
@@ -29,7 +33,10 @@ pub fn render(figure: &Figure) -> String {
     let beside = if figure.x_names.is_empty() { Vec::new() } else { vec![-0.5, names - 0.5] };
     let xs =
         Axis::new(all().map(|point| point.0).chain(beside), figure.x_is_logarithmic, (LEFT, WIDTH - RIGHT));
-    let ys = Axis::new(all().map(|point| point.1).chain([0.0]), false, (HEIGHT - BOTTOM, TOP));
+    let longest = figure.x_names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let is_tilted = longest as f64 * LETTER * names > WIDTH - LEFT - RIGHT;
+    let bottom = HEIGHT - if is_tilted { BOTTOM_TILTED } else { BOTTOM };
+    let ys = Axis::new(all().map(|point| point.1).chain([0.0]), false, (bottom, TOP)).up_to_a_tick();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<title>{0}</title>\n\
@@ -37,7 +44,7 @@ pub fn render(figure: &Figure) -> String {
          <text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{0}</text>\n",
         escaped(&figure.title)
     );
-    axes(&mut svg, figure, &xs, &ys);
+    axes(&mut svg, figure, &xs, &ys, is_tilted);
     for (number, line) in figure.lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
         let dash = DASHES[number / COLOURS.len() % DASHES.len()];
@@ -72,9 +79,10 @@ pub fn render(figure: &Figure) -> String {
         let _ = writeln!(
             svg,
             "<path d=\"M{x:.1} {0:.1}l6 6l-6 6l-6 -6z\" fill=\"#fff\" stroke=\"#c00\" stroke-width=\"2\"/>\
-             <text x=\"{label_x:.1}\" y=\"{1:.1}\" text-anchor=\"{anchor}\" fill=\"#c00\">{2}</text>",
+             <text x=\"{label_x:.1}\" y=\"{1:.1}\" text-anchor=\"{anchor}\" fill=\"#c00\" stroke=\"#fff\" \
+             stroke-width=\"4\" paint-order=\"stroke\">{2}</text>",
             y - 6.0,
-            y - 7.0,
+            y + 18.0,
             escaped(&mark.label)
         );
     }
@@ -116,8 +124,8 @@ fn bars(svg: &mut String, line: &Line, colour: &str, begin: f64, count: usize, x
 /// Lines of more points are drawn without dots.
 const DOTS_MAX: usize = 40;
 
-fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
-    let (left, right, top, bottom) = (LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM);
+fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis, is_tilted: bool) {
+    let (left, right, top, bottom) = (LEFT, WIDTH - RIGHT, TOP, ys.from);
     for tick in ys.ticks() {
         let y = ys.place(tick);
         let _ = writeln!(
@@ -138,12 +146,17 @@ fn axes(svg: &mut String, figure: &Figure, xs: &Axis, ys: &Axis) {
         if figure.x_names.is_empty() { numbered.collect() } else { named.collect() };
     for (tick, label) in ticks {
         let x = xs.place(tick);
+        let place = match is_tilted {
+            true => {
+                format!("transform=\"translate({x:.1} {})rotate(-35)\" text-anchor=\"end\"", bottom + 16.0)
+            }
+            false => format!("x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\"", bottom + 19.0),
+        };
         let _ = writeln!(
             svg,
             "<line x1=\"{x:.1}\" y1=\"{bottom}\" x2=\"{x:.1}\" y2=\"{}\" stroke=\"#000\"/>\
-             <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+             <text {place}>{}</text>",
             bottom + 5.0,
-            bottom + 19.0,
             escaped(&label)
         );
     }
@@ -190,6 +203,17 @@ impl Axis {
         Self { least, most, is_logarithmic, from, to }
     }
 
+    /// Ends at the next round number, so that nothing is drawn above the last line of the grid.
+    fn up_to_a_tick(mut self) -> Self {
+        let ticks = self.ticks();
+        if let [.., before, last] = ticks[..]
+            && self.most > last
+        {
+            self.most = last + (last - before);
+        }
+        self
+    }
+
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.is_logarithmic { value.max(self.least).ln() } else { value };
         let share = (scale(value) - scale(self.least)) / (scale(self.most) - scale(self.least));
@@ -234,5 +258,7 @@ mod tests {
         assert_eq!(axis([1.0, 16.0], true).ticks(), [1.0, 2.0, 4.0, 8.0, 16.0]);
         assert_eq!(axis([1.0, 16.0], true).place(4.0), 50.0);
         assert_eq!(axis([5.0, 5.0], false).place(5.0), 0.0, "a single value has a place");
+        let whole = axis([0.0, 8719.0], false).up_to_a_tick();
+        assert_eq!((whole.ticks().last(), whole.place(10_000.0)), (Some(&10_000.0), 100.0));
     }
 }
