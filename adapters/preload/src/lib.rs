@@ -23,8 +23,8 @@
 //! it is. An offer that cannot be taken up is declined, and the program answers in the plain way.
 //!
 //! # Signals, threads, processes
-//! The libc's functions may be called from signal handlers, so these may, too: a handler that comes upon a connection
-//! which its own thread is just using is passed on to the libc (`turn`), and nothing is allocated for descriptors that
+//! The libc's functions may be called from signal handlers, so these may, too: a handler that has interrupted its
+//! own thread in here is passed on to the libc (`turn`), and nothing is allocated for descriptors that
 //! are not ours. Threads may read and write at the same time. No lock is kept across `fork`: what another thread was
 //! using at that moment stays with the parent. A child of `vfork`, which runs in its parent's memory, changes nothing
 //! there. None of the functions unwinds: `extern "C"` would end the process, and nothing that input can cause panics.

@@ -1,47 +1,63 @@
-//! Taking turns: a lock that notices when a signal handler comes upon what its own thread is doing.
+//! Taking turns: a lock that a signal handler never waits for when it has interrupted its own thread in here.
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A value that one thread uses at a time.
-pub(crate) struct Turn<T> {
-    value: Mutex<T>,
-    /// The mark of the thread that uses it; 0 for none.
-    user: AtomicUsize,
-}
+pub(crate) struct Turn<T>(Mutex<T>);
 
 /// The value, as long as it is one's turn.
 pub(crate) struct Held<'a, T> {
+    // Opened before the thread has left.
     value: MutexGuard<'a, T>,
-    user: &'a AtomicUsize,
+    _entered: Entered,
+}
+
+/// The thread is between asking for a turn and having given it back.
+struct Entered;
+
+thread_local! {
+    /// How many turns the thread has, or is asking for.
+    static ENTERED: Cell<u32> = const { Cell::new(0) };
 }
 
 impl<T> Turn<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self { value: Mutex::new(value), user: AtomicUsize::new(0) }
+        Self(Mutex::new(value))
     }
 
-    /// Waits for its turn. None if this very thread is using the value, which would wait for ever.
+    /// Waits for its turn. None if this very thread has one already, or is just getting it: it could wait for itself.
     pub(crate) fn wait(&self) -> Option<Held<'_, T>> {
-        if self.user.load(Ordering::Relaxed) == thread_mark() {
+        if ENTERED.get() > 0 {
             return None;
         }
-        Some(self.held(self.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner)))
+        let entered = Entered::new();
+        Some(Held { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _entered: entered })
     }
 
     /// None if somebody is using the value.
     pub(crate) fn now(&self) -> Option<Held<'_, T>> {
-        match self.value.try_lock() {
-            Ok(value) => Some(self.held(value)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(self.held(poisoned.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let entered = Entered::new();
+        let value = match self.0.try_lock() {
+            Ok(value) => value,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Held { value, _entered: entered })
     }
+}
 
-    fn held<'a>(&'a self, value: MutexGuard<'a, T>) -> Held<'a, T> {
-        self.user.store(thread_mark(), Ordering::Relaxed);
-        Held { value, user: &self.user }
+impl Entered {
+    fn new() -> Self {
+        ENTERED.set(ENTERED.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        ENTERED.set(ENTERED.get() - 1);
     }
 }
 
@@ -57,21 +73,6 @@ impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
-}
-
-impl<T> Drop for Held<'_, T> {
-    fn drop(&mut self) {
-        // Before the lock is opened: afterwards it is another thread's to write.
-        self.user.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A number that no two threads share at a time: where the thread keeps a byte of its own.
-fn thread_mark() -> usize {
-    thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
 }
 
 #[cfg(test)]

@@ -6,23 +6,21 @@ use super::{ErrnoKept, part, parts};
 use crate::connection::Outcome;
 use crate::{real, table};
 
-/// Receives on `fd`, or calls `libc` if that is not a connection of ours.
+/// Receives on `fd`. None: that is the libc's to do.
 ///
 /// # Safety
 /// `parts` may be written.
-unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int, libc: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some(connection) = table::find(fd) else { return libc() };
+unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int) -> Option<ssize_t> {
+    let connection = table::find(fd)?;
     let errno = ErrnoKept::new();
     // SAFETY: the caller says so.
     match unsafe { connection.receive(fd, parts, flags) } {
-        Outcome::Bytes(bytes) => bytes as ssize_t,
-        Outcome::Failed(why) => errno.fail(why),
-        outcome => {
-            if matches!(outcome, Outcome::Unfamiliar) {
-                table::forget(fd);
-            }
-            drop(errno);
-            libc()
+        Outcome::Bytes(bytes) => Some(bytes as ssize_t),
+        Outcome::Failed(why) => Some(errno.fail(why)),
+        Outcome::NotOurs => None,
+        Outcome::Unfamiliar => {
+            table::forget(fd);
+            None
         }
     }
 }
@@ -34,7 +32,7 @@ unsafe fn receive(fd: c_int, parts: &[iovec], flags: c_int, libc: impl FnOnce() 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, bytes: size_t) -> ssize_t {
     // SAFETY: the program says that `buffer` may be written.
-    unsafe { receive(fd, &part(buffer, bytes), 0, || real::read()(fd, buffer, bytes)) }
+    unsafe { receive(fd, &part(buffer, bytes), 0).unwrap_or_else(|| real::read()(fd, buffer, bytes)) }
 }
 
 /// `read` of programs that were compiled with checks; see the Linux Standard Base.
@@ -50,7 +48,8 @@ pub(crate) unsafe extern "C" fn __read_chk(
 ) -> ssize_t {
     // SAFETY: as in `read`, and the libc ends the process if there is not enough space.
     unsafe {
-        receive(fd, &part(buffer, bytes.min(space)), 0, || real::__read_chk()(fd, buffer, bytes, space))
+        receive(fd, &part(buffer, bytes.min(space)), 0)
+            .unwrap_or_else(|| real::__read_chk()(fd, buffer, bytes, space))
     }
 }
 
@@ -61,7 +60,7 @@ pub(crate) unsafe extern "C" fn __read_chk(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the program says that these may be written.
-    unsafe { receive(fd, parts(list, count as usize), 0, || real::readv()(fd, list, count)) }
+    unsafe { receive(fd, parts(list, count as usize), 0).unwrap_or_else(|| real::readv()(fd, list, count)) }
 }
 
 /// See `man 2 recv`.
@@ -71,7 +70,9 @@ pub(crate) unsafe extern "C" fn readv(fd: c_int, list: *const iovec, count: c_in
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the program says that `buffer` may be written.
-    unsafe { receive(fd, &part(buffer, bytes), flags, || real::recv()(fd, buffer, bytes, flags)) }
+    unsafe {
+        receive(fd, &part(buffer, bytes), flags).unwrap_or_else(|| real::recv()(fd, buffer, bytes, flags))
+    }
 }
 
 /// `recv` of programs that were compiled with checks.
@@ -86,12 +87,11 @@ pub(crate) unsafe extern "C" fn __recv_chk(
     space: size_t,
     flags: c_int,
 ) -> ssize_t {
-    let libc = || {
-        // SAFETY: the arguments are the program's.
-        unsafe { real::__recv_chk()(fd, buffer, bytes, space, flags) }
-    };
     // SAFETY: as in `recv`.
-    unsafe { receive(fd, &part(buffer, bytes.min(space)), flags, libc) }
+    unsafe {
+        receive(fd, &part(buffer, bytes.min(space)), flags)
+            .unwrap_or_else(|| real::__recv_chk()(fd, buffer, bytes, space, flags))
+    }
 }
 
 /// See `man 2 recvfrom`. The other end of a connection has no address to be told here.
@@ -107,15 +107,13 @@ pub(crate) unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    let libc = || {
-        // SAFETY: the arguments are the program's.
-        unsafe { real::recvfrom()(fd, buffer, bytes, flags, address, address_len) }
-    };
-    // SAFETY: as in `recv`.
-    let received = unsafe { receive(fd, &part(buffer, bytes), flags, libc) };
-    // SAFETY: the program says that it may be written.
-    unsafe { no_address(fd, address_len) };
-    received
+    // SAFETY: the program says that these may be written.
+    unsafe {
+        match receive(fd, &part(buffer, bytes), flags) {
+            Some(received) => without_address(received, address_len),
+            None => real::recvfrom()(fd, buffer, bytes, flags, address, address_len),
+        }
+    }
 }
 
 /// `recvfrom` of programs that were compiled with checks.
@@ -132,15 +130,13 @@ pub(crate) unsafe extern "C" fn __recvfrom_chk(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    let libc = || {
-        // SAFETY: the arguments are the program's.
-        unsafe { real::__recvfrom_chk()(fd, buffer, bytes, space, flags, address, address_len) }
-    };
-    // SAFETY: as in `recv`.
-    let received = unsafe { receive(fd, &part(buffer, bytes.min(space)), flags, libc) };
-    // SAFETY: the program says that it may be written.
-    unsafe { no_address(fd, address_len) };
-    received
+    // SAFETY: as in `recvfrom`.
+    unsafe {
+        match receive(fd, &part(buffer, bytes.min(space)), flags) {
+            Some(received) => without_address(received, address_len),
+            None => real::__recvfrom_chk()(fd, buffer, bytes, space, flags, address, address_len),
+        }
+    }
 }
 
 /// See `man 2 recvmsg`. A program that wants descriptors on a new connection speaks something else than FastCGI.
@@ -149,39 +145,34 @@ pub(crate) unsafe extern "C" fn __recvfrom_chk(
 /// As there.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the arguments are the program's.
-    let libc = || unsafe { real::recvmsg()(fd, message, flags) };
-    let Some(connection) = table::find(fd) else { return libc() };
     // SAFETY: the program says that it is a message, or nothing.
-    let Some(header) = (unsafe { message.as_mut() }) else { return libc() };
-    if header.msg_controllen > 0 && !connection.has_begun() {
-        table::forget(fd);
-        return libc();
-    }
-    drop(connection);
-    let mut was_libc = false;
-    // SAFETY: the program says that there are so many, and that they may be written.
-    let received = unsafe {
-        receive(fd, parts(header.msg_iov, header.msg_iovlen), flags, || {
-            was_libc = true;
-            libc()
-        })
-    };
-    if !was_libc && received >= 0 {
-        header.msg_namelen = 0;
-        header.msg_controllen = 0;
-        header.msg_flags = 0;
-    }
-    received
+    let header = unsafe { message.as_mut() };
+    let received = header.and_then(|header| {
+        if header.msg_controllen > 0 && !table::find(fd)?.has_begun() {
+            table::forget(fd);
+            return None;
+        }
+        // SAFETY: the program says that there are so many, and that they may be written.
+        let received = unsafe { receive(fd, parts(header.msg_iov, header.msg_iovlen), flags) };
+        if received.is_some_and(|received| received >= 0) {
+            header.msg_namelen = 0;
+            header.msg_controllen = 0;
+            header.msg_flags = 0;
+        }
+        received
+    });
+    // SAFETY: the arguments are the program's.
+    received.unwrap_or_else(|| unsafe { real::recvmsg()(fd, message, flags) })
 }
 
-/// Says that the other end has no address, if the call was ours: the kernel would say the same.
+/// What `recvfrom` returns, with the length of the other end's address: the kernel, too, says that it has none.
 ///
 /// # Safety
 /// `address_len` may be written, or is null.
-unsafe fn no_address(fd: c_int, address_len: *mut socklen_t) {
-    if !address_len.is_null() && table::find(fd).is_some() {
-        // SAFETY: the caller says so.
-        unsafe { *address_len = 0 };
+unsafe fn without_address(received: ssize_t, address_len: *mut socklen_t) -> ssize_t {
+    // SAFETY: the caller says so.
+    if let Some(address_len) = unsafe { address_len.as_mut() }.filter(|_| received >= 0) {
+        *address_len = 0;
     }
+    received
 }

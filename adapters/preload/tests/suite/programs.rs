@@ -75,9 +75,9 @@ fn programs_with_libfcgi_answer_too() {
     }
 }
 
-/// A responder with habits that no other has: it waits before each read, reads and writes by pieces, by vectors and
-/// messages, through copies of its descriptor, from a child and from two threads at once; and it says what is not
-/// FastCGI.
+/// A responder with habits that no other has, all at once: it waits before each read, reads and writes by pieces, by
+/// vectors and messages, through copies of its descriptor, from a child and from two threads, while signals interrupt
+/// it; and it says what is not FastCGI.
 #[test]
 fn unusual_habits_do_no_harm() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -86,26 +86,32 @@ fn unusual_habits_do_no_harm() {
     fs::write(&script, include_str!("responder.py")).expect("a script");
     let _program = Program::start(preloaded(python()).arg(&script).arg(&socket));
     wait_for("the responder", || UnixStream::connect(&socket).ok());
-    let mut server = Server::connect(&socket);
-    for habit in [
+    let habits = [
         "select", "poll", "peek", "bytes", "vectors", "messages", "copy", "fork", "threads", "padding",
         "others",
-    ] {
-        let request = Request::get(habit.to_owned()).post("text/plain", pattern::pattern(70_000));
-        for round in 0..2 {
-            let (outcome, response) = server.answer(&request, MODERN);
-            outcome.complete();
-            assert_eq!(response.field("X-Habit"), Some(habit), "round {round}");
-            assert_pattern(&response.body, 70_000);
-            let plain = server.plain(&request);
-            assert!(plain.stdout.ends_with(&response.body), "{habit}");
+    ];
+    std::thread::scope(|scope| {
+        for habit in habits {
+            let mut server = Server::connect(&socket);
+            let request = Request::get(habit.to_owned()).post("text/plain", pattern::pattern(70_000));
+            scope.spawn(move || {
+                for round in 0..3 {
+                    let (outcome, response) = server.answer(&request, MODERN);
+                    outcome.complete();
+                    assert_eq!(response.field("X-Habit"), Some(habit), "round {round}");
+                    assert_pattern(&response.body, 70_000);
+                    assert!(
+                        server.plain(&request).stdout.ends_with(&response.body),
+                        "{habit}, round {round}"
+                    );
+                }
+            });
         }
-    }
+    });
     // Refused: the server is to know why.
-    let refused = server.answer_none(&Request::get("refuse"), MODERN);
+    let refused = Server::connect(&socket).answer_none(&Request::get("refuse"), MODERN);
     assert_eq!(refused.end, Some((0, baton_fcgi::response::ProtocolStatus::Overloaded)));
     assert_eq!(refused.answered, None);
-    drop(server);
     // Not FastCGI: it reaches the server as it is, and the client nothing.
     let (mut client, server_end) = super::support::Client::connect();
     let mut server = Server::connect(&socket);

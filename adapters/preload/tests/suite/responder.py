@@ -1,7 +1,9 @@
-"""A FastCGI responder that does everything in some other way, named by the request's SCRIPT_FILENAME."""
+"""A FastCGI responder that does everything in some other way, named by the request's SCRIPT_FILENAME. Each connection
+has a thread, and signals interrupt whatever they do."""
 
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -77,7 +79,7 @@ class Connection:
             self.sock.sendall(data[sent:])
         elif self.habit == "copy":
             copy = os.dup(self.sock.fileno())
-            other = os.dup2(copy, 100)
+            other = os.dup2(copy, 100 + copy)
             os.close(copy)
             while data:
                 data = data[os.write(other, data) :]
@@ -153,13 +155,19 @@ class Connection:
                 self.respond(request_id, self.read_body())
 
 
-listener = socket.socket(socket.AF_UNIX)
-listener.bind(sys.argv[1])
-listener.listen(16)
-while True:
-    accepted, _ = listener.accept()
+def serve(accepted):
     with accepted:
         try:
             Connection(accepted).serve()
         except EOFError:
             pass
+
+
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(64)
+while True:
+    accepted, _ = listener.accept()
+    threading.Thread(target=serve, args=[accepted], daemon=True).start()
