@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *text;
 enum { TEXT = 8 << 20 };
@@ -118,6 +119,19 @@ static void answer(FCGX_Request *r) {
         FCGX_FreeStream(&writer);
       }
       FCGX_PutS(" after", r->out);
+      break;
+    case 'd': /* another process answers; here the connection is only closed */
+      FCGX_Detach(r);
+      if (fork() == 0) {
+        FCGX_Attach(r);
+        head(r, -1);
+        /* The other process has closed it by now, whatever that means for this one. */
+        usleep(50000);
+        FCGX_PutStr(text, number, r->out);
+        FCGX_Finish_r(r);
+        _exit(0);
+      }
+      FCGX_Free(r, 1);
       break;
     case 'r': /* the role of a filter, or not */
       head(r, -1);

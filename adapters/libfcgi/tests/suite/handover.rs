@@ -19,7 +19,10 @@ const QUERIES: &[(&str, usize)] = &[
     ("c100000", 0),
     ("s100", 0),
     ("x50000", 0),
+    ("p200000", 0),
     ("", 0),
+    // A process of its own answers, with which the connection ends.
+    ("d100000", 0),
 ];
 
 /// What is behind the head of a CGI response.

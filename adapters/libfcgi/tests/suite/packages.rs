@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::program::{Library, Program};
+use crate::program::{Library, Program, compiled};
 use crate::rig::{Client, HTTP_1_1, Region, split, text, unchunk};
 
 /// What came of a request: standard output or what the client got, without the head, and the error log.
@@ -136,5 +136,41 @@ while ($request->Accept() >= 0) {
     for other in [&ours, &passed, &shared] {
         assert!(original.1 == other.1, "{}", other.0);
         assert_eq!(original.2, other.2);
+    }
+}
+
+/// `cgi-fcgi` lives of the parts that other programs do not use: connecting, callbacks, writers without a request. It
+/// starts an application, too.
+#[test]
+fn cgi_fcgi_asks_applications() {
+    let cgi_fcgi = installed("libfcgi-bin", "/usr/bin/cgi-fcgi");
+    for (starts, body) in [(false, 0), (false, 100_000), (true, 10)] {
+        let ask = |library: Library| {
+            let application = (!starts).then(|| Program::of("streams", &[], Library::Original));
+            let dir = tempfile::tempdir().unwrap();
+            let input = dir.path().join("body");
+            std::fs::write(&input, text(body)).unwrap();
+            let mut command = Command::new(&cgi_fcgi);
+            let (socket, program) = (dir.path().join("socket"), compiled("streams"));
+            match &application {
+                Some(application) => command.args(["-bind", "-connect"]).arg(application.socket()),
+                None => command.arg("-connect").arg(&socket).arg(program),
+            };
+            command.env_clear().env("QUERY_STRING", "b").env("CONTENT_LENGTH", body.to_string());
+            command.stdin(std::fs::File::open(input).unwrap());
+            library.choose(&mut command);
+            let output = command.output().unwrap();
+            if starts {
+                // The application goes on without the one who started it: it is told to end itself.
+                let mut server = crate::rig::Server::connect(&socket);
+                server.ask(&[("QUERY_STRING", "q")], b"");
+                assert_eq!(server.reply().end, Some(0));
+            }
+            assert!(output.status.success(), "{library:?} {output:?}");
+            output.stdout
+        };
+        let original = ask(Library::Original);
+        assert!(original.len() > body && original.starts_with(b"Content-Type: text/plain\r\n"));
+        assert!(original == ask(Library::Ours), "{starts} {body}");
     }
 }

@@ -90,8 +90,13 @@ impl Program {
         Self::start(command, library)
     }
 
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
     pub(crate) fn connect(&self) -> Server {
-        Server::connect(&self.directory.path().join("socket"))
+        Server::connect(&self.socket())
     }
 
     pub(crate) fn pid(&self) -> rustix::process::Pid {

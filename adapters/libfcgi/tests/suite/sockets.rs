@@ -71,3 +71,18 @@ fn servers_can_be_restricted() {
         }
     }
 }
+
+/// A local server that connects and says nothing does not hold a program for long.
+#[test]
+fn silent_connections_are_given_up() {
+    for library in [Library::Original, Library::Ours] {
+        let mut command = Command::new(compiled("streams"));
+        command.env("LIBFCGI_IS_AF_UNIX_KEEPER_POLL_TIMEOUT", "50");
+        let program = Program::start(command, library);
+        let silent = program.connect();
+        let mut server = program.connect();
+        server.ask(&[("QUERY_STRING", "l10")], b"");
+        assert_eq!(server.reply().end, Some(0), "{library:?}");
+        drop(silent);
+    }
+}
