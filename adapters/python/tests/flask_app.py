@@ -57,7 +57,7 @@ def raw() -> str:
 
 @app.get("/download")
 def download() -> Response:
-    return send_file(FILE, mimetype="application/octet-stream", etag=False, last_modified=0, max_age=60)
+    return send_file(FILE, mimetype="application/octet-stream", etag=False, last_modified=0)
 
 
 @app.get("/stream")

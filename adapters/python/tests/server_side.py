@@ -4,9 +4,9 @@ package: what Baton does with an application, as far as the package can see it.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
+import select
 import socket
 import struct
 import threading
@@ -136,7 +136,8 @@ class Application:
                     raise
                 time.sleep(0.02)
         self._received = bytearray()
-        self._sending = threading.Lock()
+        self._unsent = bytearray()
+        self.socket.setblocking(False)
         self.region: mmap.mmap | None = None
         self.region_fd = -1
 
@@ -154,12 +155,36 @@ class Application:
             self.region = None
 
     def send(self, data: bytes, descriptors: Iterable[int] = ()) -> None:
+        """Sends what can be sent now; `next_record` sends the rest while it waits, as a server would."""
         fds = list(descriptors)
-        # Whole records, whichever thread sends them.
-        with self._sending:
-            sent = socket.send_fds(self.socket, [data], fds) if fds else 0
-            if sent < len(data):
-                self.socket.sendall(data[sent:])
+        if fds:
+            assert not self._unsent
+            data = data[socket.send_fds(self.socket, [data], fds) :]
+        self._unsent += data
+        self._send_some()
+
+    def _send_some(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: self.socket.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except (BrokenPipeError, ConnectionResetError):
+            # What it has answered before it closed is still to be read.
+            self._unsent.clear()
+
+    def _receive(self) -> bytes:
+        readable, writable, _ = select.select([self.socket], [self.socket] if self._unsent else [], [], LIMIT_S)
+        if writable:
+            self._send_some()
+        elif not readable:
+            raise TimeoutError("the application neither answers nor takes anything")
+        if not readable:
+            return self._receive()
+        try:
+            return self.socket.recv(1 << 20)
+        except ConnectionResetError:
+            return b""
 
     def next_record(self) -> tuple[int, int, bytes] | None:
         """The next record; None at the end of the connection."""
@@ -171,10 +196,7 @@ class Application:
                     content = bytes(self._received[8 : 8 + length])
                     del self._received[:end]
                     return kind, request_id, content
-            try:
-                piece = self.socket.recv(1 << 20)
-            except ConnectionResetError:
-                piece = b""
+            piece = self._receive()
             if not piece:
                 return None
             self._received += piece
@@ -212,8 +234,7 @@ class Application:
                     result.slices.append((offset, length))
                     freed += length
                 if free:
-                    with contextlib.suppress(BrokenPipeError):
-                        self.send(record(66, request_id, b"\x04" + struct.pack(">I", freed)))
+                    self.send(record(66, request_id, b"\x04" + struct.pack(">I", freed)))
             elif kind == 66 and content[0] == 2:
                 assert result.answered is None
                 result.answered = Answered(*struct.unpack(">BBHQQ", content[1:]))
@@ -233,10 +254,8 @@ class Application:
     ) -> Result:
         params = request_params(method, target, headers or {}, body)
         self.send(begin(keep=keep) + params_records(params))
-        sender = self._send_body(body)
-        result = self.result()
-        sender.join()
-        return result
+        self.send(b"".join(stdin_records(body)))
+        return self.result()
 
     def shm(
         self,
@@ -258,10 +277,8 @@ class Application:
         words = f"shm size={len(self.region)} at={at} free={len(self.region) if free is None else free}"
         offer = words + (" fds=1" if fds else "") + "\n"
         self.send(begin() + params_records(params, offer=offer.encode()), fds)
-        sender = self._send_body(body)
-        result = self.result()
-        sender.join()
-        return result
+        self.send(b"".join(stdin_records(body)))
+        return self.result()
 
     def passfd(
         self,
@@ -276,10 +293,9 @@ class Application:
         """The client reads all the time, as one that is quick."""
         with Client() as client:
             self.offer_client(client, method, target, headers, body, minor, keep, patience)
-            sender = self._send_body(body)
+            self.send(b"".join(stdin_records(body)))
             reader = client.read_in_background()
             result = self.result()
-            sender.join()
             # The application must have closed its descriptor by now: then this ends the connection.
             client.served.close()
             result.wire = reader()
@@ -301,20 +317,6 @@ class Application:
         head = int(method == "HEAD")
         offer = b"passfd fds=1 minor=%d keep=%d head=%d patience=%d new=word\n" % (minor, keep, head, patience)
         self.send(begin() + params_records(params, offer=offer + FIELDS), [client.served.fileno()])
-
-    def _send_body(self, body: bytes) -> threading.Thread:
-        """Beside the reading of the answer, as a server does."""
-
-        def send() -> None:
-            try:
-                for each in stdin_records(body):
-                    self.send(each)
-            except OSError:
-                return
-
-        thread = threading.Thread(target=send, daemon=True)
-        thread.start()
-        return thread
 
 
 class Client:

@@ -227,10 +227,7 @@ def test_the_server_may_close_while_it_is_answered(wsgi: Served) -> None:
 )
 def test_garbage_ends_its_connection(wsgi: Served, garbage: bytes) -> None:
     with wsgi.connect() as app:
-        try:
-            app.send(garbage + bytes([9]) * 70_000)
-        except BrokenPipeError:
-            return
+        app.send(garbage + bytes([9]) * 70_000)
         while (each := app.next_record()) is not None:
             assert each[0] == 3
 

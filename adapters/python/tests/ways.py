@@ -229,7 +229,9 @@ class BatonWay(HttpWay):
             )
         )
         served.connect().close()
-        super().__init__(name, [BATON, "run", "--config", str(folder / "baton.toml")], ("127.0.0.1", port), folder / "log")
+        super().__init__(
+            name, [BATON, "run", "--config", str(folder / "baton.toml")], ("127.0.0.1", port), folder / "log"
+        )
 
     def close(self) -> None:
         super().close()

@@ -6,7 +6,7 @@ import select
 import socket
 
 # How long a process with enough connections leaves a new one to the others, in seconds.
-COURTESY_S = 0.005
+COURTESY_S = 0.01
 
 
 class Doorway:
