@@ -74,8 +74,9 @@ impl Received<'_> {
 /// Bytes read at a time: as much as the largest record.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// Reads up to this size do not keep the memory into which they were read.
-const COPIED_BYTES_MAX: usize = 4 << 10;
+/// Reads up to this size do not keep the memory into which they were read: what a slow client leaves never holds more
+/// than four times its size.
+const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// Buffers of one loop that are used again: 16 MiB of memory at most.
 const BUFFERS_MAX: usize = 256;

@@ -210,3 +210,192 @@ const BACKLOG_RETRY_MS: u64 = 5;
 
 /// How long a member that refused a connection is left alone: processes are restarted in less.
 const REST_MS: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Address, Place, Settings};
+
+    fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
+        let address = |index: usize| Address::Abstract(vec![index as u8]);
+        let place = match members {
+            0 => Place::Shared(address(0)),
+            _ => Place::Members((0..members).map(address).collect()),
+        };
+        let mut settings = Settings::new("test", place);
+        change(&mut settings);
+        Application::new(settings).unwrap()
+    }
+
+    #[test]
+    fn the_connection_used_last_is_used_next() {
+        let mut pool = Pool::new(application(0, |_| {}));
+        let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
+        for id in &ids {
+            assert_eq!(pool.supply(0), Supply::Open(0));
+            pool.opened(*id, 0);
+        }
+        for id in &ids {
+            pool.keep(*id);
+        }
+        assert_eq!(pool.supply(0), Supply::Idle(ids[2]));
+        assert_eq!(pool.give_up_oldest_idle(), Some(ids[0]));
+        assert_eq!(pool.supply(0), Supply::Idle(ids[1]));
+    }
+
+    #[test]
+    fn a_full_backlog_is_left_alone_for_a_while() {
+        let mut pool = Pool::new(application(0, |_| {}));
+        pool.note_backlog_full(100);
+        assert_eq!(pool.supply(100), Supply::Nothing);
+        assert!(pool.enqueue(1, 100));
+        assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
+        assert_eq!(pool.supply(100 + BACKLOG_RETRY_MS), Supply::Open(0));
+    }
+
+    #[test]
+    fn nothing_is_kept_while_a_connection_may_be_in_the_backlog() {
+        let mut pool = Pool::new(application(0, |_| {}));
+        let ids: Vec<_> = (0..2).map(ConnectionId::from_data).collect();
+        for id in &ids {
+            pool.opened(*id, 0);
+        }
+        assert!(pool.has_unaccepted(|id| id == ids[0]));
+        assert!(!pool.has_unaccepted(|_| false));
+        assert!(!pool.has_unaccepted(|_| true), "what was accepted is not looked at again");
+    }
+
+    /// What one step of the game is.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Begin,
+        Release { which: usize, keep: bool },
+        Leave(u64),
+        Wait(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => Just(Step::Begin),
+            4 => (0_usize..8, any::<bool>()).prop_map(|(which, keep)| Step::Release { which, keep }),
+            1 => (0_u64..60).prop_map(Step::Leave),
+            1 => (0_u64..40).prop_map(Step::Wait),
+        ];
+        proptest::collection::vec(step, 1..150)
+    }
+
+    /// A pool and what a gateway would know.
+    struct Game {
+        pool: Pool,
+        now_ms: u64,
+        next_id: u64,
+        /// Connections with a request, and those without.
+        busy: Vec<(ConnectionId, usize)>,
+        idle: Vec<(ConnectionId, usize)>,
+        /// Those who wait, in order, and until when.
+        queue: VecDeque<(u64, u64)>,
+    }
+
+    impl Game {
+        fn serve(&mut self, supply: Supply) {
+            match supply {
+                Supply::Idle(id) => {
+                    let at = self.idle.iter().position(|idle| idle.0 == id).expect("it was idle");
+                    self.busy.push(self.idle.remove(at));
+                }
+                Supply::Open(member) => {
+                    let id = ConnectionId::from_data(self.next_id);
+                    self.next_id += 1;
+                    self.pool.opened(id, member);
+                    self.busy.push((id, member));
+                }
+                Supply::Nothing => panic!("nobody can be served with nothing"),
+            }
+        }
+
+        fn advance_queue(&mut self) {
+            while self.pool.waiting() > 0 {
+                let supply = self.pool.supply(self.now_ms);
+                if supply == Supply::Nothing {
+                    return;
+                }
+                assert_eq!(
+                    self.pool.next_waiter(),
+                    self.queue.pop_front().map(|waiter| waiter.0),
+                    "in order"
+                );
+                self.serve(supply);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// Bounds hold, members have one connection each, the queue keeps its order, nobody waits in vain or too long.
+        #[test]
+        fn the_bounds_and_the_order_hold(steps in steps(), members in 0_usize..4) {
+            let application = application(members, |settings| {
+                settings.connections_max = 3;
+                settings.queue_max = 4;
+                settings.queue_timeout_ms = 50;
+            });
+            let pool = Pool::new(application);
+            let (busy, idle, queue) = (Vec::new(), Vec::new(), VecDeque::new());
+            let mut game = Game { pool, now_ms: 1, next_id: 0, busy, idle, queue };
+            let mut whose = 0;
+            for step in steps {
+                match step {
+                    Step::Begin => {
+                        whose += 1;
+                        let supply = match game.pool.waiting() {
+                            0 => game.pool.supply(game.now_ms),
+                            _ => Supply::Nothing,
+                        };
+                        if supply != Supply::Nothing {
+                            game.serve(supply);
+                        } else if game.pool.enqueue(whose, game.now_ms) {
+                            game.queue.push_back((whose, game.now_ms + 50));
+                        } else {
+                            prop_assert_eq!(game.queue.len(), 4);
+                        }
+                    }
+                    Step::Release { which, keep } if which < game.busy.len() => {
+                        let (id, member) = game.busy.remove(which);
+                        if keep {
+                            game.pool.keep(id);
+                            game.idle.push((id, member));
+                        } else {
+                            game.pool.closed(id, member);
+                        }
+                        game.advance_queue();
+                    }
+                    Step::Release { .. } => {}
+                    Step::Leave(who) => {
+                        game.pool.leave(who);
+                        game.queue.retain(|waiter| waiter.0 != who);
+                    }
+                    Step::Wait(ms) => {
+                        game.now_ms += ms;
+                        while let Some(late) = game.pool.next_overdue(game.now_ms) {
+                            let (who, until_ms) = game.queue.pop_front().expect("somebody waits");
+                            prop_assert!(late == who && until_ms <= game.now_ms);
+                        }
+                        prop_assert!(game.queue.iter().all(|waiter| waiter.1 > game.now_ms));
+                    }
+                }
+                let open = game.busy.len() + game.idle.len();
+                prop_assert!(open <= 3 && (members == 0 || open <= members));
+                prop_assert_eq!((game.pool.open(), game.pool.idle()), (open, game.idle.len()));
+                prop_assert_eq!(game.pool.waiting(), game.queue.len());
+                let mut used: Vec<usize> = game.busy.iter().chain(&game.idle).map(|one| one.1).collect();
+                used.sort_unstable();
+                used.dedup();
+                prop_assert!(members == 0 || used.len() == open, "one connection to each member");
+                prop_assert!(game.queue.is_empty() || game.idle.is_empty(), "one waits and one is idle");
+            }
+        }
+    }
+}

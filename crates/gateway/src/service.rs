@@ -107,12 +107,7 @@ impl Gateway {
     fn serve_with(&mut self, whose: u64, index: usize, mut supply: Supply, now_ms: u64) {
         loop {
             match supply {
-                Supply::Idle(id) => {
-                    if self.connections.get_mut(id).is_some_and(|connection| !connection.is_spoilt()) {
-                        return self.serve(id, whose, now_ms);
-                    }
-                    self.close(id);
-                }
+                Supply::Idle(id) => return self.serve(id, whose, now_ms),
                 Supply::Open(member) => match self.open(index, member, Doing::Connecting { whose }) {
                     Ok(id) => return self.begin_connecting(id, whose, now_ms),
                     Err(error) => {
@@ -213,15 +208,19 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let Some(region) = connection.region() else { return };
+        let mut failed = Vec::new();
         for borrower in region.others(whose) {
             if let Some(exchange) = self.exchanges.get_mut(&borrower)
                 && !exchange.answer.is_slow()
                 && let Err(why) = exchange.answer.handle_impatience(&pool.application.settings().spool_dir)
             {
-                exchange.answer.fail(Failure { why, client_lost: false });
+                failed.push((borrower, why));
             }
         }
         region.move_out_others(whose);
+        for (borrower, why) in failed {
+            self.fail(borrower, why, false);
+        }
     }
 
     /// A connection has served its request.

@@ -34,8 +34,13 @@ impl Gateway {
                 }
                 self.read(id, now_ms);
             }
-            // Nothing was asked: the application has closed it, or does not know what it does.
-            Doing::Idle => self.close(id),
+            // Nothing was asked: the application has closed it, or does not know what it does; unless the event is of
+            // what was read already, in a turn of its own.
+            Doing::Idle => {
+                if hung_up || connection.has_input() {
+                    self.close(id);
+                }
+            }
             Doing::Asking => {
                 connection.handle_ready(readable, hung_up);
                 self.read_values(id, now_ms);
@@ -96,8 +101,12 @@ impl Gateway {
                 if !std::mem::replace(&mut connection.has_turn, true) {
                     self.turns.push_back(id);
                 }
+                self.extend_deadline(id, now_ms);
             }
-            Step::Full { moment: true } => self.give_moment(id, now_ms),
+            Step::Full { moment: true } => {
+                self.extend_deadline(id, now_ms);
+                self.give_moment(id, now_ms);
+            }
             // The client decides.
             Step::Full { moment: false } => connection.deadline_ms = u64::MAX,
             Step::Done { reusable } => {

@@ -83,8 +83,8 @@ fn serve() {
                     drop(client);
                     peer.answered(&asked, 0);
                 }
-                Offered::Shm(mut ring) => {
-                    peer.share_and_end(&asked, &mut ring, b"X-A: b\n\nhello");
+                Offered::Shm(ring) => {
+                    peer.share_and_end(&asked, &ring, b"X-A: b\n\nhello");
                 }
                 Offered::Nothing => {
                     peer.answer_at_once(&asked, b"X-A: b\n\nhello");

@@ -37,7 +37,7 @@ fn write_all(mut socket: &TcpStream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match socket.write(bytes) {
             Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(_) => return false,
@@ -178,26 +178,27 @@ fn a_client_that_makes_progress_is_waited_for() {
     let app = App::start(|peer| {
         let mut asked = peer.request().unwrap();
         let socket = socket_of(&mut asked);
-        write_all(&socket, &vec![b'x'; 100 << 20]);
+        let some = vec![b'x'; 1 << 20];
+        while write_all(&socket, &some) {}
         peer.event();
     });
     let application = application(&app, |settings| {
         settings.transport = TransportChoice::PassFd;
-        settings.timeout_ms = 400;
+        settings.timeout_ms = 800;
     });
     let (server, mut client) = client();
     let (stop, stopped) = mpsc::channel::<()>();
     let reader = std::thread::spawn(move || {
-        let mut buffer = vec![0; 4 << 20];
+        let mut buffer = vec![0; 1 << 20];
         while stopped.try_recv().is_err() {
-            client.read_exact(&mut buffer[..1 << 20]).unwrap();
+            client.read_exact(&mut buffer).unwrap();
             std::thread::sleep(Duration::from_millis(40));
         }
         client
     });
     let mut driver = Driver::new();
     driver.begin(1, handed(&application, &server));
-    driver.run_for(Duration::from_millis(1_400));
+    driver.run_for(Duration::from_millis(2_000));
     assert!(!driver.got(1).is_over(), "{:?}", driver.got(1));
     stop.send(()).unwrap();
     let failure = Failure { why: Why::TimedOut, client_lost: true };

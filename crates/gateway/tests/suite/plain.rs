@@ -140,14 +140,14 @@ fn files_are_bounded_too() {
     });
     let application = application(&app, |settings| {
         settings.transport = TransportChoice::Plain;
-        settings.timeout_ms = 50;
+        settings.timeout_ms = 500;
         settings.spool_memory_bytes = 64 << 10;
         settings.spool_file_bytes_max = 200 << 10;
     });
     let mut driver = Driver::new();
     driver.set_slow(1, true);
     driver.begin(1, get(&application));
-    driver.run_for(std::time::Duration::from_millis(150));
+    driver.run_for(std::time::Duration::from_millis(1_200));
     assert_eq!(driver.report("busy"), 1, "it waits, and is not blamed for it");
     driver.set_slow(1, false);
     let got = driver.finish(1);

@@ -177,10 +177,9 @@ fn the_region_travels_once() {
     let told = Arc::clone(&seen);
     let app = App::start(move |peer| {
         while let Some(mut asked) = peer.request() {
-            let mut ring = ring_of(&mut asked);
+            let ring = ring_of(&mut asked);
             told.lock().unwrap().push((ring.at, ring.free));
-            peer.share(&asked, &mut ring, b"X-A: b\n\n12345678");
-            peer.end(&asked);
+            peer.share_and_end(&asked, &ring, b"X-A: b\n\n12345678");
         }
     });
     let application = sharing(&app);

@@ -56,7 +56,7 @@ impl App {
     pub(crate) fn answering(output: &'static [u8]) -> Self {
         Self::start(move |peer| {
             while let Some(asked) = peer.request() {
-                peer.answer(&asked, output);
+                peer.answer_at_once(&asked, output);
             }
         })
     }
@@ -258,7 +258,7 @@ impl Peer {
     }
 
     /// Answers through the region, with one write.
-    pub(crate) fn share_and_end(&mut self, asked: &Asked, ring: &mut Ring, output: &[u8]) -> bool {
+    pub(crate) fn share_and_end(&mut self, asked: &Asked, ring: &Ring, output: &[u8]) -> bool {
         let len = output.len() as u32;
         self.region().write_all_at(output, u64::from(ring.at)).unwrap();
         let mut records = Vec::new();

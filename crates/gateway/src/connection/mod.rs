@@ -1,0 +1,274 @@
+//! One connection to an application.
+//!
+//! ```text
+//!   Connecting ─► Serving ─► Idle ─► Serving ─► …          closed after any of them
+//!        └──────► Asking (what the application can do; closed afterwards)
+//! ```
+//!
+//! A connection writes one request at a time and reads its answer, whichever transport that takes. It knows neither the
+//! queue nor the clock: it says how far it came, and the gateway decides.
+
+mod reading;
+
+use std::os::fd::OwnedFd;
+
+use baton_fcgi::record::MANAGEMENT_ID;
+use baton_fcgi::request;
+use baton_fcgi::response::ResponseReader;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+pub(crate) use self::reading::Step;
+use crate::outgoing::Outgoing;
+use crate::passfd::HandedOver;
+use crate::plain;
+use crate::settings::Protocol;
+use crate::shm::SharedRegion;
+use crate::{Request, Why};
+
+/// A connection to an application.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) socket: OwnedFd,
+    /// Whose it is, by the index of the pool and of the address in it.
+    pub(crate) pool: usize,
+    pub(crate) member: usize,
+    pub(crate) doing: Doing,
+    /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
+    pub(crate) deadline_ms: u64,
+    /// When the client has had its moment, for which the application waits.
+    pub(crate) moment_ms: u64,
+    /// Whether the socket is watched for room to write.
+    pub(crate) watches_room: bool,
+    /// Whether its turn to be read comes without an event.
+    pub(crate) has_turn: bool,
+    /// Whether the application is known to have accepted it.
+    pub(crate) is_accepted: bool,
+    /// Whether it is a Unix socket.
+    pub(crate) is_local: bool,
+
+    way: Way,
+    outgoing: Outgoing,
+    reader: ResponseReader,
+    region: Option<SharedRegion>,
+    request_id: u16,
+    requests: u64,
+    /// Whether it will be kept when the request has been answered.
+    keeps: bool,
+    /// Whether the socket took anything of the request.
+    has_written: bool,
+    /// Whether there may be something to read, and whether the end of it has come.
+    readable: bool,
+    hung_up: bool,
+}
+
+/// What a connection is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It is being connected, for this request.
+    Connecting { whose: u64 },
+    /// The application is answering this request.
+    Serving { whose: u64 },
+    /// Nothing.
+    Idle,
+    /// The application is asked what it can do.
+    Asking,
+}
+
+/// How the answer to the request at hand may travel.
+#[derive(Debug)]
+enum Way {
+    Scgi,
+    Plain,
+    Shm,
+    PassFd(HandedOver),
+}
+
+/// What is offered to an application with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Nothing,
+    Shm,
+    PassFd,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: OwnedFd, pool: usize, member: usize, doing: Doing) -> Self {
+        Self {
+            socket,
+            pool,
+            member,
+            doing,
+            deadline_ms: u64::MAX,
+            moment_ms: u64::MAX,
+            watches_room: false,
+            has_turn: false,
+            is_accepted: false,
+            is_local: true,
+            way: Way::Plain,
+            outgoing: Outgoing::default(),
+            reader: ResponseReader::new(MANAGEMENT_ID),
+            region: None,
+            request_id: 0,
+            requests: 0,
+            keeps: false,
+            has_written: false,
+            readable: false,
+            hung_up: false,
+        }
+    }
+
+    /// Whether it has served requests before the one at hand.
+    pub(crate) fn was_used(&self) -> bool {
+        self.requests > 1
+    }
+
+    /// Takes note of what epoll said.
+    pub(crate) fn handle_ready(&mut self, readable: bool, hung_up: bool) {
+        self.readable |= readable || hung_up;
+        self.hung_up |= hung_up;
+    }
+
+    /// Whether there may be something to read.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether something came that nobody asked for, or the other side has closed it.
+    pub(crate) fn has_input(&self) -> bool {
+        let looked = rustix::net::recv(&self.socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        !matches!(looked, Err(Errno::AGAIN))
+    }
+
+    /// Begins a request: nothing of it is written yet. `block` is memory.
+    ///
+    /// # Errors
+    /// [`Why::BadRequest`].
+    pub(crate) fn begin(
+        &mut self,
+        whose: u64,
+        request: &Request,
+        offered: Offered,
+        keep: bool,
+        block: &mut Vec<u8>,
+    ) -> Result<(), Why> {
+        let settings = request.application.settings();
+        self.doing = Doing::Serving { whose };
+        self.requests += 1;
+        self.has_written = false;
+        if settings.protocol == Protocol::Scgi {
+            self.keeps = false;
+            self.way = Way::Scgi;
+            return plain::push_scgi(&mut self.outgoing, request).map_err(Why::BadRequest);
+        }
+        self.keeps = keep && self.requests != settings.requests_max_per_connection;
+        // In turns, so that what an application says of a request behind its end is never taken for the next one's.
+        self.request_id = if self.request_id == 1 { 2 } else { 1 };
+        self.reader.begin(self.request_id);
+        block.clear();
+        self.way = Way::Plain;
+        let mut descriptor = None;
+        match (offered, &request.handover) {
+            (Offered::PassFd, Some(handover)) => {
+                let handed = HandedOver::offer(handover, settings.patience_ms, block);
+                descriptor = Some(handed.descriptor());
+                self.way = Way::PassFd(handed);
+            }
+            (Offered::Shm, _) => {
+                if self.region.is_none() {
+                    // Without one (no memory, no descriptors) the answer comes in the ordinary way.
+                    self.region = SharedRegion::create(settings.region_bytes).ok();
+                }
+                if let Some(region) = &mut self.region {
+                    descriptor = region.offer(settings.patience_ms, block);
+                    self.way = Way::Shm;
+                }
+            }
+            _ => {}
+        }
+        let block = if block.is_empty() {
+            &request.params
+        } else {
+            block.extend_from_slice(&request.params);
+            &*block
+        };
+        plain::push_fastcgi(&mut self.outgoing, self.request_id, self.keeps, block, request);
+        if let Some(descriptor) = descriptor {
+            self.outgoing.attach(descriptor);
+        }
+        Ok(())
+    }
+
+    /// Asks the application for values.
+    pub(crate) fn ask(&mut self, names: &[&str]) {
+        request::push_get_values(self.outgoing.begin(), names);
+    }
+
+    /// Writes what the socket takes. Whether that was all.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub(crate) fn write(&mut self) -> Result<bool, Errno> {
+        let before = self.outgoing.written();
+        let result = self.outgoing.flush(&self.socket);
+        self.has_written |= self.outgoing.written() > before;
+        result
+    }
+
+    /// Tells the application to hand back what it answers on the client's socket.
+    pub(crate) fn give_back(&mut self) -> bool {
+        let handed_over = matches!(self.way, Way::PassFd(_));
+        if handed_over {
+            let id = self.request_id;
+            self.outgoing.push_order(|out| request::push_give_back(out, id));
+        }
+        handed_over
+    }
+
+    /// The client's socket, if the application may be using it.
+    pub(crate) fn handed_over(&mut self) -> Option<&mut HandedOver> {
+        match &mut self.way {
+            Way::PassFd(handed) if !self.outgoing.holds_descriptor() => Some(handed),
+            _ => None,
+        }
+    }
+
+    /// Whether anything is still to be written.
+    pub(crate) fn has_to_write(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Whether the application cannot have read anything of the request.
+    pub(crate) fn has_written_nothing(&self) -> bool {
+        !self.has_written
+    }
+
+    /// Takes note that nothing can be written any more. What the application wrote before is still to be read.
+    pub(crate) fn handle_broken_pipe(&mut self) {
+        self.outgoing = Outgoing::default();
+        self.keeps = false;
+        self.handle_ready(true, true);
+    }
+
+    /// The region that it shares with the application.
+    pub(crate) fn region(&mut self) -> Option<&mut SharedRegion> {
+        self.region.as_mut()
+    }
+
+    /// Whether the application will soon have to wait for its region, or does already.
+    pub(crate) fn waits_for_region(&self) -> bool {
+        matches!(self.way, Way::Shm) && self.region.as_ref().is_some_and(SharedRegion::is_short)
+    }
+
+    /// Tells the application what it may write again of its region. Whether there is something to be written.
+    pub(crate) fn tell_free(&mut self) -> bool {
+        let id = self.request_id;
+        let Some(region) = self.region.as_mut().filter(|_| matches!(self.way, Way::Shm)) else {
+            return false;
+        };
+        region.end_loans();
+        let Some(bytes) = region.tell_free() else { return false };
+        self.outgoing.push_order(|out| request::push_freed(out, id, bytes));
+        true
+    }
+}
