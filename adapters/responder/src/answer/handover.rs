@@ -35,10 +35,9 @@ pub(super) struct HandOver {
     /// What the client's socket has taken.
     head_sent: u64,
     body_sent: u64,
-    /// Memory for the head of a chunk, for reading heads, and for `REST`.
+    /// Memory for the head of a chunk, and for reading heads.
     chunk_head: Vec<u8>,
     text: Vec<u8>,
-    records: Vec<u8>,
 }
 
 /// Where the response is.
@@ -83,7 +82,6 @@ impl Default for HandOver {
             body_sent: 0,
             chunk_head: Vec::new(),
             text: Vec::new(),
-            records: Vec::new(),
         }
     }
 }
@@ -177,22 +175,22 @@ impl HandOver {
             data = within(data, &mut self.body_left);
         }
         let body_len = collected.len() + data.len();
-        let is_chunk = self.framing == Framing::Chunked && self.has_body && body_len > 0;
+        let chunked = self.framing == Framing::Chunked && self.has_body;
         self.chunk_head.clear();
-        if is_chunk {
+        if chunked && body_len > 0 {
             push_chunk_head(&mut self.chunk_head, body_len as u64);
         }
         let ends = why == Why::Last && !self.ended;
         self.ended |= ends;
-        let tail = match (is_chunk, ends && self.framing == Framing::Chunked && self.has_body) {
+        let tail = match (body_len > 0, ends) {
+            _ if !chunked => &[],
             (true, true) => CHUNK_END_AND_LAST_CHUNK,
             (true, false) => CHUNK_END,
             (false, true) => LAST_CHUNK,
             (false, false) => &[],
         };
         // Only where something is sure to follow: nothing else would push out what waits for it.
-        let more =
-            why == Why::Room && (self.body_left > 0 || (self.framing == Framing::Chunked && self.has_body));
+        let more = why == Why::Room && (chunked || self.body_left > 0);
         let pieces = [&self.head[..], &self.chunk_head, collected, data, tail];
         if pieces.iter().all(|piece| piece.is_empty()) {
             return Ok(());
@@ -209,9 +207,8 @@ impl HandOver {
                 } else {
                     client.send(link, &mut pieces.map(IoSlice::new), more)
                 };
-                let head_taken = taken.min(self.head.len());
-                let before_body = head_taken + self.chunk_head.len();
-                self.head_sent += head_taken as u64;
+                let before_body = self.head.len() + self.chunk_head.len();
+                self.head_sent += taken.min(self.head.len()) as u64;
                 self.body_sent += taken.saturating_sub(before_body).min(body_len) as u64;
                 match result {
                     Ok(()) => Ok(()),
@@ -222,26 +219,23 @@ impl HandOver {
                     Err(Stopped::HandBack) => {
                         // The client's descriptor is closed before the server may use the socket again.
                         self.stage = Stage::HandedBack;
-                        self.records.clear();
-                        push_rest(
-                            &mut self.records,
-                            request_id,
-                            &Rest {
-                                may_go_on: self.framing.may_go_on(self.about),
-                                status: self.status,
-                                head_sent: self.head_sent,
-                                body_sent: self.body_sent,
-                            },
-                        );
-                        write_all(link.socket(), &mut [IoSlice::new(&self.records)])
-                            .and_then(|()| write_stdout(link.socket(), request_id, &skip(pieces, taken), &[]))
-                            .map_err(Ended::ConnectionLost)
+                        hand_back(link, request_id, &self.rest(), &skip(pieces, taken))
                     }
                 }
             }
         };
         self.head.clear();
         result
+    }
+
+    /// What the server is told of a response whose rest it gets.
+    fn rest(&self) -> Rest {
+        Rest {
+            may_go_on: self.framing.may_go_on(self.about),
+            status: self.status,
+            head_sent: self.head_sent,
+            body_sent: self.body_sent,
+        }
     }
 
     /// The response has ended: closes the client's descriptor and appends what the server is told.
@@ -295,6 +289,15 @@ fn within<'a>(bytes: &'a [u8], left: &mut u64) -> &'a [u8] {
     let len = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
     *left -= len as u64;
     &bytes[..len]
+}
+
+/// Hands the rest of a response back: `pieces` are the bytes that the client's socket has not taken.
+fn hand_back(link: &dyn Link, request_id: u16, rest: &Rest, pieces: &[&[u8]]) -> Result<(), Ended> {
+    let mut records = Vec::new();
+    push_rest(&mut records, request_id, rest);
+    write_all(link.socket(), &mut [IoSlice::new(&records)])
+        .and_then(|()| write_stdout(link.socket(), request_id, pieces, &[]))
+        .map_err(Ended::ConnectionLost)
 }
 
 /// `pieces` without the first `taken` bytes.
