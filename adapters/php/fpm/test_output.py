@@ -100,6 +100,8 @@ class Output(SiteCase):
             "<?php echo file_get_contents('missing');",
             "<?php readfile('missing'); fpassthru(fopen('php://memory', 'r'));",
             "<?php try { file_get_contents(\"6\\00k\"); } catch (ValueError $e) { echo $e->getMessage(); }",
+            "<?php try { readfile('60k', false, null, 0); } catch (Error $e) { echo $e->getMessage(); }",
+            "<?php try { file_get_contents('60k', length: -1); } catch (Error $e) { echo $e->getMessage(); }",
             "<?php try { file_get_contents(); } catch (Error $e) { echo $e->getMessage(); }",
             "<?php try { fpassthru(1); } catch (Error $e) { echo $e->getMessage(); }",
             "<?php $f = fopen('60k', 'r'); fclose($f); try { fpassthru($f); } catch (Error $e) { echo $e->getMessage(); }",

@@ -16,36 +16,40 @@ static zif_handler php_readfile;
 static zif_handler php_fpassthru;
 static zif_handler php_fastcgi_finish_request;
 
-static bool is_absent(zend_execute_data *execute_data, uint32_t number, zend_uchar neutral)
+/* What file_get_contents() and readfile() take after the path. Who sets one of them wants something else. */
+enum { USE_INCLUDE_PATH = 2, CONTEXT, OFFSET, LENGTH };
+
+static bool is_default(const zval *argument, uint32_t number)
 {
-	if (ZEND_NUM_ARGS() < number) {
-		return true;
+	switch (number) {
+		case USE_INCLUDE_PATH:
+			return Z_TYPE_P(argument) == IS_FALSE;
+		case OFFSET:
+			return Z_TYPE_P(argument) == IS_LONG && Z_LVAL_P(argument) == 0;
+		default:
+			return Z_TYPE_P(argument) == IS_NULL;
 	}
-	const zval *argument = ZEND_CALL_ARG(execute_data, number);
-	return Z_TYPE_P(argument) == neutral || (neutral == IS_LONG && Z_TYPE_P(argument) == IS_LONG);
 }
 
-/* Arguments after the path: use_include_path, context, offset, length. Whoever sets one wants something else. */
-static bool wants_whole_file(zend_execute_data *execute_data)
+/* The entry of the file that a call wants as a whole, or NULL. `last` is the last argument that the function has. */
+static baton_entry *file_of_call(zend_execute_data *execute_data, uint32_t last)
 {
-	return ZEND_NUM_ARGS() >= 1 && ZEND_NUM_ARGS() <= 5
-		&& is_absent(execute_data, 2, IS_FALSE) && is_absent(execute_data, 3, IS_NULL)
-		&& is_absent(execute_data, 4, IS_LONG) && is_absent(execute_data, 5, IS_NULL)
-		&& (ZEND_NUM_ARGS() < 4 || Z_LVAL_P(ZEND_CALL_ARG(execute_data, 4)) == 0)
-		&& Z_TYPE_P(ZEND_CALL_ARG(execute_data, 1)) == IS_STRING;
-}
+	uint32_t count = ZEND_NUM_ARGS();
 
-static baton_entry *file_of_call(zend_execute_data *execute_data)
-{
-	if (!BATON_G(asked) || !wants_whole_file(execute_data)) {
+	if (!BATON_G(asked) || count < 1 || count > last || Z_TYPE_P(ZEND_CALL_ARG(execute_data, 1)) != IS_STRING) {
 		return NULL;
+	}
+	for (uint32_t number = USE_INCLUDE_PATH; number <= count; number++) {
+		if (!is_default(ZEND_CALL_ARG(execute_data, number), number)) {
+			return NULL;
+		}
 	}
 	return baton_file(Z_STR_P(ZEND_CALL_ARG(execute_data, 1)));
 }
 
 static PHP_FUNCTION(baton_file_get_contents)
 {
-	baton_entry *entry = file_of_call(execute_data);
+	baton_entry *entry = file_of_call(execute_data, LENGTH);
 
 	if (!entry) {
 		php_file_get_contents(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -56,7 +60,7 @@ static PHP_FUNCTION(baton_file_get_contents)
 
 static PHP_FUNCTION(baton_readfile)
 {
-	baton_entry *entry = file_of_call(execute_data);
+	baton_entry *entry = file_of_call(execute_data, CONTEXT);
 
 	if (!entry) {
 		php_readfile(INTERNAL_FUNCTION_PARAM_PASSTHRU);
