@@ -102,6 +102,20 @@ fn bodies_are_read_or_skipped() {
 }
 
 #[test]
+fn connections_are_kept_as_long_as_the_server_wants() {
+    let (_dir, path) = application(|request| request.write_all(b"ok").unwrap());
+    for _ in 0..3 {
+        let mut server = Server::connect(&path);
+        for keeps in [true, true, false] {
+            server.keeps = keeps;
+            server.ask(&[], b"");
+            assert_eq!(server.reply().stdout, b"ok");
+        }
+        assert!(server.is_closed());
+    }
+}
+
+#[test]
 fn questions_are_answered() {
     let (_dir, path) = application(|request| request.write_all(b"ok").unwrap());
     let mut server = Server::connect(&path);

@@ -133,6 +133,13 @@ static void answer(FCGX_Request *r) {
       }
       FCGX_Free(r, 1);
       break;
+    case 'h': /* a process that goes on for long holds the connection, too */
+      if (fork() == 0) {
+        sleep(60);
+        _exit(0);
+      }
+      head(r, -1);
+      break;
     case 'r': /* the role of a filter, or not */
       head(r, -1);
       while (FCGX_GetChar(r->in) != -1) {}

@@ -86,3 +86,21 @@ fn silent_connections_are_given_up() {
         drop(silent);
     }
 }
+
+/// A connection that is not kept ends with its request, even if a process that the program has started still holds it.
+#[test]
+fn connections_end_with_their_last_request() {
+    for library in [Library::Original, Library::Ours] {
+        let program = Program::of("streams", &[], library);
+        let mut server = program.connect();
+        server.ask(&[("QUERY_STRING", "l10")], b"");
+        assert_eq!(server.reply().end, Some(0));
+        server.keeps = false;
+        server.ask(&[("QUERY_STRING", "h")], b"");
+        assert_eq!(server.reply().end, Some(0));
+        assert!(server.is_closed(), "{library:?}");
+        let mut server = program.connect();
+        server.ask(&[("QUERY_STRING", "l10")], b"");
+        assert_eq!(server.reply().end, Some(0), "{library:?}");
+    }
+}

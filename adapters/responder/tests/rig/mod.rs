@@ -46,6 +46,8 @@ pub(crate) fn application(answer: impl Fn(&mut Request<'_>) + Send + 'static) ->
 /// The server's end of a FastCGI connection.
 pub(crate) struct Server {
     pub(crate) socket: UnixStream,
+    /// Whether requests say that the connection is to be kept.
+    pub(crate) keeps: bool,
     reader: ResponseReader,
     input: Vec<u8>,
     /// The region that is shared, and what is told of it in the next offer.
@@ -97,7 +99,7 @@ pub(crate) struct Reply {
 impl Server {
     pub(crate) fn new(socket: UnixStream) -> Self {
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-        Self { socket, reader: ResponseReader::new(ID), input: Vec::new(), region: None }
+        Self { socket, keeps: true, reader: ResponseReader::new(ID), input: Vec::new(), region: None }
     }
 
     /// Connects to an application.
@@ -153,7 +155,7 @@ impl Server {
 
     fn send(&mut self, block: &[u8], body: &[u8], passed: Option<BorrowedFd<'_>>) {
         let mut records = Vec::new();
-        request::push_begin(&mut records, ID, true);
+        request::push_begin(&mut records, ID, self.keeps);
         request::push_params(&mut records, ID, block);
         if !body.is_empty() {
             request::push_stdin(&mut records, ID, body);
@@ -210,6 +212,11 @@ impl Server {
             }
             self.input.drain(..consumed);
         }
+    }
+
+    /// Whether the application has closed the connection, for which this waits.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.input.is_empty() && matches!(self.socket.read(&mut [0]), Ok(0))
     }
 
     /// Expects the answer to a request that the test has sent itself.
