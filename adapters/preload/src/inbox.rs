@@ -10,7 +10,6 @@
 //!
 //! Methods: `fill` brings bytes in, `give` hands them out; `take_*` tells what was found in them.
 
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use baton_fcgi::Broken;
@@ -32,10 +31,6 @@ const READ_AHEAD_BYTES: usize = 16 << 10;
 /// An offer has to lie here entirely, and can be as long as its record.
 const BYTES_MAX: usize = READ_AHEAD_BYTES + HEADER_BYTES + CONTENT_BYTES_MAX;
 
-/// The server sends one control for each slice that it was told of, and few slices fill a region. More of them wait in
-/// the socket.
-const CONTROLS_MAX: usize = 1024;
-
 /// The bytes of a connection on their way to the program.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -48,7 +43,10 @@ pub(crate) struct Inbox {
     /// Understands requests' beginnings and the records that are for us.
     reader: RequestReader,
     descriptors: Descriptors,
-    controls: VecDeque<Control>,
+    /// What the server has said about the request at hand, and nobody has taken: bytes of the region that may be written
+    /// again, and whether it wants the rest of the response.
+    freed: u32,
+    is_wanted_back: bool,
     /// The request that begins, until somebody has been told.
     begins: Option<u16>,
     /// A request has begun, and the first record of its parameters is still to come.
@@ -113,7 +111,7 @@ impl Inbox {
 
     /// Whether there is room to read more although the program reads nothing.
     pub(crate) fn has_room(&self) -> bool {
-        self.end - self.start < READ_AHEAD_BYTES && self.controls.len() < CONTROLS_MAX
+        self.end - self.start < READ_AHEAD_BYTES
     }
 
     /// Reads once. What arrives first on a connection is not read ahead of the program, which wants `wanted` bytes: if it
@@ -183,9 +181,12 @@ impl Inbox {
         std::mem::take(&mut self.is_asked)
     }
 
-    /// The oldest control that has arrived.
+    /// What the server has said about the request at hand.
     pub(crate) fn take_control(&mut self) -> Option<Control> {
-        self.controls.pop_front()
+        if std::mem::take(&mut self.is_wanted_back) {
+            return Some(Control::GiveBack);
+        }
+        Some(std::mem::take(&mut self.freed)).filter(|bytes| *bytes > 0).map(Control::Freed)
     }
 
     /// The connection has ended: forgets everything but the memory.
@@ -262,6 +263,9 @@ impl Inbox {
             }
             (Some(RecordType::BeginRequest), id) => {
                 self.begins = Some(id);
+                // What was said about the request before is said too late.
+                self.freed = 0;
+                self.is_wanted_back = false;
                 self.reader.finish();
                 Fate::Overhear
             }
@@ -323,8 +327,8 @@ impl Inbox {
             match part {
                 Part::NeedMore => return Ok(()),
                 Part::Begin { id, .. } => self.begun = Some(id),
-                Part::Freed(bytes) => self.controls.push_back(Control::Freed(bytes)),
-                Part::GiveBack => self.controls.push_back(Control::GiveBack),
+                Part::Freed(bytes) => self.freed = self.freed.saturating_add(bytes),
+                Part::GiveBack => self.is_wanted_back = true,
                 Part::GetValues => {
                     self.is_asked |=
                         self.reader.names().flatten().any(|(name, _)| name == TRANSPORTS.as_bytes());
