@@ -234,11 +234,9 @@ fn handle_output(
     end: usize,
     folder: &Path,
 ) -> Result<(), Why> {
-    if answer.expects_head() {
-        match answer.handle_head(&received.bytes()[start..end])? {
-            Some(body_at) => start += body_at,
-            None => return Ok(()),
-        }
+    while answer.expects_head() && start < end {
+        let look = &received.bytes()[start..end.min(start + HEAD_LOOK_BYTES)];
+        start += answer.handle_head(look)?.unwrap_or(look.len());
     }
     if start < end {
         answer.handle_body(received.slice(start..end), folder)?;
@@ -249,5 +247,5 @@ fn handle_output(
 /// Bytes that are read from one application before others have their turn.
 const TURN_BYTES: usize = 2 * READ_BYTES;
 
-/// Bytes that are copied out of a region at a time in search of the end of a head: nearly all heads are shorter.
+/// Bytes that are copied at a time in search of the end of a head: nearly all heads are shorter.
 const HEAD_LOOK_BYTES: usize = 1_024;
