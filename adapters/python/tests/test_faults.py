@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -92,6 +93,46 @@ def test_a_body_shorter_than_its_length_is_a_failure(wsgi: Served) -> None:
         assert (report.flags, report.outcome, report.body_bytes) == (0, 2, 13)
         assert b"bytes are missing" in passed.stderr
         assert not app.plain("GET", target).is_complete
+
+
+def test_the_same_when_all_of_the_body_is_known_with_the_head(wsgi: Served) -> None:
+    target = "/field?name=Content-Length&value=5000"
+    with wsgi.connect() as app:
+        passed = app.passfd("GET", target)
+        report = passed.answered
+        assert report is not None
+        assert (report.flags, report.outcome, report.status, report.body_bytes) == (0, 2, 200, 4)
+        assert passed.wire.endswith(b"\r\n\r\nbody")
+        plain = app.plain("GET", target)
+        assert not plain.is_complete
+        assert plain.body == b"body"
+
+
+@pytest.mark.parametrize("transport", ["plain", "passfd"])
+def test_a_file_that_becomes_shorter_is_a_failure(wsgi: Served, tmp_path: Path, transport: str) -> None:
+    path = tmp_path / "shrinking"
+    path.write_bytes(b"")
+    os.truncate(path, 50_000_000)
+    with wsgi.connect() as app, Client(8192) as client:
+        if transport == "passfd":
+            app.offer_client(client, "GET", f"/names_file?path={path}", patience=60_000)
+            app.send(NO_BODY)
+            client.socket.recv(10)
+        else:
+            params = request_params("GET", f"/names_file?path={path}", {}, b"")
+            app.send(begin() + params_records(params) + NO_BODY)
+            assert app.next_record() is not None
+        os.truncate(path, 0)
+        reader = client.read_in_background() if transport == "passfd" else None
+        result = app.result()
+        assert b"TruncatedFileError" in result.stderr
+        if reader is None:
+            assert not result.is_complete
+            return
+        assert result.answered is not None
+        assert (result.answered.flags, result.answered.outcome) == (0, 2)
+        client.served.close()
+        assert len(reader()) < 50_000_000
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,12 @@ class Response:
 
     async def _write(self, parts: Sequence[Part], *, last: bool) -> None:
         outlet = self._outlet
+        is_first = outlet is None
         if outlet is None:
             parts = self._begin(parts, last=last)
             outlet = self._outlet
             assert outlet is not None
+            self.has_begun = True
         else:
             # The server may have told meanwhile that it wants the socket back, or no answer at all.
             self._connection.waiter.look()
@@ -81,8 +83,7 @@ class Response:
             raise ShortBodyError(f"{self._missing_bytes} bytes are missing of the declared Content-Length")
         # With its last byte a response of a known length is complete, though the application may not have said so.
         last = last or (self._missing_bytes == 0 and not self._drops_body)
-        if parts or last or not self.has_begun:
-            self.has_begun = True
+        if parts or last or is_first:
             await outlet.write(parts, last=last)
         self.has_ended = last
 
