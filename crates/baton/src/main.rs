@@ -1,5 +1,6 @@
 //! Baton: a web server that hands data and connections over instead of copying them.
 
+mod app;
 mod cli;
 mod config;
 mod run;

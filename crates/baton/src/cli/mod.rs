@@ -21,7 +21,7 @@ use baton_engine::arch::ArchitectureName;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::config::{Config, ConfigError, ConfigSource, Words};
-use crate::run;
+use crate::{app, run};
 
 /// A web server that hands data and connections over instead of copying them
 #[derive(Debug, Parser)]
@@ -41,6 +41,7 @@ enum Command {
     Explain(explain::Explain),
     Ctl(ctl::Ctl),
     Sim(Box<sim::Sim>),
+    App(app::App),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -76,6 +77,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Sim(sim) => sim.run(),
+        Command::App(app) => app.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),

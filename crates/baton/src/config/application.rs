@@ -4,12 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
+
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::system::Folder;
 use super::text::{Text, TextOf, Wrong};
-use super::words::{Word, words};
+use super::words::{Word, Words, words};
 use super::{Config, RouteSettings};
 
 words! {
@@ -25,6 +27,38 @@ words! {
         Shm = "shm",
         /// the application answers on the client's own socket
         PassFd = "passfd",
+    }
+}
+
+words! {
+    /// What asks a process to end.
+    StopSignal {
+        /// the usual one
+        Term = "term",
+        /// the one by which php-fpm finishes what is under way
+        Quit = "quit",
+        /// the one by which libfcgi does
+        Usr1 = "usr1",
+        /// the one of Ctrl-C
+        Int = "int",
+    }
+}
+
+impl StopSignal {
+    /// The signal that a word stands for; for another word, the default.
+    pub(crate) fn of_word(text: &str) -> Self {
+        Self::words().iter().find(|(word, ..)| *word == text).map_or(Self::Term, |(_, signal, _)| *signal)
+    }
+
+    /// Its number.
+    pub(crate) fn number(self) -> i32 {
+        let signal = match self {
+            Self::Term => Signal::TERM,
+            Self::Quit => Signal::QUIT,
+            Self::Usr1 => Signal::USR1,
+            Self::Int => Signal::INT,
+        };
+        signal.as_raw()
     }
 }
 
@@ -137,7 +171,11 @@ impl Kind for TargetKind {
     }
 }
 
-fn target(text: &str, base: &Path) -> Result<Target, String> {
+/// Reads an address; a relative path is relative to `base`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn target(text: &str, base: &Path) -> Result<Target, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return match path {
             "" => Err("the path of the socket is missing".into()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The wait before the next worker is started in a place.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     next: Duration,
 }
 
@@ -17,12 +17,12 @@ impl Backoff {
     const LONG_LIFE: Duration = Duration::from_secs(10);
 
     /// For a place in which nobody has died yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { next: Self::SHORTEST }
     }
 
     /// A worker died after living for `lived`: the wait before the next one.
-    pub(super) fn after(&mut self, lived: Duration) -> Duration {
+    pub(crate) fn after(&mut self, lived: Duration) -> Duration {
         if lived >= Self::LONG_LIFE {
             *self = Self::new();
         }

@@ -239,7 +239,7 @@ fn check_unused(address: SocketAddr) -> io::Result<()> {
 }
 
 /// Removes the socket that a server left behind which did not end in order: one that nobody accepts from.
-pub(super) fn remove_stale_socket(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_stale_socket(path: &Path) -> io::Result<()> {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
             fs::remove_file(path)

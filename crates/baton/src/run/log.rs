@@ -20,17 +20,17 @@ enum Level {
 }
 
 /// Something failed.
-pub(super) fn error(message: impl fmt::Display) {
+pub(crate) fn error(message: impl fmt::Display) {
     write(Level::Error, &message.to_string());
 }
 
 /// Something works, but not as it could.
-pub(super) fn warning(message: impl fmt::Display) {
+pub(crate) fn warning(message: impl fmt::Display) {
     write(Level::Warning, &message.to_string());
 }
 
 /// Something happened that one may want to know later.
-pub(super) fn notice(message: impl fmt::Display) {
+pub(crate) fn notice(message: impl fmt::Display) {
     write(Level::Notice, &message.to_string());
 }
 

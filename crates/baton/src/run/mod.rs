@@ -28,7 +28,7 @@ mod doors;
 mod exposition;
 mod holder;
 mod listeners;
-mod log;
+pub(crate) mod log;
 mod logs;
 mod master;
 mod notify;
@@ -48,6 +48,10 @@ mod worker;
 
 use std::process::ExitCode;
 
+pub(crate) use backoff::Backoff;
+pub(crate) use listeners::remove_stale_socket;
+pub(crate) use poll::timespec;
+pub(crate) use signals::describe_end;
 pub(crate) use trouble::Trouble;
 
 use self::succession::{Estate, Predecessor};

@@ -79,7 +79,7 @@ pub(super) fn describe(signal: i32) -> String {
 }
 
 /// How a process ended, as the end of a sentence about it.
-pub(super) fn describe_end(ended: Ended) -> String {
+pub(crate) fn describe_end(ended: Ended) -> String {
     match ended {
         Ended::Exited(status) => format!("exited with status {status}"),
         Ended::Killed(signal) => format!("was killed by {}", describe(signal)),

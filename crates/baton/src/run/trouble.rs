@@ -19,22 +19,22 @@ pub(crate) struct Trouble {
 
 impl Trouble {
     /// Something failed, for the reason that it says itself.
-    pub(super) fn new(what: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), likely_cause: None, remedy: None }
     }
 
     /// The operation that `error` ended.
-    pub(super) fn of(operation: impl fmt::Display, error: &io::Error) -> Self {
+    pub(crate) fn of(operation: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(format!("cannot {operation}: {error}"))
     }
 
     /// Why that is likely so.
-    pub(super) fn cause(self, cause: impl Into<String>) -> Self {
+    pub(crate) fn cause(self, cause: impl Into<String>) -> Self {
         Self { likely_cause: Some(cause.into()), ..self }
     }
 
     /// What to do about it.
-    pub(super) fn remedy(self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
     }
 
@@ -78,7 +78,7 @@ impl Trouble {
     }
 
     /// A file that could not be created or opened: adds what its path makes likely.
-    pub(super) fn about_file(self, path: &Path, error: &io::Error) -> Self {
+    pub(crate) fn about_file(self, path: &Path, error: &io::Error) -> Self {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         match Errno::from_io_error(error) {
             Some(Errno::NOENT) => self

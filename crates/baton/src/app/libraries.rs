@@ -1,0 +1,64 @@
+//! Where the libraries are that run in other people's programs.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::run::Trouble;
+
+/// Has the dynamic linker load the preload library.
+///
+/// # Errors
+/// It is not installed.
+pub(super) fn add_preload(environment: &mut Vec<(OsString, OsString)>) -> Result<(), Trouble> {
+    let library = preload().ok_or_else(|| missing(PRELOAD, "BATON_PRELOAD"))?;
+    put_first(environment, "LD_PRELOAD", library.as_os_str());
+    Ok(())
+}
+
+/// Has the dynamic linker find our `libfcgi` before the system's.
+///
+/// # Errors
+/// It is not installed.
+pub(super) fn add_dropin(environment: &mut Vec<(OsString, OsString)>) -> Result<(), Trouble> {
+    let library = find(DROPIN, "BATON_DROPIN").ok_or_else(|| missing(DROPIN, "BATON_DROPIN"))?;
+    put_first(environment, "LD_LIBRARY_PATH", library.parent().unwrap_or(Path::new("/")).as_os_str());
+    Ok(())
+}
+
+/// The preload library, if it is installed.
+pub(super) fn preload() -> Option<PathBuf> {
+    find(PRELOAD, "BATON_PRELOAD")
+}
+
+const PRELOAD: &str = "libbaton_preload.so";
+const DROPIN: &str = "libfcgi.so.0";
+
+/// Where the variable says; else beside the executable; else in the folder for libraries beside its folder.
+fn find(name: &str, variable: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return std::path::absolute(path).ok().filter(|path| path.is_file());
+    }
+    let executable = std::env::current_exe().ok()?;
+    let folder = executable.parent()?;
+    let candidates = [folder.join(name), folder.join("../lib/baton").join(name)];
+    candidates.into_iter().find(|path| path.is_file())
+}
+
+fn missing(name: &str, variable: &str) -> Trouble {
+    Trouble::new(format!("cannot find {name}"))
+        .cause("it is neither beside the executable nor in ../lib/baton from there")
+        .remedy(format!("install it there, or say where it is: {variable}=/path/{name}"))
+}
+
+/// Puts an entry in front of a list that is separated by colons.
+fn put_first(environment: &mut Vec<(OsString, OsString)>, name: &str, entry: &OsStr) {
+    match environment.iter_mut().rev().find(|(known, _)| known == name) {
+        Some((_, list)) => {
+            let mut whole = entry.to_owned();
+            whole.push(":");
+            whole.push(&*list);
+            *list = whole;
+        }
+        None => environment.push((name.into(), entry.to_owned())),
+    }
+}

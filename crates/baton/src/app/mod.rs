@@ -1,0 +1,48 @@
+//! `baton app`: applications as processes.
+//!
+//! ```text
+//!   baton app run ─── manager: listening sockets, signals, the clock
+//!       │  fork, exec; descriptor 0 is a listening socket, 1 and 2 are a pipe back
+//!       ├── process 0 ── lines ──► standard error
+//!       └── process 1 …
+//! ```
+//!
+//! [`options`] is what is asked for, [`sockets`] where the processes listen, [`program`] how one begins, [`lines`] what
+//! becomes of what it says, and [`manager`] keeps them running.
+
+mod libraries;
+mod lines;
+mod manager;
+mod options;
+mod program;
+mod sockets;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::run::Trouble;
+
+/// Run applications
+#[derive(Debug, Args)]
+pub(crate) struct App {
+    #[command(subcommand)]
+    command: AppCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AppCommand {
+    Run(Box<options::Run>),
+}
+
+impl App {
+    /// Does what the command line asks for.
+    ///
+    /// # Errors
+    /// Why it could not begin.
+    pub(crate) fn run(&self) -> Result<ExitCode, Trouble> {
+        match &self.command {
+            AppCommand::Run(options) => manager::run(options),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The options of `baton app run`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use baton_sys::process::{Identity, identity};
+use clap::{Args, ValueHint};
+
+use super::libraries;
+use super::program::Program;
+use crate::config::{StopSignal, Target, target, words_of};
+use crate::run::Trouble;
+
+/// Keep the processes of a FastCGI application running
+///
+/// Each begins with a listening socket as its standard input, as FastCGI has it. A process that ends is replaced: at
+/// once if it lived for long, else after a wait that doubles up to 10 s. SIGHUP replaces all of them one after the
+/// other, SIGTERM and SIGINT end them. What they print goes to standard error.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Where all processes listen together: unix:PATH, HOST:PORT, or "stdin" for the socket that this program was
+    /// started with. Without it the command is expected to listen by itself
+    #[arg(short, long, value_name = "ADDRESS", value_parser = parse_listen, conflicts_with = "listen_each")]
+    pub(super) listen: Option<Listen>,
+
+    /// Where each process listens alone: at PREFIX.0, PREFIX.1 and so on
+    #[arg(long, value_name = "unix:PREFIX", value_parser = parse_prefix)]
+    pub(super) listen_each: Option<PathBuf>,
+
+    /// Permissions of the sockets
+    #[arg(long, value_name = "OCTAL", default_value = "660", value_parser = parse_mode)]
+    pub(super) socket_mode: u32,
+
+    /// User to whom the sockets belong
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::Username)]
+    socket_user: Option<String>,
+
+    /// Processes at a time
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) processes: u32,
+
+    /// Variable of the environment; without a value it is taken over. PATH, TZ and what chooses the language always
+    /// are, nothing else is; may be repeated
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Folder in which the processes begin
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: Option<PathBuf>,
+
+    /// User whose rights the processes have, if started as root
+    #[arg(short, long, value_name = "NAME", value_hint = ValueHint::Username)]
+    user: Option<String>,
+
+    /// Group of the processes [default: the user's]
+    #[arg(short, long, value_name = "NAME", requires = "user")]
+    group: Option<String>,
+
+    /// Replace each process after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    lifetime: Option<u64>,
+
+    /// Signal that asks a process to end
+    #[arg(long, value_name = "SIGNAL", default_value = "term",
+          value_parser = clap::builder::PossibleValuesParser::new(words_of::<StopSignal>()))]
+    stop_signal: String,
+
+    /// Seconds that a process has to end before it is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    grace: u64,
+
+    /// Let a program with FastCGI code of its own, such as php-fpm, answer clients directly
+    #[arg(long)]
+    preload: bool,
+
+    /// Let a program that uses libfcgi answer clients directly
+    #[arg(long)]
+    dropin: bool,
+
+    /// File that always says which processes there are, and how often one was replaced, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) status: Option<PathBuf>,
+
+    /// End when this process does, which must have started this one
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(super) parent: Option<u32>,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+/// Where processes listen together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Listen {
+    /// At the socket that is this program's standard input.
+    Stdin,
+    /// At an address.
+    At(Target),
+}
+
+impl Run {
+    /// What is run, and as whom.
+    ///
+    /// # Errors
+    /// Users and libraries that do not exist.
+    pub(super) fn program(&self) -> Result<Program, Trouble> {
+        let identity = self.user.as_deref().map(|user| look_up(user, self.group.as_deref())).transpose()?;
+        let mut environment = self.environment();
+        if self.preload {
+            libraries::add_preload(&mut environment)?;
+        }
+        if self.dropin {
+            libraries::add_dropin(&mut environment)?;
+        }
+        Ok(Program {
+            command: self.command.clone(),
+            environment,
+            directory: self.directory.clone(),
+            identity: identity.filter(|_| rustix::process::geteuid().is_root()),
+        })
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let kept = std::env::vars_os().filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            ALWAYS_KEPT.contains(&&*name) || name.starts_with("LC_")
+        });
+        let given = self.env.iter().filter_map(|variable| match variable.split_once('=') {
+            Some((name, value)) => Some((name.into(), value.into())),
+            None => Some((variable.into(), std::env::var_os(variable)?)),
+        });
+        kept.chain(given).collect()
+    }
+
+    /// To whom the sockets belong, if not to whoever runs this.
+    pub(super) fn socket_owner(&self) -> Result<Option<Identity>, Trouble> {
+        self.socket_user.as_deref().map(|user| look_up(user, None)).transpose()
+    }
+
+    /// How the processes are called in messages.
+    pub(super) fn name(&self) -> String {
+        let program = self.command.first().map(Path::new);
+        program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    pub(super) fn lifetime(&self) -> Option<Duration> {
+        self.lifetime.map(Duration::from_secs)
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace)
+    }
+
+    pub(super) fn stop_signal(&self) -> i32 {
+        StopSignal::of_word(&self.stop_signal).number()
+    }
+}
+
+/// Variables that hardly any program can do without.
+const ALWAYS_KEPT: [&str; 5] = ["PATH", "TZ", "LANG", "LANGUAGE", "TMPDIR"];
+
+fn look_up(user: &str, group: Option<&str>) -> Result<Identity, Trouble> {
+    identity(user, group).map_err(|error| Trouble::new(error.to_string()))
+}
+
+fn parse_listen(text: &str) -> Result<Listen, String> {
+    match text {
+        "stdin" => Ok(Listen::Stdin),
+        address => target(address, Path::new("")).map(Listen::At),
+    }
+}
+
+fn parse_prefix(text: &str) -> Result<PathBuf, String> {
+    match target(text, Path::new(""))? {
+        Target::Unix(path) => Ok(path),
+        Target::Tcp(_) => Err("only Unix sockets can be numbered".into()),
+    }
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("expected an octal number up to 777, not `{text}`"))
+}

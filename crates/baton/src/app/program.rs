@@ -1,0 +1,98 @@
+//! How a process begins: in a group of its own, with the rights, the folder and the environment that it is to have.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt as _, parent_id};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use baton_sys::process::{self, Fork, Identity};
+use baton_sys::signals;
+use rustix::pipe::PipeFlags;
+use rustix::process::Signal;
+
+/// The signals that the manager waits for, and that it has blocked for this.
+pub(super) const MANAGERS_SIGNALS: [Signal; 5] =
+    [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::CHILD];
+
+/// What is run.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The command and its arguments.
+    pub(super) command: Vec<OsString>,
+    /// All of its environment.
+    pub(super) environment: Vec<(OsString, OsString)>,
+    /// Where it begins, if not here.
+    pub(super) directory: Option<PathBuf>,
+    /// As whom, if not as the user who runs this.
+    pub(super) identity: Option<Identity>,
+}
+
+impl Program {
+    /// Starts a process with a listening socket as its standard input. Returns its id, and what it prints into.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `ENOMEM`, `EMFILE`. That the command cannot be executed shows only when the process ends: it says
+    /// why, and exits with [`NOT_STARTED`].
+    pub(super) fn start(&self, listener: Option<BorrowedFd<'_>>) -> io::Result<(i32, OwnedFd)> {
+        let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        let manager = std::process::id();
+        match process::fork()? {
+            Fork::Parent(pid) => Ok((pid, ours)),
+            Fork::Child => {
+                let Err(error) = self.become_it(listener, theirs.as_fd(), manager);
+                let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+                // It has nobody else to tell.
+                let _ = std::fs::File::from(theirs)
+                    .write_all(format!("cannot run `{}`: {error}\n", words.join(" ")).as_bytes());
+                std::process::exit(NOT_STARTED)
+            }
+        }
+    }
+
+    fn become_it(
+        &self,
+        listener: Option<BorrowedFd<'_>>,
+        output: BorrowedFd<'_>,
+        manager: u32,
+    ) -> io::Result<Never> {
+        // A blocked signal stays blocked in what is executed.
+        signals::unblock(&MANAGERS_SIGNALS.map(Signal::as_raw))?;
+        // Whom the process starts ends with it, and a Ctrl-C in the terminal is the manager's matter.
+        rustix::process::setpgid(None, None)?;
+        if let Some(identity) = self.identity {
+            process::drop_privileges(identity)?;
+        }
+        // After that, since the kernel forgets this wish when a process changes its user.
+        process::die_with_parent()?;
+        if parent_id() != manager {
+            return Err(io::Error::other("the manager has ended"));
+        }
+        let [program, arguments @ ..] = self.command.as_slice() else {
+            return Err(io::Error::other("there is no command"));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(match listener {
+                Some(socket) => Stdio::from(socket.try_clone_to_owned()?),
+                None => Stdio::null(),
+            })
+            .stdout(output.try_clone_to_owned()?)
+            .stderr(output.try_clone_to_owned()?);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        Err(command.exec())
+    }
+}
+
+/// Who has become another program does not return.
+enum Never {}
+
+/// The status of a process that did not become the command, as shells have it.
+const NOT_STARTED: i32 = 127;

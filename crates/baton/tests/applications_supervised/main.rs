@@ -1,0 +1,9 @@
+//! Applications whose processes Baton starts: from outside, with real ones, which are killed at every occasion.
+//!
+//! The application is `application.pl`, which tells about its own process.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod manager;
+mod processes;

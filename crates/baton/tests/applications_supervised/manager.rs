@@ -1,0 +1,249 @@
+//! `baton app run` by itself: a server on one side, killed processes on the other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::folder::Folder;
+use crate::common::server::{PATIENCE, Server, wait_until};
+use crate::processes::{application, lives, pid_of, told};
+
+/// A manager with its status file and the socket of its processes in a folder.
+struct Manager {
+    child: Child,
+    base: PathBuf,
+    said: Arc<Mutex<String>>,
+}
+
+impl Manager {
+    /// Processes that share `{base}/app`.
+    fn shared(folder: &Folder, options: &[&str], command: &[&str]) -> Self {
+        let listen = format!("unix:{}/app", folder.base().display());
+        Self::start(folder, &[&["--listen", &*listen], options].concat(), command)
+    }
+
+    fn start(folder: &Folder, options: &[&str], command: &[&str]) -> Self {
+        let base = folder.base().to_owned();
+        let mut run = Command::new(env!("CARGO_BIN_EXE_baton"));
+        run.args(["app", "run", "--socket-mode", "666", "--status"]).arg(base.join("status"));
+        run.args(options).arg("--").args(command);
+        run.process_group(folder.group()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = run.spawn().expect("the manager starts");
+        let said = Arc::new(Mutex::new(String::new()));
+        let (stderr, written) = (child.stderr.take().expect("standard error"), Arc::clone(&said));
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                written.lock().expect("its words").push_str(&format!("{line}\n"));
+            }
+        });
+        Self { child, base, said }
+    }
+
+    fn said(&self) -> String {
+        self.said.lock().expect("its words").clone()
+    }
+
+    fn status(&self) -> Value {
+        let text = fs::read_to_string(self.base.join("status")).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    fn processes(&self) -> BTreeSet<i32> {
+        let pids = self.status()["processes"].as_array().cloned().unwrap_or_default();
+        pids.iter().map(|pid| i32::try_from(pid.as_i64().expect("a number")).expect("a process")).collect()
+    }
+
+    fn wait_for_processes(&self, count: usize) -> BTreeSet<i32> {
+        wait_until("all processes are there", || self.processes().len() == count);
+        self.processes()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("a signal");
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("the manager does not end:\n{}", self.said());
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the manager had said:\n{}", self.said());
+        }
+    }
+}
+
+/// A server that gives everything to the application at `{base}/app`.
+fn server(folder: Folder) -> Server {
+    let to = format!("/=unix:{}/app,keep_connections=false", folder.base().display());
+    Server::serve(folder, &["--fastcgi", &to, "--workers", "1"])
+}
+
+fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).expect("not 0"), signal).expect("a signal");
+}
+
+/// Goal: whoever dies is replaced, and clients find somebody. Method: one of two is killed from outside, one kills
+/// itself in the middle of a request.
+#[test]
+fn processes_that_die_are_replaced() {
+    let folder = Folder::new();
+    let manager = Manager::shared(&folder, &["--processes", "2"], &[&application(), "some", "words"]);
+    let first = manager.wait_for_processes(2);
+    let server = server(folder);
+    let answer = server.get("/");
+    assert!(first.contains(&pid_of(&answer)), "{answer:?}");
+    assert!(answer.text().contains("args=some words"), "{answer:?}");
+
+    kill(pid_of(&answer), Signal::KILL);
+    wait_until("a killed one is replaced", || {
+        let now = manager.processes();
+        now.len() == 2 && !now.contains(&pid_of(&answer))
+    });
+    assert_eq!(server.get("/die").status, 502);
+    wait_until("both were replaced", || manager.status()["restarts"] == 2 && manager.processes().len() == 2);
+    assert_eq!(server.get("/").status, 200);
+    assert!(manager.said().contains("was killed by signal 9 (SIGKILL) after"), "{}", manager.said());
+}
+
+#[test]
+fn an_end_leaves_neither_processes_nor_their_children_nor_the_socket() {
+    let folder = Folder::new();
+    let base = folder.base().to_owned();
+    let mut manager = Manager::shared(&folder, &["--processes", "3"], &[&application()]);
+    let mut all = manager.wait_for_processes(3);
+    let server = server(folder);
+    all.insert(told(&server.get("/"), "child").parse().expect("a process"));
+    assert!(all.iter().all(|&pid| lives(pid)));
+    manager.signal(Signal::TERM);
+    assert!(manager.ended().success());
+    wait_until("nobody is left", || !all.iter().any(|&pid| lives(pid)));
+    assert!(!manager.said().contains("killed"), "they end when they are asked: {}", manager.said());
+    assert!(!base.join("app").exists());
+}
+
+#[test]
+fn processes_do_not_outlive_a_manager_that_is_killed() {
+    let folder = Folder::new();
+    let mut manager = Manager::shared(&folder, &["--processes", "2"], &[&application()]);
+    let all = manager.wait_for_processes(2);
+    manager.signal(Signal::KILL);
+    manager.ended();
+    wait_until("they end", || !all.iter().any(|&pid| lives(pid)));
+}
+
+#[test]
+fn who_does_not_listen_is_killed_after_the_grace() {
+    let folder = Folder::new();
+    let mut manager = Manager::shared(&folder, &["--grace", "0"], &[&application(), "stubborn"]);
+    let all = manager.wait_for_processes(1);
+    wait_until("it ignores the signal", || manager.said().contains("begins with stubborn"));
+    let server = server(folder);
+    assert_eq!(server.get("/").status, 200);
+    manager.signal(Signal::TERM);
+    assert!(manager.ended().success());
+    assert!(!all.iter().any(|&pid| lives(pid)));
+    assert!(manager.said().contains("did not end in time and is killed"), "{}", manager.said());
+}
+
+#[test]
+fn who_cannot_work_is_started_less_and_less_often() {
+    let folder = Folder::new();
+    let manager = Manager::shared(&folder, &[], &["sh", "-c", "echo broken; exit 3"]);
+    wait_until("it waits longer", || manager.said().contains("the next one starts in 400ms"));
+    let said = manager.said();
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("no {text} in {said}"));
+    assert!(
+        at(" starts in 100ms") < at(" starts in 200ms") && at(" starts in 200ms") < at(" starts in 400ms")
+    );
+    assert!(said.contains("]: broken\n") && said.contains("exited with status 3"), "{said}");
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_named() {
+    let folder = Folder::new();
+    let manager = Manager::shared(&folder, &[], &["/no/such/program"]);
+    wait_until("it says why", || manager.said().contains("cannot run `/no/such/program`: No such file"));
+}
+
+/// Goal: all are replaced, and no request finds nobody. Method: requests without a pause meanwhile.
+#[test]
+fn hangup_replaces_all_without_a_gap() {
+    let folder = Folder::new();
+    let manager = Manager::shared(&folder, &["--processes", "3", "--stop-signal", "usr1"], &[&application()]);
+    let first = manager.wait_for_processes(3);
+    let server = server(folder);
+    assert_eq!(server.get("/").status, 200);
+    manager.signal(Signal::HUP);
+    let deadline = Instant::now() + PATIENCE;
+    while manager.processes().intersection(&first).next().is_some() {
+        assert_eq!(server.get("/").status, 200);
+        assert!(Instant::now() < deadline, "not replaced: {}", manager.status());
+    }
+    assert_eq!(manager.wait_for_processes(3).intersection(&first).count(), 0);
+    wait_until("the old ones are gone", || !first.iter().any(|&pid| lives(pid)));
+}
+
+#[test]
+fn old_processes_are_replaced() {
+    let folder = Folder::new();
+    let manager = Manager::shared(&folder, &["--lifetime", "1"], &[&application()]);
+    let first = manager.wait_for_processes(1);
+    wait_until("it is too old", || manager.processes().intersection(&first).next().is_none());
+}
+
+#[test]
+fn each_may_listen_alone() {
+    let folder = Folder::new();
+    let prefix = format!("unix:{}/app", folder.base().display());
+    let options = ["--listen-each", &*prefix, "--processes", "2"];
+    let manager = Manager::start(&folder, &options, &[&application()]);
+    let all = manager.wait_for_processes(2);
+    let mount = |number: u32| format!("/{number}={prefix}.{number}");
+    let server = Server::serve(folder, &["--fastcgi", &mount(0), "--fastcgi", &mount(1)]);
+    let answered = ["/0", "/0", "/1", "/1"].map(|path| pid_of(&server.get(path)));
+    assert!(answered[0] == answered[1] && answered[2] == answered[3], "{answered:?}");
+    assert_eq!(BTreeSet::from(answered), all);
+}
+
+/// Goal: what the manager was started with is not the application's, unless it is said so.
+#[test]
+fn the_environment_and_the_folder_are_as_asked_for() {
+    let folder = Folder::new();
+    let directory = fs::canonicalize(folder.root()).expect("a folder");
+    let options = [
+        "--env",
+        "COLOUR=blue",
+        "--env",
+        "CARGO_MANIFEST_DIR",
+        "--directory",
+        directory.to_str().expect("UTF-8"),
+    ];
+    let manager = Manager::shared(&folder, &options, &[&application()]);
+    manager.wait_for_processes(1);
+    let server = server(folder);
+    assert_eq!(told(&server.get("/"), "cwd"), directory.to_str().expect("UTF-8"));
+    let answer = server.get("/environment");
+    assert_eq!(told(&answer, "COLOUR"), "blue");
+    assert_eq!(told(&answer, "CARGO_MANIFEST_DIR"), env!("CARGO_MANIFEST_DIR"));
+    assert!(answer.text().contains("PATH=") && !answer.text().contains("CARGO_PKG_NAME"), "{answer:?}");
+}
