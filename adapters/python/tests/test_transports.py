@@ -50,13 +50,9 @@ def test_answers_are_identical(wsgi: Served, target: str) -> None:
         for minor in (1, 0):
             for keep in (1, 0):
                 passed = app.passfd("GET", target, minor=minor, keep=keep)
-                assert unchunk(passed.wire) == unchunked_http(plain, minor=minor, keep=bool(keep))
+                assert unchunk(passed.wire) == as_http(plain, minor=minor, keep=bool(keep))
                 assert passed.stdout == b""
                 check_report(passed)
-
-
-def unchunked_http(plain: Result, minor: int, keep: bool) -> bytes:
-    return as_http(plain, minor=minor, keep=keep)
 
 
 def check_report(passed: Result) -> None:
