@@ -4,6 +4,7 @@ mod rig;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rig::{Region, Server, application, text};
 
@@ -73,7 +74,7 @@ fn a_flush_is_announced_at_once() {
 fn what_is_not_free_is_not_written() {
     let (_dir, path) = writer(1000);
     let mut server = with_region(&path);
-    server.region.as_mut().unwrap().frees = false;
+    server.region.as_mut().unwrap().frees_in = 0;
     server.share(10_000, &[("BYTES", "9000")], b"");
     assert_eq!(server.reply().stdout, text(9000));
     let before = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
@@ -83,7 +84,7 @@ fn what_is_not_free_is_not_written() {
     assert_eq!(reply.stdout, text(1000), "it waits for what is freed");
     let after = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
     assert!(before[..9000] == after[..9000] && before[10_000..] == after[10_000..]);
-    server.region.as_mut().unwrap().frees = true;
+    server.region.as_mut().unwrap().frees_in = 1;
     server.free(1000);
     server.collect(&mut reply, |reply| reply.end.is_some());
     assert_eq!(reply.stdout, text(5000));
@@ -112,7 +113,7 @@ fn an_unread_body_does_not_block_the_response() {
         is_known: true,
         ..Region::new(REGION_BYTES)
     };
-    server.region = Some(Region { frees: false, ..region });
+    server.region = Some(Region { frees_in: 0, ..region });
     // The body does not fit into the connection: it is sent while the response is received.
     let sending = std::thread::spawn(move || sender.share(REGION_BYTES, &[], &body));
     let reply = server.reply();
@@ -158,4 +159,43 @@ fn space_lies_in_the_region() {
         assert!(reply.stdout == text(100_000));
         assert_eq!(reply.stdout_record_bytes, 0);
     }
+}
+
+/// What the application has been given of the body stays as it is while controls are received behind it.
+#[test]
+fn controls_do_not_overwrite_the_body() {
+    let (_dir, path) = application(|request| {
+        let mut start = [0; 10];
+        request.read_exact(&mut start).unwrap();
+        request.write_all(&text(2_000_000)).unwrap();
+        let mut rest = Vec::new();
+        request.read_to_end(&mut rest).unwrap();
+        request.write_all(&[&start[..], &rest].concat()).unwrap();
+    });
+    let mut server = with_region(&path);
+    // More than lies before the body.
+    server.region.as_mut().unwrap().frees_in = 100;
+    server.share(REGION_BYTES, &[], &text(1000));
+    let reply = server.reply();
+    assert_eq!(reply.stdout_record_bytes, 0, "controls were heard");
+    assert!(reply.stdout == [text(2_000_000), text(1000)].concat());
+}
+
+/// The server can send the first part of a large response while the application makes the next.
+#[test]
+fn large_responses_are_announced_in_parts() {
+    static SEEN: AtomicBool = AtomicBool::new(false);
+    let (_dir, path) = application(|request| {
+        request.write_all(&text(200_000)).unwrap();
+        while !SEEN.load(Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    let mut server = with_region(&path);
+    server.share(REGION_BYTES, &[], b"");
+    let mut reply = rig::Reply::default();
+    server.collect(&mut reply, |reply| reply.stdout.len() >= 190_000);
+    SEEN.store(true, Ordering::Relaxed);
+    server.collect(&mut reply, |reply| reply.end.is_some());
+    assert!(reply.stdout == text(200_000));
 }

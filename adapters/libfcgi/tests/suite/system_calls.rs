@@ -16,7 +16,7 @@ fn calls(ask: impl Fn(&mut Server, &Client)) -> Vec<String> {
     let mut program = Program::start(command, Library::Original);
     let mut server = program.connect();
     // What is freed after the end is told by the next offer, not by a record that wakes the program.
-    server.region = Some(Region { frees: false, ..Region::new(1 << 20) });
+    server.region = Some(Region { frees_in: 0, ..Region::new(1 << 20) });
     for _ in 0..3 {
         let client = Client::new();
         ask(&mut server, &client);

@@ -62,8 +62,8 @@ pub(crate) struct Region {
     pub(crate) at: u32,
     /// Whether it has been passed on.
     pub(crate) is_known: bool,
-    /// Whether what was sent is freed.
-    pub(crate) frees: bool,
+    /// In how many records it is told what is freed; none is freed with 0.
+    pub(crate) frees_in: u32,
     /// How many slices were announced, and the most bytes of them in one.
     pub(crate) slices: usize,
 }
@@ -76,7 +76,7 @@ impl Region {
         let file = File::from(rustix::fs::memfd_create("region", flags).unwrap());
         file.set_len(bytes.into()).unwrap();
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
-        Self { file, bytes, at: 0, is_known: false, frees: true, slices: 0 }
+        Self { file, bytes, at: 0, is_known: false, frees_in: 1, slices: 0 }
     }
 }
 
@@ -251,9 +251,13 @@ impl Server {
             region.slices += 1;
             bytes += slice.len;
         }
-        if region.frees {
-            self.free(bytes);
+        let pieces = region.frees_in;
+        let mut records = Vec::new();
+        for piece in 0..pieces {
+            let share = bytes / pieces + u32::from(piece < bytes % pieces);
+            request::push_freed(&mut records, ID, share);
         }
+        self.socket.write_all(&records).unwrap();
     }
 }
 
