@@ -518,3 +518,50 @@ error: unknown key `polcy`
 "#,
     );
 }
+
+#[test]
+fn applications_that_cannot_be() {
+    let route = |settings: &str| {
+        format!("[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a\"\nfastcgi = {settings}\n")
+    };
+    refused(
+        &route("{ to = \"/run/a.sock\" }"),
+        r#"
+error: `site.route.fastcgi.to` has an address that no application can have
+ --> baton.toml:5:18
+  |
+5 | fastcgi = { to = "/run/a.sock" }
+  |                  ^^^^^^^^^^^^^ a Unix socket is written `unix:/run/a.sock`
+  |
+  = help: accepted: "unix:/path", "127.0.0.1:9000" or "[::1]:9000"
+"#,
+    );
+    refused(
+        &route("{ to = \"unix:a\", transport = \"passfdd\" }"),
+        r#"
+error: `site.route.fastcgi.transport` has an unknown word
+ --> baton.toml:5:40
+  |
+5 | fastcgi = { to = "unix:a", transport = "passfdd" }
+  |                                        ^^^^^^^^^ expected one of "auto", "unix", "inet", "shm", "passfd"
+  |
+  = help: did you mean `passfd`?
+"#,
+    );
+    refused(
+        &route("{ to = \"unix:a\", scripts = [\"php\"], params = { HTTP_X = \"1\" } }"),
+        r#"
+error: `site.route.fastcgi.scripts` is not the ending of a name
+ --> baton.toml:5:39
+  |
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1" } }
+  |                                       ^^^^^ expected something like ".php"
+
+error: `site.route.fastcgi.params` has a name that is taken
+ --> baton.toml:5:58
+  |
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1" } }
+  |                                                          ^^^^^^ names of another form are free
+"#,
+    );
+}
