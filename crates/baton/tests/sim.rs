@@ -48,7 +48,7 @@ fn advice_is_given_from_a_log() {
     let text = stdout(&output);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for expected in
-        ["2000 requests", "100 in the busiest second", "Skipped 1 bad lines", "For 100 requests a second"]
+        ["2000 requests", "100 in the busiest second", "Skipped 1 bad line:", "For 100 requests a second"]
     {
         let text = text.replace('\n', " ");
         assert!(text.contains(expected), "{expected} in {text}");
@@ -72,18 +72,39 @@ fn comparisons_repeat_by_their_seed() {
     assert_ne!(run("7"), run("8"));
 }
 
+/// A published figure, here with few requests: the statement, our number and the verdict are in all that is written.
+#[test]
+fn experiments_are_run_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let output = sim(&["run", "chess", "--scale", "0.002", "--jobs", "1", "--out", out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chess"), "progress is told");
+    for (file, expected) in [
+        ("claims.md", "| `chess` | lard-r closely matches WRR |"),
+        ("index.html", "lard-r closely matches WRR"),
+        ("chess.json", "\"holds\""),
+        ("chess.csv", "trace,variant,policy,nodes"),
+        ("chess.svg", "<svg"),
+    ] {
+        let text = fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(text.contains(expected), "{expected} in {file}: {text}");
+    }
+}
+
 #[test]
 fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.log");
     fs::write(&empty, "").unwrap();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["run", "no-such-figure"], "there is no experiment \"no-such-figure\""),
         (&["compare", "/no/such/log"], "cannot read the log /no/such/log"),
         (&["compare", empty.to_str().unwrap()], "no request to replay"),
         (&["compare", "chess", "--set", "speed=9"], "there is no setting \"speed\""),
         (&["compare", "chess", "--policies", "lrd"], "no distribution policy is called `lrd`"),
         (&["compare", "chess", "--change", "explode:1@5%"], "is no change"),
+        (&["compare", "zipf:requests=9", "--nodes", "4", "--change", "fail:4@5%"], "there is no node 4"),
     ];
     for (arguments, expected) in cases {
         let output = sim(arguments);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use baton_dispatch::PolicyName;
 use baton_sim::experiments::{Experiment, Lab};
-use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeProfile, Scenario, Sharing};
-use baton_sim::report::{Report, page, svg};
+use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
+use baton_sim::report::{Report, claims_table, page, svg};
 use baton_sim::runner::Runner;
 use baton_sim::trace::{
     CHESS, HotTargets, IBM, LogReader, LogSummary, RICE, Trace, Zipf, synthesize, with_hot_targets,
@@ -22,21 +22,46 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{Failure, print};
 
 /// Simulate a cluster: which policy, how many nodes, how much memory would a site need?
+///
+/// A front-end that looks at what is asked for can send requests for the same target to the same node, so that the
+/// memories of the nodes add up. What that is worth depends on the site. The simulator runs a site's access log, or a log
+/// made from published statistics, through a cluster, with the very policies that a front-end runs.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Sim {
     #[command(subcommand)]
     what: What,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  baton sim advise access.log access.log.*.gz        what this site needs, in plain words
+  baton sim compare access.log --nodes 2,4,8         policies side by side on this site
+  baton sim compare rice --change fail:0@33% --change recover:0@66% --front-ends 4
+                                                     through a failure, with four front-ends
+  baton sim run rice-throughput --out figures        a published figure, ours beside it
+  baton sim run all --out figures                    all of them: figures/index.html";
+
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the experiments, the policies, the traces and the node profiles
+    /// List the experiments, the policies, the traces, and the node profiles with their settings
     List,
     /// Run experiments: the published figures, and our own claims
+    ///
+    /// Each tells what is published, what came out here, and whether the shape holds; `baton sim list` names them. All
+    /// together take some minutes. The same seed gives the same numbers on any machine.
     Run(Run),
     /// Compare policies on access logs, or on a built-in trace
+    ///
+    /// For each policy and number of nodes: throughput, cache misses, idle time, mean delay, the delay that 99 % of the
+    /// requests do not exceed, and how many targets were moved or replicated. Requests come as fast as the cluster takes
+    /// them, unless --rate lets them come at random moments.
     Compare(Compare),
     /// Tell from access logs which policy, how many nodes and how much memory the site needs
+    ///
+    /// The log is replayed on clusters of growing size, with less and with more memory in each node, until they do as many
+    /// requests a second as the busiest second of the log had. Lines that are no entries are counted, shown once for each
+    /// fault, and skipped.
     Advise(Advise),
 }
 
@@ -49,6 +74,10 @@ struct Run {
     /// Make the requests of each trace this many times as many; claims hold at 1 only
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     scale: f64,
+
+    /// Judge claims about our own policy, which hang on a few per cent, by the median of this many seeds
+    #[arg(long, value_name = "COUNT", default_value = "5")]
+    seeds: NonZeroU32,
 
     #[command(flatten)]
     output: Output,
@@ -111,11 +140,18 @@ struct Cluster {
     #[arg(long, value_parser = NodeProfile::NAMES, help_heading = "Cluster")]
     profile: Option<String>,
 
-    /// Change settings of the nodes: cpus, cpu_speed, disks, cache_mb, disk_latency_us, transmit_us_per_512, ...
-    #[arg(long, value_name = "NAME=VALUE,...", default_value = "", help_heading = "Cluster")]
+    /// Change settings of the nodes, as in cpus=16,cache_mb=2048; `baton sim list` names all of them
+    #[arg(
+        long,
+        value_name = "NAME=VALUE,...",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Cluster"
+    )]
     set: String,
 
-    /// Weights of the nodes, in hundredths of a standard node: one for all, or one for each
+    /// Weights of the nodes, in hundredths of a standard node: one for all, or one for each, which also says how many
+    /// there are
     #[arg(
         long,
         value_name = "WEIGHT,...",
@@ -129,7 +165,7 @@ struct Cluster {
     #[arg(long, value_name = "COUNT", default_value = "1", help_heading = "Cluster")]
     front_ends: NonZeroUsize,
 
-    /// What front-ends know of each other: nothing, loads, everything
+    /// What front-ends know of each other: nothing, loads (of the nodes), everything
     #[arg(long, default_value_t = Sharing::Nothing, help_heading = "Cluster")]
     sharing: Sharing,
 
@@ -141,7 +177,8 @@ struct Cluster {
     #[arg(long, value_name = "REQUESTS/S", value_parser = factor, help_heading = "Cluster")]
     rate: Option<f64>,
 
-    /// Let something happen to a node: fail:0@50%, recover:0@70%, drain:2@10%, join@30% (of the requests)
+    /// Let something happen to a node after a share of the requests: fail:0@50%, recover:0@70%, drain:2@10%, join@30%,
+    /// join:200@30% (of weight 200); nodes count from 0. May be given several times
     #[arg(long = "change", value_name = "CHANGE", help_heading = "Cluster")]
     changes: Vec<Change>,
 
@@ -206,7 +243,8 @@ impl Run {
         };
         let progress = Progress::default();
         let tell = |what: &str, share| progress.tell(what, share);
-        let mut lab = Lab::new(self.output.seed, self.scale, self.output.runner(&tell));
+        let mut lab = Lab::new(self.output.seed, self.scale, self.output.runner(&tell))
+            .with_seeds(self.seeds.get().into());
         let reports: Vec<Report> = experiments.iter().map(|experiment| experiment.run(&mut lab)).collect();
         progress.end();
         self.output.write(&reports)
@@ -224,6 +262,7 @@ impl Compare {
         let scenario = self.cluster.scenario(usual, self.output.seed)?;
         let nodes =
             if scenario.weights.len() > 1 { vec![scenario.weights.len()] } else { self.nodes.clone() };
+        check_changes(&scenario.changes, nodes.iter().copied().max().unwrap_or(0))?;
         let trace = self.cluster.shape(trace, self.output.seed);
         let mut report = compare(runner, &trace, &scenario, &self.policies, &nodes);
         report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
@@ -278,6 +317,7 @@ fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
         reader.read_path(path)?;
     }
     let name = match paths {
+        [only] if only == Path::new("-") => "standard input".to_owned(),
         [only] => only.display().to_string(),
         many => format!("{} logs", many.len()),
     };
@@ -358,6 +398,9 @@ fn write_folder(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
             write(&format!("{}.svg", figure.name), &svg(figure))?;
         }
     }
+    if reports.iter().any(|report| !report.claims.is_empty()) {
+        write("claims.md", &claims_table(reports))?;
+    }
     write("index.html", &page(reports))
 }
 
@@ -371,7 +414,33 @@ fn list() -> String {
         text += &format!("  {:17} {}\n", policy.as_str(), policy.summary());
     }
     text += "\nTraces: rice, ibm, chess, zipf, zipf:targets=N,alpha=A,kb=K,requests=N, or access logs\n";
-    text + &format!("Node profiles (--profile): {}\n", NodeProfile::NAMES.join(", "))
+    text += "\nNode profiles (--profile), and their settings (--set NAME=VALUE,...):\n";
+    let row = |name: &str, cells: &[&str]| {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
+        format!("  {name:20}{cells}\n")
+    };
+    text += &row("", &NodeProfile::NAMES);
+    for ((name, published), (_, nvme)) in
+        NodeProfile::published().settings().zip(NodeProfile::nvme().settings())
+    {
+        text += &row(name, &[&published, &nvme]);
+    }
+    text
+}
+
+/// Refuses changes of nodes that not even the largest cluster has.
+fn check_changes(changes: &[Change], nodes: usize) -> Result<(), Failure> {
+    let joining = changes.iter().filter(|change| matches!(change.what, NodeChange::Join(_))).count();
+    for change in changes {
+        let (NodeChange::Fail(node) | NodeChange::Recover(node) | NodeChange::Drain(node)) = change.what
+        else {
+            continue;
+        };
+        if node as usize >= nodes + joining {
+            return Err(Failure(format!("--change {change}: there is no node {node}; nodes count from 0")));
+        }
+    }
+    Ok(())
 }
 
 fn factor(text: &str) -> Result<f64, String> {

@@ -155,7 +155,8 @@ pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
 pub(super) fn limit(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report.words.push(format!(
         "{NODES} nodes of the published kind, against one machine with their processors, disks and memory together, \
-         where nothing has to be distributed and nothing is held twice; medians of {} seeds.",
+         where nothing has to be distributed and nothing is held twice: no policy can be expected to do more. Medians of \
+         {} seeds.",
         lab.seeds()
     ));
     let names = ["one machine", LardH.as_str(), LardR.as_str()];
@@ -164,8 +165,7 @@ pub(super) fn limit(lab: &mut Lab<'_>, mut report: Report) -> Report {
     for ((_, trace, _), by_seed) in workloads().into_iter().zip(&results) {
         let [ours, theirs] = [1, 2].map(|other| gain(by_seed, other)[1]);
         report.words.push(format!(
-            "{trace}: one machine does {ours:+.1} % against lard-h, {theirs:+.1} % against lard-r: no policy can be \
-             expected to do more than that."
+            "{trace}: one machine does {ours:+.1} % against lard-h, {theirs:+.1} % against lard-r."
         ));
     }
     report.figures.push(relative("ours-limit", "What distribution leaves to be gained", &names, &results));

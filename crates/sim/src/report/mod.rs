@@ -150,9 +150,9 @@ pub fn claims_table(reports: &[Report]) -> String {
 /// A number with as many digits as are worth reading.
 pub(crate) fn brief(value: f64) -> String {
     match value.abs() {
+        _ if value.fract() == 0.0 => grouped(value as i64),
         size if size >= 100.0 => grouped(value.round() as i64),
         size if size >= 10.0 => format!("{value:.1}"),
-        0.0 => "0".into(),
         size if size >= 0.01 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
     }
@@ -196,8 +196,14 @@ mod tests {
 
     #[test]
     fn numbers_are_brief() {
-        let cases =
-            [(1_234_567.8, "1,234,568"), (999.6, "1,000"), (-1234.0, "-1,234"), (12.34, "12.3"), (0.0, "0")];
+        let cases = [
+            (1_234_567.8, "1,234,568"),
+            (999.6, "1,000"),
+            (-1234.0, "-1,234"),
+            (12.34, "12.3"),
+            (0.0, "0"),
+            (2.0, "2"),
+        ];
         for (value, expected) in cases {
             assert_eq!(brief(value), expected);
         }

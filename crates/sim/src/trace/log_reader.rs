@@ -243,8 +243,9 @@ impl LogSummary {
             words.push(format!("Left out: {}.", reasons.collect::<Vec<_>>().join(", ")));
         }
         for (fault, (count, first)) in &self.bad {
+            let lines = if *count == 1 { "line" } else { "lines" };
             words.push(format!(
-                "Skipped {count} bad lines: {fault}. The first is {}:{}: {}",
+                "Skipped {count} bad {lines}: {fault}. The first is {}:{}: {}",
                 first.file, first.line, first.excerpt
             ));
         }
