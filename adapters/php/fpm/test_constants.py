@@ -16,7 +16,11 @@ HTML = "".join(f"<p>paragraph {number}</p>\n" for number in range(300))
 SCRIPTS = {
     "inline": (f"{HTML}<?php echo 1; ?>\n{HTML}<?= 2 ?>{HTML}", 3),
     "inline-only": (HTML, 1),
-    "inline-in-control": (f"<?php foreach ([1, 2] as $i): ?>{HTML}<?php if ($i > 1): ?>\n\n{HTML}<?php else: ?>x<?php endif; endforeach;", 2),
+    "inline-in-control": (
+        f"<?php foreach ([1, 2] as $i): ?>{HTML}"
+        f"<?php if ($i > 1): ?>\n\n{HTML}<?php else: ?>x<?php endif; endforeach;",
+        2,
+    ),
     "inline-in-function": (f"<?php function f() {{ ?>{HTML}<?php return __LINE__; }} echo f(), __LINE__;", 1),
     "single-quoted": (f"<?php echo '{TEXT}';", 1),
     "double-quoted": ("<?php echo \"" + "a\\n\\x41\\u{e9}\\$" * 1000 + "\";", 1),
@@ -31,12 +35,22 @@ SCRIPTS = {
     "coalesce": (f"<?php echo '{TEXT}' ?? 1;", 0),
     "print": (f"<?php $r = print '{TEXT}'; print('x'); echo $r;", 1),
     "short-echo": (f"a<?= '{TEXT}' ?>b<?= '{TEXT}', 'c' ?>", 2),
-    "elsewhere": (f"<?php const C = '{TEXT}'; function f($x = '{TEXT}') {{ static $s = '{TEXT}'; return $x . $s; }} $a = ['{TEXT}' => 1]; echo md5(f() . C . key($a));", 0),
+    "elsewhere": (
+        f"<?php const C = '{TEXT}'; function f($x = '{TEXT}') {{ static $s = '{TEXT}'; return $x . $s; }}"
+        f"$a = ['{TEXT}' => 1]; echo md5(f() . C . key($a));",
+        0,
+    ),
     "same-twice": (f"<?php echo '{TEXT}'; echo '{TEXT}';", 2),
     "line-numbers": (f"<?php echo '{TEXT}'; ?>{HTML}<?php echo __LINE__; throw new Exception('x');", 2),
-    "strict-types": (f"<?php declare(strict_types=1); namespace a\\b; function file_get_contents() {{ return 'no'; }} echo '{TEXT}';", 1),
+    "strict-types": (
+        "<?php declare(strict_types=1); namespace a\\b; function file_get_contents() { return 'no'; }" f"echo '{TEXT}';",
+        1,
+    ),
     "in-class": (f"<?php class A {{ static function f() {{ echo '{TEXT}'; ?>{HTML}<?php }} }} A::f();", 2),
-    "after-halt": (f"<?php echo substr(file_get_contents(__FILE__), __COMPILER_HALT_OFFSET__, 20); __halt_compiler();{HTML}", 0),
+    "after-halt": (
+        f"<?php echo substr(file_get_contents(__FILE__), __COMPILER_HALT_OFFSET__, 20); __halt_compiler();{HTML}",
+        0,
+    ),
     "carriage-returns": ("<?php echo '" + "a\r\n" * 3000 + "'; echo __LINE__;", 1),
     "bytes": ("<?php echo '" + "\0\xff" * 3000 + "';", 1),
 }

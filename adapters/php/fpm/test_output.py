@@ -144,7 +144,8 @@ class Output(SiteCase):
 
     def test_the_buffer_of_php_ini_is_led_around_in_order(self):
         for script in [
-            "<?php echo 'before'; echo file_get_contents('60k'); echo 'after'; $s = ob_get_status(); unset($s['buffer_size']); print_r($s);",
+            "<?php echo 'before'; echo file_get_contents('60k'); echo 'after'; print_r(array_diff_key(ob_get_status(), "
+            "['buffer_size' => 0]));",
             "<?php echo str_repeat('x', 5000), file_get_contents('60k'), str_repeat('y', 5000), file_get_contents('60k');",
             "<?php echo 'x'; ob_clean(); echo file_get_contents('60k'); ob_clean();",
             "<?php echo file_get_contents('60k'); echo 'lost'; ob_clean();",
@@ -251,7 +252,11 @@ class Output(SiteCase):
     def test_posts(self):
         script = self.site.write("post.php", "<?php echo file_get_contents('php://input'), $_POST['a']; readfile('60k');")
         body = "a=" + "b" * 20000
-        parameters = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": len(body), "CONTENT_TYPE": "application/x-www-form-urlencoded"}
+        parameters = {
+            "REQUEST_METHOD": "POST",
+            "CONTENT_LENGTH": len(body),
+            "CONTENT_TYPE": "application/x-www-form-urlencoded",
+        }
         exchange = self.site.begin(script, content=body.encode(), **parameters)
         self.assertEqual((body + "b" * 20000).encode() + KIB_60, exchange.finish().expanded())
 

@@ -16,7 +16,10 @@ from pool import SETTLED_S
 BATON = os.environ.get("BATON")
 KIB_60 = content(60 * 1024)
 SCRIPTS = {
-    "echo": ("<?php echo 'a', file_get_contents('60k'), 'b', file_get_contents('1m'), 'c';", b"a" + KIB_60 + b"b" + content(1 << 20) + b"c"),
+    "echo": (
+        "<?php echo 'a', file_get_contents('60k'), 'b', file_get_contents('1m'), 'c';",
+        b"a" + KIB_60 + b"b" + content(1 << 20) + b"c",
+    ),
     "readfile": ("<?php header('Content-Length: 61440'); header('X-A: b'); readfile('60k');", KIB_60),
     "include": ("<?php for ($i = 0; $i < 100; $i++) { echo \"[$i]\"; include 'text.html'; }", None),
     "status": ("<?php http_response_code(404); readfile('60k');", KIB_60),
@@ -49,7 +52,10 @@ class Server(SiteCase):
             root = "{cls.site.files}"
             [[site.route]]
             path = "/"
-            fastcgi = {{ to = "unix:{cls.site.root}/main.sock", scripts = [".php"], named_files = ["{cls.site.snapshots.resolve()}"] }}
+            [site.route.fastcgi]
+            to = "unix:{cls.site.root}/main.sock"
+            scripts = [".php"]
+            named_files = ["{cls.site.snapshots.resolve()}"]
         """)
         server = subprocess.Popen([BATON, "run", "--config", configuration], stderr=subprocess.PIPE, text=True)
         cls.addClassCleanup(lambda: (server.terminate(), server.wait(), server.stderr.close()))

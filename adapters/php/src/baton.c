@@ -28,23 +28,29 @@ static PHP_INI_MH(on_update_positive)
 	return OnUpdateLong(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
 }
 
+#define SETTING(name, value, who, on_update, field) \
+	STD_PHP_INI_ENTRY("baton." name, value, who, on_update, field, zend_baton_globals, baton_globals)
+
 PHP_INI_BEGIN()
 	STD_PHP_INI_BOOLEAN("baton.enable", "1", PHP_INI_ALL, OnUpdateBool, enable, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.threshold", "8K", PHP_INI_SYSTEM, on_update_positive, threshold, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.roots", "", PHP_INI_SYSTEM, OnUpdateString, roots, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.snapshot_dir", "", PHP_INI_SYSTEM, OnUpdateString, snapshot_dir, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.snapshot_max", "256M", PHP_INI_SYSTEM, on_update_positive, snapshot_max, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.grace", "300", PHP_INI_SYSTEM, on_update_positive, grace, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.settle", "0", PHP_INI_SYSTEM, OnUpdateLongGEZero, settle, zend_baton_globals, baton_globals)
-	STD_PHP_INI_ENTRY("baton.buffer", "256K", PHP_INI_SYSTEM, on_update_positive, buffer, zend_baton_globals, baton_globals)
+	SETTING("roots", "", PHP_INI_SYSTEM, OnUpdateString, roots)
+	SETTING("snapshot_dir", "", PHP_INI_SYSTEM, OnUpdateString, snapshot_dir)
+	SETTING("threshold", "8K", PHP_INI_SYSTEM, on_update_positive, threshold)
+	SETTING("buffer", "256K", PHP_INI_SYSTEM, on_update_positive, buffer)
+	SETTING("snapshot_max", "256M", PHP_INI_SYSTEM, on_update_positive, snapshot_max)
+	SETTING("grace", "300", PHP_INI_SYSTEM, on_update_positive, grace)
+	SETTING("settle", "0", PHP_INI_SYSTEM, OnUpdateLongGEZero, settle)
 PHP_INI_END()
 
 baton_store_limits baton_limits(void)
 {
-	return (baton_store_limits) {.bytes_max = (uint64_t) BATON_G(snapshot_max), .grace_s = (time_t) BATON_G(grace)};
+	return (baton_store_limits) {
+		.bytes_max = (uint64_t) BATON_G(snapshot_max),
+		.grace_s = (time_t) BATON_G(grace),
+	};
 }
 
-/* An absolute path as PHP's file functions would open it; NULL if it is not for the plain files wrapper, or forbidden. */
+/* The absolute path that PHP's file functions would open; NULL if another wrapper would, or it is forbidden. */
 static zend_string *plain_path(zend_string *path)
 {
 	char expanded[MAXPATHLEN];

@@ -93,7 +93,7 @@ static zend_op_array *on_compile_file(zend_file_handle *handle, int type)
 
 void baton_include_hook(void)
 {
-	if (zend_compile_file != on_compile_file && !php_compile_file) {
+	if (!php_compile_file) {
 		php_compile_file = zend_compile_file;
 		zend_compile_file = on_compile_file;
 	}

@@ -27,7 +27,8 @@ static bool names_files_itself(sapi_headers_struct *headers)
 	sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
 
 	for (; header; header = zend_llist_get_next_ex(&headers->headers, &position)) {
-		if (is_header(header, "X-ZeroCopy") || is_header(header, "X-Sendfile") || is_header(header, "X-Accel-Redirect")) {
+		if (is_header(header, "X-ZeroCopy") || is_header(header, "X-Sendfile")
+				|| is_header(header, "X-Accel-Redirect")) {
 			return true;
 		}
 	}
@@ -220,8 +221,8 @@ static void on_flush(void *context)
 }
 
 /*
- * Whether the active output buffer is the only one, and would be passed on as it is once that many bytes more filled it:
- * what php_output_handler_append() decides for the buffer that php.ini's output_buffering starts.
+ * Whether the active output buffer is the only one, and that many bytes more would fill it, upon which it would be
+ * passed on as it is: as php_output_handler_append() decides for the buffer that php.ini's output_buffering starts.
  */
 static bool is_filled_by(const php_output_handler *only, size_t length)
 {
@@ -236,7 +237,8 @@ static size_t on_echo(const char *bytes, size_t length)
 {
 	php_output_handler *buffer = OG(active);
 
-	if (!buffer || !BATON_G(asked) || !baton_shelf_at(&BATON_G(shelf), bytes, length) || !is_filled_by(buffer, length)) {
+	if (!buffer || !BATON_G(asked) || !baton_shelf_at(&BATON_G(shelf), bytes, length)
+			|| !is_filled_by(buffer, length)) {
 		return php_echo(bytes, length);
 	}
 	/* What php_output_flush() does with the bytes that it finds in the buffer, here done with those that come next. */
