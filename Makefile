@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check deny fuzz bench install clean
+.PHONY: help build adapters demo test check deny fuzz bench install clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,9 +23,14 @@ build: ## The server, optimised: target/release/baton
 demo: ## Serve apps/site and say what to try; DEMO_SECONDS=n: check itself, then stop
 	@scripts/demo
 
+adapters: ## What runs in other people's programs, optimised: drop-in libfcgi and preload library (target/release)
+	cargo rustc --release --locked -p baton-libfcgi --lib --crate-type cdylib
+	cargo rustc --release --locked -p baton-preload --lib --crate-type cdylib
+
 test: ## All tests (installs what they need, where it may)
 	@scripts/setup-tests
 	cargo test --workspace --locked
+	@scripts/test-adapters
 
 check: ## Format, lints, house rules: what must be clean before a commit
 	cargo fmt --all --check
@@ -42,7 +47,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS each (nightly toolchain, cargo-fuzz)
 bench: ## CPU time per request beside nginx and other servers: a short, interleaved comparison
 	@scripts/bench
 
-install: build ## Command, man pages, completions, systemd units below PREFIX (and DESTDIR)
+install: build adapters ## Command, man pages, completions, systemd units below PREFIX (and DESTDIR)
 	@scripts/install
 
 clean: ## Everything that was built or generated
