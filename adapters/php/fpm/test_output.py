@@ -15,6 +15,7 @@ class Output(SiteCase):
         "production": {"ini": {"output_buffering": 4096}},
         "no_opcache": {"ini": {"opcache.enable": 0}},
         "small": {"ini": {"baton.buffer": 20000}},
+        "framed": {"ini": {"auto_prepend_file": "text.html", "auto_append_file": "text.html"}},
     }
     files = {f"size-{size}": content(size) for size in SIZES} | {
         "a.htm": content(5000, "a"),
@@ -76,6 +77,10 @@ class Output(SiteCase):
         script = "<?php for ($i = 0; $i < 260; $i++) { echo file_get_contents('a.htm'); }"
         answer = self.same(script, names=256)
         self.assertLess(len(answer.header("x-zerocopy")), 8000)
+
+    def test_what_php_ini_puts_around_scripts(self):
+        answer = self.same("<?php echo 'x'; print_r(get_included_files());", names=None, pool="framed")
+        self.assertEqual(2, len(answer.names))
 
     def test_include_of_code_runs_it(self):
         self.same("<?php include 'code.htm';", names=0)
