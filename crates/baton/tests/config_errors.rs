@@ -565,3 +565,45 @@ error: `site.route.fastcgi.params` has a name that is taken
 "#,
     );
 }
+
+#[test]
+fn an_application_that_is_nowhere_or_in_two_places() {
+    refused(
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a\"\nfastcgi = { processes = 2 }\n[[site.route]]\npath = \"/b\"\nfastcgi = { to = \"unix:/b\", command = [\"sh\"] }\n",
+        r#"
+error: an application that is nowhere
+ --> baton.toml:5:11
+  |
+5 | fastcgi = { processes = 2 }
+  |           ^^^^^^^^^^^^^^^^^ has neither `to` nor `command`
+  |
+  = help: give its address, or the command that starts it
+
+error: an application has either `to` or `command`
+ --> baton.toml:8:11
+  |
+8 | fastcgi = { to = "unix:/b", command = ["sh"] }
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ has both
+"#,
+    );
+}
+
+#[test]
+fn a_command_that_cannot_be_run() {
+    refused(
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a\"\nfastcgi = { command = [\"./app\"] }\n[[site.route]]\npath = \"/b\"\nfastcgi = { command = [\"no-such-program\"] }\n",
+        r#"
+error: `site.route.fastcgi.command` names a program that cannot be run
+ --> baton.toml:5:24
+  |
+5 | fastcgi = { command = ["./app"] }
+  |                        ^^^^^^^ DIR/./app: No such file or directory (os error 2)
+
+error: `site.route.fastcgi.command` names a program that cannot be run
+ --> baton.toml:8:24
+  |
+8 | fastcgi = { command = ["no-such-program"] }
+  |                        ^^^^^^^^^^^^^^^^^ it is in none of the folders of PATH
+"#,
+    );
+}

@@ -1,4 +1,4 @@
-//! What a process prints, line by line, with the name of who says it in front.
+//! What a process prints, line by line, with the name of who says it in front unless it does so itself.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The pipe into which a process, and whoever it starts, prints.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     pipe: File,
-    speaker: String,
+    speaker: Option<String>,
     begun: Vec<u8>,
 }
 
@@ -17,12 +17,12 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 
 impl Lines {
     /// Lines out of a pipe whose descriptor does not block.
-    pub(super) fn new(pipe: OwnedFd, speaker: String) -> Self {
+    pub(crate) fn new(pipe: OwnedFd, speaker: Option<String>) -> Self {
         Self { pipe: pipe.into(), speaker, begun: Vec::new() }
     }
 
     /// Shows all that has been printed, and says whether there can be more.
-    pub(super) fn forward(&mut self) -> bool {
+    pub(crate) fn forward(&mut self) -> bool {
         let mut buffer = [0; LINE_BYTES_MAX];
         loop {
             match self.pipe.read(&mut buffer) {
@@ -51,7 +51,7 @@ impl Lines {
     /// One call per line, so that those of several programs do not mix.
     fn show(&mut self) {
         let line = std::mem::take(&mut self.begun);
-        let mut text = format!("{}: ", self.speaker).into_bytes();
+        let mut text = self.speaker.as_ref().map(|name| format!("{name}: ")).unwrap_or_default().into_bytes();
         text.extend_from_slice(&line);
         if !line.ends_with(b"\n") {
             text.push(b'\n');

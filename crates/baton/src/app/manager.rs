@@ -177,7 +177,7 @@ impl Manager {
         match self.program.start(self.sockets.of(number)) {
             Ok((pid, output)) => {
                 place.process = Some(Process { pid, since: now });
-                self.outputs.push(Lines::new(output, format!("{}[{pid}]", self.name)));
+                self.outputs.push(Lines::new(output, Some(format!("{}[{pid}]", self.name))));
             }
             Err(error) => {
                 let wait = place.backoff.after(Duration::ZERO);

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use self::lines::Lines;
 use crate::run::Trouble;
 
 /// Run applications

@@ -82,6 +82,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) status: Option<PathBuf>,
 
+    /// How the processes are called in messages
+    #[arg(long, value_name = "NAME", hide = true)]
+    name: Option<String>,
+
     /// End when this process does, which must have started this one
     #[arg(long, value_name = "PID", hide = true)]
     pub(super) parent: Option<u32>,
@@ -141,6 +145,9 @@ impl Run {
 
     /// How the processes are called in messages.
     pub(super) fn name(&self) -> String {
+        if let Some(name) = &self.name {
+            return name.clone();
+        }
         let program = self.command.first().map(Path::new);
         program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -12,7 +12,7 @@ use baton_sys::signals;
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
-/// The signals that the manager waits for, and that it has blocked for this.
+/// The signals that the manager waits for, and that it has blocked for this. Its parent may have blocked others.
 pub(super) const MANAGERS_SIGNALS: [Signal; 5] =
     [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::CHILD];
 
@@ -59,7 +59,7 @@ impl Program {
         manager: u32,
     ) -> io::Result<Never> {
         // A blocked signal stays blocked in what is executed.
-        signals::unblock(&MANAGERS_SIGNALS.map(Signal::as_raw))?;
+        signals::unblock(&(1..REAL_TIME_SIGNALS).collect::<Vec<_>>())?;
         // Whom the process starts ends with it, and a Ctrl-C in the terminal is the manager's matter.
         rustix::process::setpgid(None, None)?;
         if let Some(identity) = self.identity {
@@ -90,6 +90,9 @@ impl Program {
         Err(command.exec())
     }
 }
+
+/// The first of the signals that no program expects.
+const REAL_TIME_SIGNALS: i32 = 32;
 
 /// Who has become another program does not return.
 enum Never {}

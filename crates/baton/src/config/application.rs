@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Reading};
+use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
+use super::launch::Command;
 use super::raw::{Node, Value};
 use super::setting::settings;
-use super::system::Folder;
+use super::system::{Folder, USER_NAME};
 use super::text::{Text, TextOf, Wrong};
 use super::words::{Word, Words, words};
-use super::{Config, RouteSettings};
 
 words! {
     /// How an application's responses reach the client.
@@ -64,16 +64,40 @@ impl StopSignal {
 
 settings! {
     /// An application: where it is, and how it is talked to. Whatever it is offered, it may answer in the ordinary way.
-    Application in "site.route.fastcgi" needs ["to"] {
-        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`.
-        to: Target = Target::Unix(PathBuf::new()), TargetKind;
+    Application in "site.route.fastcgi" {
+        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`. `command`: that of the processes that are started by
+        /// `command`, of which nobody else needs to know.
+        to: Option<Target> = None, Or("command", TargetKind);
+        /// A program that is started with its arguments, and kept running: `["./app", "--verbose"]`. It begins with a
+        /// listening socket as its standard input, as FastCGI has it. Either this or `to` must be given.
+        command: Vec<String> = Vec::new(), Command;
+        /// Processes that are started, each of which answers one request at a time.
+        processes: u64 = 4, Integer(1, 4096);
+        /// Their environment: `{ APP_ENV = "production" }`. Of the server's own they have PATH, TZ, TMPDIR and what chooses
+        /// the language, nothing else.
+        environment: Vec<(String, String)> = Vec::new(), Pairs(&[]);
+        /// Folder in which they begin. `off`: that in which the server was started.
+        directory: Option<PathBuf> = None, Or("off", Folder);
+        /// User whose rights they have when the server was started as root. `auto`: the user of the workers.
+        user: Option<String> = None, Or("auto", USER_NAME);
+        /// Seconds after which each process is replaced by a new one, so that what it forgot to give back does not add up.
+        lifetime_s: Option<u64> = None, Or("off", Integer(1, 31_536_000));
+        /// Signal that asks a process to end. One that finishes what is under way loses no request when it is replaced.
+        stop_signal: StopSignal = StopSignal::Term, Word::<StopSignal>::new();
+        /// Seconds that a process has to end before it is killed.
+        grace_s: u64 = 5, Integer(0, 86_400);
+        /// Whether the preload library lets processes answer clients directly that have FastCGI code of their own, such as
+        /// php-fpm.
+        preload: bool = false, Flag;
+        /// Whether the drop-in for `libfcgi` lets processes answer clients directly that use that library.
+        dropin: bool = false, Flag;
         /// How its responses reach the client.
         transport: Transport = Transport::Auto, Word::<Transport>::new();
         /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
         /// these files are run instead. None: every request below the path is the application's.
         scripts: Vec<String> = Vec::new(), ListOf(ENDING);
         /// Further parameters: `{ APP_ENV = "production" }`.
-        params: Vec<(String, String)> = Vec::new(), Parameters;
+        params: Vec<(String, String)> = Vec::new(), Pairs(&["HTTP_", "BATON_"]);
         /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle.
         connections_max: u64 = 8, Integer(1, 100_000);
         /// Whether connections are kept between requests. They are closed when nothing has used them for a second, so that
@@ -110,20 +134,6 @@ settings! {
 }
 
 const DAY_MS: u64 = 86_400_000;
-
-impl Config {
-    /// The same configuration with applications that nobody can reach.
-    pub(crate) fn without_applications(&self) -> Self {
-        let mut config = self.clone();
-        for route in config.sites.iter_mut().flat_map(|site| &mut site.routes) {
-            let RouteSettings { fastcgi, scgi, .. } = &mut route.settings;
-            for application in fastcgi.iter_mut().chain(scgi) {
-                application.to = Target::Unix(PathBuf::from("/nonexistent"));
-            }
-        }
-        config
-    }
-}
 
 /// Where an application is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -234,10 +244,10 @@ impl Kind for Internal {
     }
 }
 
-/// Parameters by name.
-struct Parameters;
+/// Texts by name. No name begins with one of those that are reserved.
+struct Pairs(&'static [&'static str]);
 
-impl Kind for Parameters {
+impl Kind for Pairs {
     type Value = Vec<(String, String)>;
 
     fn accepted(&self) -> String {
@@ -253,11 +263,18 @@ impl Kind for Parameters {
         for (key, value) in entries {
             let name = key.get_ref();
             // What begins so is what the client says, or what the protocol is about.
-            if ["HTTP_", "BATON_"].iter().any(|reserved| name.starts_with(reserved)) || name.is_empty() {
+            if self.0.iter().any(|reserved| name.starts_with(reserved)) {
                 reading.refuse(key.span(), "has a name that is taken", "names of another form are free");
                 parameters = None;
+            } else if name.is_empty() || name.contains(['=', '\0']) {
+                reading.refuse(
+                    key.span(),
+                    "has a name that no variable can have",
+                    "expected letters and `_`",
+                );
+                parameters = None;
             }
-            let Some(text) = value.get_ref().as_str() else {
+            let Some(text) = value.get_ref().as_str().filter(|text| !text.contains('\0')) else {
                 reading.mismatch(value, "a string");
                 return None;
             };

@@ -18,6 +18,7 @@ mod check;
 mod fields;
 mod files;
 mod kind;
+mod launch;
 mod limits;
 mod log;
 mod manual;
@@ -45,6 +46,7 @@ pub(crate) use admin::Admin;
 pub(crate) use application::{Application, StopSignal, Target, Transport, target};
 pub(crate) use cache::Cache;
 pub(crate) use files::{CacheRule, Files};
+pub(crate) use launch::{Launch, OWN_EXECUTABLE};
 pub(crate) use limits::Limits;
 pub(crate) use log::{Destination, Format, LogSettings};
 pub(crate) use manual::{reference_markdown, reference_roff};
@@ -58,7 +60,7 @@ pub(crate) use server::{ControlSocket, Server};
 pub(crate) use setting::Section;
 pub(crate) use site::Site;
 pub(crate) use timeouts::Timeouts;
-pub(crate) use words::{Words, words_of};
+pub(crate) use words::{Words, word_of, words_of};
 
 /// A checked configuration: every setting has a value, all of them make sense together. Paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -124,7 +124,7 @@ mod tests {
         /// Whatever is left out of a configuration, what is written of it reads back to the same.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "root", "path", "redirect", "respond", "fastcgi", "scgi"];
+            let keys = ["[", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));
@@ -169,7 +169,7 @@ mod tests {
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
             for setting in &section.settings {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere = ["redirect", "respond", "fastcgi", "scgi"].contains(&setting.name);
+                let elsewhere = ["redirect", "respond", "fastcgi", "scgi", "cgi"].contains(&setting.name);
                 assert!(
                     elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
                     "{}",
@@ -188,7 +188,11 @@ mod tests {
                 let value = given.get(setting.name);
                 assert!(value.is_none() || written.get(setting.name) == value, "{}", setting.name);
                 let is_default = value.is_none_or(|value| *value == setting.default);
-                assert!(!differ || !is_default || setting.name == "scripts", "{}", setting.name);
+                assert!(
+                    !differ || !is_default || ["to", "scripts"].contains(&setting.name),
+                    "{}",
+                    setting.name
+                );
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::application::Application;
 use super::files::Files;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::launch::CGI_COMMAND;
 use super::media_types::MEDIA_TYPE;
 use super::raw::Node;
 use super::report::Complaint;
@@ -22,7 +23,7 @@ pub(crate) struct Route {
 
 settings! {
     /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`,
-    /// `respond`, `fastcgi` or `scgi`. The longest path that fits a request wins.
+    /// `respond`, `fastcgi`, `scgi` or `cgi`. The longest path that fits a request wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
         path: String = "/".into(), ROUTE_PATH;
@@ -34,10 +35,13 @@ settings! {
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
-        /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }`. Its `DOCUMENT_ROOT` is the `root` of the route.
+        /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }` or `{ command = ["./app"] }`. Its `DOCUMENT_ROOT` is the `root` of the route.
         fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
         /// The same with SCGI, with the same keys.
         scgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
+        /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.
+        cgi: Option<Application> = None, Or("off", Inline::<Application>::new());
     }
 }
 
@@ -72,20 +76,39 @@ impl Route {
         reading: &mut Reading<'_>,
     ) -> Self {
         let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
-        let settings = RouteSettings::read(&mut table, base, reading);
+        let mut settings = RouteSettings::read(&mut table, base, reading);
+        if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
+            cgi.command = CGI_COMMAND.map(str::to_owned).into();
+        }
         let files = Files::read(&mut table, inherited.clone(), reading);
         table.need(RouteSettings::NEEDED, span.clone(), reading);
         if files.root.is_none() && !table.has("root") && !INSTEAD.iter().any(|key| table.has(key)) {
             let complaint = Complaint::new("a route that serves nothing")
                 .at(span.clone(), "has no `root`, nor has its site");
-            reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi` or `scgi`"));
+            reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi`, `scgi` or `cgi`"));
         }
         if let Some((_, application)) = settings.application()
             && !application.scripts.is_empty()
             && files.root.is_none()
         {
             let complaint = Complaint::new("scripts without a folder");
-            reading.complain(complaint.at(span, "has no `root`, nor has its site").help("add `root`"));
+            reading
+                .complain(complaint.at(span.clone(), "has no `root`, nor has its site").help("add `root`"));
+        }
+        if let Some((key, application)) = settings.keyed_application() {
+            let at = table.span_of(key).unwrap_or(span);
+            match (&application.to, application.command.as_slice()) {
+                (None, []) => {
+                    let complaint = Complaint::new("an application that is nowhere");
+                    let complaint = complaint.at(at, "has neither `to` nor `command`");
+                    reading.complain(complaint.help("give its address, or the command that starts it"));
+                }
+                (Some(_), [_, ..]) => {
+                    let complaint = Complaint::new("an application has either `to` or `command`");
+                    reading.complain(complaint.at(at, "has both"));
+                }
+                _ => {}
+            }
         }
         let instead = INSTEAD.into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
         if let Some((instead, span)) = instead.max_by_key(|(_, span)| span.start) {
@@ -116,15 +139,20 @@ impl Route {
 impl RouteSettings {
     /// The application that answers, and whether it is spoken to in FastCGI.
     pub(crate) fn application(&self) -> Option<(bool, &Application)> {
-        let fastcgi = self.fastcgi.as_ref().map(|application| (true, application));
-        fastcgi.or_else(|| self.scgi.as_ref().map(|application| (false, application)))
+        self.keyed_application().map(|(key, application)| (key != "scgi", application))
+    }
+
+    /// The application that answers, and the key under which it stands.
+    fn keyed_application(&self) -> Option<(&'static str, &Application)> {
+        let known = [("fastcgi", &self.fastcgi), ("scgi", &self.scgi), ("cgi", &self.cgi)];
+        known.into_iter().find_map(|(key, application)| Some((key, application.as_ref()?)))
     }
 
     /// Keys without effect on such a route.
     fn meaningless(&self) -> Vec<&'static str> {
         let files = || Files::settings().into_iter().map(|setting| setting.name);
         let others = |mine| INSTEAD.into_iter().filter(move |key| *key != mine);
-        match (&self.redirect, &self.respond, self.application()) {
+        match (&self.redirect, &self.respond, self.keyed_application()) {
             (None, None, None) => Vec::new(),
             (Some(_), ..) => files().chain(["strip_prefix"]).chain(others("redirect")).collect(),
             (None, Some(_), _) => files()
@@ -132,8 +160,8 @@ impl RouteSettings {
                 .chain(["strip_prefix"])
                 .chain(others("respond"))
                 .collect(),
-            (None, None, Some((is_fastcgi, application))) => {
-                let others = others(if is_fastcgi { "fastcgi" } else { "scgi" });
+            (None, None, Some((key, application))) => {
+                let others = others(key);
                 match application.scripts.is_empty() {
                     true => {
                         let kept = ["root", "headers"];
@@ -147,7 +175,7 @@ impl RouteSettings {
 }
 
 /// Keys of what answers instead of files.
-const INSTEAD: [&str; 4] = ["redirect", "respond", "fastcgi", "scgi"];
+const INSTEAD: [&str; 5] = ["redirect", "respond", "fastcgi", "scgi", "cgi"];
 
 /// Where a route begins.
 const ROUTE_PATH: TextOf = TextOf {

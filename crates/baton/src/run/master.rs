@@ -16,6 +16,7 @@ use baton_sys::signals::SignalQueue;
 use rustix::event::PollFlags;
 use serde_json::json;
 
+use super::applications::Applications;
 use super::callers::{Callers, Door};
 use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
 use super::control::{Answer, Command, Doorway};
@@ -53,6 +54,7 @@ pub(super) struct Master {
     pub(super) listeners: Listeners,
     pub(super) logs: Logs,
     pub(super) crew: Crew,
+    pub(super) applications: Applications,
     // How it is steered.
     pub(super) signals: SignalQueue,
     pub(super) control: Option<Doorway>,
@@ -106,7 +108,8 @@ impl Master {
                 }
                 continue;
             }
-            if matches!(self.phase, Phase::Ending(_)) && self.crew.is_gone() {
+            // Applications last: workers finish requests that they have given to them.
+            if matches!(self.phase, Phase::Ending(_)) && self.crew.is_gone() && self.applications.end(now) {
                 return self.end();
             }
             self.handle_deadlines(now);
@@ -153,7 +156,7 @@ impl Master {
                 flush_ms: self.config.log.flush_ms,
             }),
             tuning: self.tuning,
-            config: self.config,
+            config: self.applications.settled(&self.config),
         }))
     }
 
@@ -162,6 +165,9 @@ impl Master {
         list.add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
         for (index, channel) in self.crew.channels() {
             list.add(Source::Worker(index), channel, PollFlags::IN);
+        }
+        for (index, output) in self.applications.outputs() {
+            list.add(Source::Application(index), output, PollFlags::IN);
         }
         for (id, socket, flags) in self.callers.interests() {
             list.add(Source::Caller(id), socket, flags);
@@ -187,6 +193,7 @@ impl Master {
         let deadlines = [
             self.hires().then(|| self.crew.next_due()).flatten(),
             self.crew.leave_deadline(),
+            self.applications.deadline(),
             self.successor.as_ref().and_then(Successor::deadline),
             self.callers.deadline(),
             self.doors_shut_until,
@@ -202,6 +209,7 @@ impl Master {
         self.callers.expire(now);
         self.doors_shut_until.take_if(|until| *until <= now);
         self.crew.kill_late_leavers(now);
+        self.applications.advance(now);
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
         }
@@ -221,6 +229,7 @@ impl Master {
             Source::Signals => self.handle_signals(now),
             Source::Worker(index) => self.handle_reports(index, now),
             Source::Door(door, index) => self.admit(door, index, now),
+            Source::Application(index) => self.applications.handle_output(index),
             Source::Caller(id) => self.handle_caller(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -322,6 +331,8 @@ impl Master {
                 }
             } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
                 self.handle_successor_end(ended, now);
+            } else if self.applications.handle_end(pid, ended, now) {
+                // It has said what there is to say.
             } else if self.crew.see_off(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!(
                     "process {pid}, which was about to end, {}",

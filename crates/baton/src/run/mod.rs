@@ -17,6 +17,7 @@
 
 mod admin;
 mod announce;
+mod applications;
 mod backoff;
 mod cache_memory;
 mod callers;
@@ -74,6 +75,7 @@ pub(crate) fn supervise(config: Config, source: ConfigSource) -> Result<ExitCode
         }
     })?;
     master.predecessor = predecessor;
+    master.begin_applications();
     match master.run()? {
         master::Outcome::Ended(code) => Ok(code),
         master::Outcome::Worker(post, channel) => Ok(worker::serve(post, channel)),

@@ -91,6 +91,14 @@ impl Master {
         }
     }
 
+    /// Starts what workers will need.
+    pub(super) fn begin_applications(&mut self) {
+        let now = Instant::now();
+        if let Err(why) = self.applications.prepare(&self.config, &self.user, now) {
+            self.fail(why, now);
+        }
+    }
+
     /// The server cannot begin.
     pub(super) fn fail(&mut self, why: Trouble, now: Instant) {
         self.failure.get_or_insert(why);
@@ -154,6 +162,7 @@ impl Master {
         if let Some(file) = &self.pid_file {
             file.remove();
         }
+        self.applications.remove_folder();
         match self.failure {
             Some(why) => {
                 // Whoever started the server reads it where it was started.

@@ -20,6 +20,8 @@ pub(super) enum Source {
     Caller(CallerId),
     /// A worker who reports.
     Worker(usize),
+    /// What the manager of an application prints.
+    Application(usize),
     /// The server that takes the place of this one.
     Successor,
     /// The server whose place this one takes.

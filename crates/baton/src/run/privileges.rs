@@ -66,6 +66,14 @@ impl WorkerUser {
         }
     }
 
+    /// Their name, if they are somebody else.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Same(_) => None,
+            Self::Other { name, .. } => Some(name),
+        }
+    }
+
     /// What to say to somebody whose files the workers may not read.
     pub(super) fn remedy_if_denied(&self) -> Option<String> {
         match self {

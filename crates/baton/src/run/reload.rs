@@ -144,7 +144,8 @@ impl Master {
         let config = self.source.load().map_err(|error| error.to_string())?;
         let (config, needs_restart) = restart::keep_fixed(&self.config, config);
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
-        let text = text_in_memory(&config.to_toml())
+        self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
+        let text = text_in_memory(&self.applications.settled(&config).to_toml())
             .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
         let fresh =
             self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
@@ -257,6 +258,8 @@ impl Master {
         if self.phase == Phase::Serving {
             notify::ready();
         }
+        // That of before, or the new one: whichever counts from now on.
+        self.applications.keep(&self.config, now);
         let (error, needs_restart) = match result {
             Ok(needs_restart) => (None, needs_restart),
             Err(why) => (Some(format!("not reloaded, the old configuration stays:\n{why}")), Vec::new()),

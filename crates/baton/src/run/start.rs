@@ -11,6 +11,7 @@ use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
 
 use super::announce::announcement;
+use super::applications::Applications;
 use super::callers::Callers;
 use super::control::Doorway;
 use super::crew::Crew;
@@ -88,6 +89,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         config,
         user: equipment.user,
         logs: equipment.logs,
+        applications: Applications::default(),
         crew: Crew::new(topology.cpu_of_process, equipment.counters),
         signals: equipment.signals,
         control: equipment.control.ok(),

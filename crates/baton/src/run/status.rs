@@ -128,6 +128,7 @@ impl Master {
             "listeners": listeners,
             "sites": sites,
             "workers": workers,
+            "applications": self.applications.report(),
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.last_reload.as_ref().map(|last| json!({

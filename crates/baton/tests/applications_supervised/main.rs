@@ -7,3 +7,4 @@ mod common;
 
 mod manager;
 mod processes;
+mod supervised;

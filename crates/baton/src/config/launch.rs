@@ -1,0 +1,176 @@
+//! What says which processes of an application Baton starts: `command` and what belongs to it.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::application::{Application, StopSignal, Target};
+use super::kind::{Kind, Reading};
+use super::raw::{Node, Value};
+use super::{Config, RouteSettings};
+
+/// The processes of an application. Applications for which it is the same have the same processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// How many there are.
+    pub(crate) processes: u64,
+    /// Variables beside the few that are always there.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Where they begin.
+    pub(crate) directory: Option<PathBuf>,
+    /// As whom they run; nobody: as the workers do.
+    pub(crate) user: Option<String>,
+    /// After how many seconds each is replaced.
+    pub(crate) lifetime_s: Option<u64>,
+    /// What asks them to end.
+    pub(crate) stop_signal: StopSignal,
+    /// How many seconds that may take.
+    pub(crate) grace_s: u64,
+    /// Whether they get the preload library.
+    pub(crate) preload: bool,
+    /// Whether they get our `libfcgi`.
+    pub(crate) dropin: bool,
+}
+
+impl Launch {
+    /// The name of the program.
+    pub(crate) fn name(&self) -> &str {
+        // Baton's own are known by what they do, not by the name of the executable.
+        let shown = match self.command.as_slice() {
+            [program, _, what, ..] if program == OWN_EXECUTABLE => what,
+            [program, ..] => program,
+            [] => "",
+        };
+        shown.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The executable that runs, even if another one has taken its place by now.
+pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// What runs CGI programs.
+pub(crate) const CGI_COMMAND: [&str; 3] = [OWN_EXECUTABLE, "app", "cgi"];
+
+impl Application {
+    /// What is to be started for it, if anything is.
+    pub(crate) fn launch(&self) -> Option<Launch> {
+        (!self.command.is_empty()).then(|| Launch {
+            command: self.command.clone(),
+            processes: self.processes,
+            environment: self.environment.clone(),
+            directory: self.directory.clone(),
+            user: self.user.clone(),
+            lifetime_s: self.lifetime_s,
+            stop_signal: self.stop_signal,
+            grace_s: self.grace_s,
+            preload: self.preload,
+            dropin: self.dropin,
+        })
+    }
+
+    /// Puts an address in the place of the command.
+    fn settle(&mut self, to: Target) {
+        // More connections than processes would wait where nobody sees how many they are.
+        self.connections_max = self.connections_max.min(self.processes);
+        self.to = Some(to);
+        self.command.clear();
+    }
+}
+
+impl Config {
+    /// All applications.
+    pub(crate) fn applications(&self) -> impl Iterator<Item = &Application> {
+        self.sites.iter().flat_map(|site| &site.routes).flat_map(|route| {
+            let RouteSettings { fastcgi, scgi, cgi, .. } = &route.settings;
+            [fastcgi, scgi, cgi].into_iter().flatten()
+        })
+    }
+
+    /// The same configuration with addresses instead of commands. An application keeps its command for which `find`
+    /// has no address.
+    pub(crate) fn settled(&self, find: impl Fn(&Launch) -> Option<Target>) -> Self {
+        let mut config = self.clone();
+        for application in config.applications_mut() {
+            if let Some(to) = application.launch().as_ref().and_then(&find) {
+                application.settle(to);
+            }
+        }
+        config
+    }
+
+    /// The same configuration with applications that nobody can reach.
+    pub(crate) fn without_applications(&self) -> Self {
+        let mut config = self.clone();
+        config
+            .applications_mut()
+            .for_each(|application| application.settle(Target::Unix(PathBuf::from("/nonexistent"))));
+        config
+    }
+
+    fn applications_mut(&mut self) -> impl Iterator<Item = &mut Application> {
+        self.sites.iter_mut().flat_map(|site| &mut site.routes).flat_map(|route| {
+            let RouteSettings { fastcgi, scgi, cgi, .. } = &mut route.settings;
+            [fastcgi, scgi, cgi].into_iter().flatten()
+        })
+    }
+}
+
+/// A program that exists, and its arguments.
+pub(crate) struct Command;
+
+impl Kind for Command {
+    type Value = Vec<String>;
+
+    fn accepted(&self) -> String {
+        "an array: a program and its arguments".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+        let Value::Array(elements) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let mut words = Vec::new();
+        for element in elements {
+            match element.get_ref().as_str().filter(|word| !word.contains('\0')) {
+                Some(word) => words.push(word.to_owned()),
+                None => {
+                    reading.mismatch(element, "a string");
+                    return None;
+                }
+            }
+        }
+        if let Some((program, element)) = words.first_mut().zip(elements.first()) {
+            match find(program, reading.base) {
+                Ok(path) => *program = path,
+                Err(why) => {
+                    reading.refuse(element.span(), "names a program that cannot be run", why);
+                    return None;
+                }
+            }
+        }
+        Some(words)
+    }
+
+    fn write(&self, value: &Vec<String>) -> toml::Value {
+        value.iter().map(String::as_str).collect::<Vec<_>>().into()
+    }
+}
+
+/// A program as it is to be run: one that is named by a path is relative to the configuration's folder.
+fn find(program: &str, base: &Path) -> Result<String, String> {
+    if program.contains('/') {
+        let path = base.join(program);
+        return match access(&path, Access::EXEC_OK) {
+            Ok(()) if path.is_dir() => Err(format!("{} is a folder", path.display())),
+            Ok(()) => Ok(path.display().to_string()),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        };
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .any(|folder| !program.is_empty() && access(folder.join(program), Access::EXEC_OK).is_ok());
+    if found { Ok(program.to_owned()) } else { Err("it is in none of the folders of PATH".into()) }
+}
