@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -68,14 +69,20 @@ impl Acceptor {
 
     /// Listens to these sockets and no others.
     pub(crate) fn listen(&mut self, listeners: &[Arc<Listener>], epoll: impl AsFd) -> io::Result<()> {
-        if self.watching {
-            for old in &self.listeners {
-                epoll::delete(&epoll, &old.socket)?;
+        self.leave(&epoll)?;
+        self.listeners = listeners.to_vec();
+        if self.resume_ms.is_none() { self.watch(epoll) } else { Ok(()) }
+    }
+
+    /// Is told of no more clients. What [`begin`](Self::begin) may be asked for once more: a client that was announced to
+    /// this process was announced to nobody else.
+    pub(crate) fn leave(&mut self, epoll: impl AsFd) -> io::Result<Range<u64>> {
+        if std::mem::replace(&mut self.watching, false) {
+            for listener in &self.listeners {
+                epoll::delete(&epoll, &listener.socket)?;
             }
         }
-        self.listeners = listeners.to_vec();
-        self.watching = false;
-        if self.resume_ms.is_none() { self.watch(epoll) } else { Ok(()) }
+        Ok(FIRST_DATA..FIRST_DATA + self.listeners.len() as u64)
     }
 
     fn watch(&mut self, epoll: impl AsFd) -> io::Result<()> {

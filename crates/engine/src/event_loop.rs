@@ -379,22 +379,30 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         match orders.phase {
             Phase::Serving => self.acceptor.listen(&orders.listeners, &self.epoll)?,
             Phase::Draining { limit_ms } => {
-                self.acceptor.listen(NONE, &self.epoll)?;
-                self.ctx.draining = true;
+                self.leave()?;
                 self.gateway.drain();
                 self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
                 self.clients.idle(&mut self.tokens);
                 for token in std::mem::take(&mut self.tokens) {
-                    self.end(token, Outcome::Complete);
+                    // Whoever has asked already is answered; all others are closed.
+                    self.advance(token, Wake::Ready { readable: true, input_ends: false, hung_up: false });
                 }
             }
             Phase::Stopping => {
-                self.acceptor.listen(NONE, &self.epoll)?;
-                self.ctx.draining = true;
+                self.leave()?;
                 self.drain_until_ms = Some(0);
             }
         }
         Ok(())
+    }
+
+    /// Lets in who is at the door, and nobody more.
+    fn leave(&mut self) -> io::Result<()> {
+        self.ctx.draining = true;
+        for data in self.acceptor.leave(&self.epoll)? {
+            self.accept(data);
+        }
+        self.acceptor.listen(NONE, &self.epoll)
     }
 
     fn connections_max(&self) -> usize {

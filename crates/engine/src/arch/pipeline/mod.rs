@@ -162,8 +162,10 @@ impl<'p> Line<'p> {
                     Phase::Stopping => return Ok(()),
                     Phase::Draining { limit_ms } => {
                         drain_until_ms.get_or_insert(hands.ctx.clock.now_ms().saturating_add(limit_ms));
-                        for traveller in self.parked.take_idle() {
-                            self.send_home(traveller, Outcome::Complete, &mut hands.ctx);
+                        // Whoever has asked already is answered; all others are sent home by the readers.
+                        for mut traveller in self.parked.take_idle() {
+                            traveller.session.handle_readable();
+                            self.to_read.put_back(traveller);
                         }
                     }
                 }
