@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::answer::{Answer, Ended};
 use crate::connection::{Begun, Connection, Memory, ReadError, Role};
+use crate::link::Link;
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1024;
@@ -175,6 +176,13 @@ impl Request<'_> {
     /// The connection to the server is lost.
     pub fn log(&mut self, message: &[u8]) -> io::Result<()> {
         self.write_answer(|answer, connection| answer.write_error(connection, message))
+    }
+
+    /// The connection to the server, to be polled beside other descriptors: when it hangs up (`POLLRDHUP`), nobody wants
+    /// the response any more.
+    #[must_use]
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.responder.connection.as_ref().map(Link::socket)
     }
 
     /// What the server is told as the exit status that a CGI program would have.

@@ -607,3 +607,19 @@ error: `site.route.fastcgi.command` names a program that cannot be run
 "#,
     );
 }
+
+#[test]
+fn programs_without_names() {
+    refused(
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a\"\ncgi = { processes = 2 }\n",
+        r#"
+error: programs without names
+ --> baton.toml:5:7
+  |
+5 | cgi = { processes = 2 }
+  |       ^^^^^^^^^^^^^^^^^ has no `scripts`
+  |
+  = help: say which files are run: `scripts = [".cgi"]`
+"#,
+    );
+}

@@ -26,7 +26,7 @@ pub(super) fn add_dropin(environment: &mut Vec<(OsString, OsString)>) -> Result<
 }
 
 /// The preload library, if it is installed.
-pub(super) fn preload() -> Option<PathBuf> {
+pub(crate) fn preload() -> Option<PathBuf> {
     find(PRELOAD, "BATON_PRELOAD")
 }
 

@@ -8,12 +8,15 @@
 //! ```
 //!
 //! [`options`] is what is asked for, [`sockets`] where the processes listen, [`program`] how one begins, [`lines`] what
-//! becomes of what it says, and [`manager`] keeps them running.
+//! becomes of what it says, and [`manager`] keeps them running. [`cgi`] and [`php_fpm`] are applications themselves:
+//! for programs that know nothing of sockets, and for one that knows more than is good.
 
+mod cgi;
 mod libraries;
 mod lines;
 mod manager;
 mod options;
+mod php_fpm;
 mod program;
 mod sockets;
 
@@ -21,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use self::libraries::preload;
 pub(crate) use self::lines::Lines;
 use crate::run::Trouble;
 
@@ -34,6 +38,8 @@ pub(crate) struct App {
 #[derive(Debug, Subcommand)]
 enum AppCommand {
     Run(Box<options::Run>),
+    Cgi(cgi::Cgi),
+    PhpFpm(php_fpm::PhpFpm),
 }
 
 impl App {
@@ -44,6 +50,8 @@ impl App {
     pub(crate) fn run(&self) -> Result<ExitCode, Trouble> {
         match &self.command {
             AppCommand::Run(options) => manager::run(options),
+            AppCommand::Cgi(cgi) => cgi.run(),
+            AppCommand::PhpFpm(php_fpm) => php_fpm.run(),
         }
     }
 }

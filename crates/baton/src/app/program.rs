@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use baton_sys::process::{self, Fork, Identity};
 use baton_sys::signals;
 use rustix::pipe::PipeFlags;
-use rustix::process::Signal;
+use rustix::process::{Gid, Signal, Uid};
 
 /// The signals that the manager waits for, and that it has blocked for this. Its parent may have blocked others.
 pub(super) const MANAGERS_SIGNALS: [Signal; 5] =
@@ -63,6 +63,9 @@ impl Program {
         // Whom the process starts ends with it, and a Ctrl-C in the terminal is the manager's matter.
         rustix::process::setpgid(None, None)?;
         if let Some(identity) = self.identity {
+            // So that /dev/stderr can be opened, as logs are.
+            let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
+            rustix::fs::fchown(output, Some(uid), Some(gid))?;
             process::drop_privileges(identity)?;
         }
         // After that, since the kernel forgets this wish when a process changes its user.

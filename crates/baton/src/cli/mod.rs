@@ -9,6 +9,7 @@ mod ctl;
 mod explain;
 mod listening;
 mod manual;
+mod php;
 mod serve;
 mod sim;
 mod status;

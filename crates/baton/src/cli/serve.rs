@@ -9,7 +9,9 @@ use toml::Spanned;
 use super::command_line::{CommandLine, array, table};
 use super::listening::Listening;
 use super::parse_header;
-use crate::config::{Format, Node, RawConfig, Value, parse_value, words_of};
+use super::php::Php;
+use crate::app::preload;
+use crate::config::{Format, Node, OWN_EXECUTABLE, RawConfig, Value, parse_value, words_of};
 
 /// Serve a folder
 ///
@@ -64,6 +66,10 @@ pub(crate) struct Serve {
     /// Body of an error, such as 404=404.html; may be repeated
     #[arg(long, value_name = "STATUS=FILE", env = "BATON_ERROR_PAGE", value_parser = parse_error_page, help_heading = FILES)]
     error_page: Vec<(String, String)>,
+
+    /// Run files whose names end in .php: by php-fpm, which is started unless it runs already
+    #[arg(long, env = "BATON_PHP", value_parser = BoolishValueParser::new(), help_heading = APPLICATIONS)]
+    php: bool,
 
     /// Give all requests below PATH to a FastCGI application, such as /app=unix:/run/app.sock; further keys of
     /// `fastcgi` may follow: ,transport=passfd; may be repeated
@@ -127,7 +133,7 @@ impl Serve {
     /// The flags as a configuration; relative paths are relative to the current folder.
     ///
     /// # Errors
-    /// The current folder is gone.
+    /// The current folder is gone, or there is no php-fpm.
     pub(super) fn raw(&self) -> std::io::Result<RawConfig> {
         let mut line = CommandLine::new("baton serve");
         let dir = self.dir.as_ref().or(self.directory.as_ref()).map_or(".", String::as_str);
@@ -135,6 +141,9 @@ impl Serve {
         line.set_site("root", root);
         self.listening.add(&mut line);
         self.add_files(&mut line);
+        if self.php {
+            self.add_php(&mut line, dir)?;
+        }
         self.add_applications(&mut line);
         self.add_running(&mut line);
         self.add_watching(&mut line);
@@ -177,6 +186,39 @@ impl Serve {
             let pages = table(self.error_page.iter().map(page).collect::<Vec<_>>());
             line.set_site("error_pages", pages);
         }
+    }
+
+    /// The usual way of a PHP application: what is no file is the business of its `index.php`.
+    fn add_php(&self, line: &mut CommandLine, dir: &str) -> std::io::Result<()> {
+        let place = line.word("--php");
+        let text = |value: &str| Spanned::new(place.clone(), Value::String(value.to_owned()));
+        let number = |value: u64| Spanned::new(place.clone(), Value::Integer(value.into()));
+        if self.index.is_empty() {
+            line.set_site("index", array(vec![text("index.php"), text("index.html")]));
+        }
+        if self.spa.is_none() && std::path::Path::new(dir).join("index.php").is_file() {
+            line.set_site("fallback", text("index.php"));
+        }
+        let children = children();
+        let mut keys = vec![("scripts", array(vec![text(".php")])), ("connections_max", number(children))];
+        match Php::find().map_err(std::io::Error::other)? {
+            Php::Running(socket) => keys.push(("to", text(&format!("unix:{}", socket.display())))),
+            Php::Program(program) => {
+                let program = program.display().to_string();
+                let count = children.to_string();
+                let command = [OWN_EXECUTABLE, "app", "php-fpm", "--children", &count, &program];
+                keys.push(("command", array(command.iter().map(|word| text(word)).collect())));
+                keys.push(("processes", number(1)));
+                keys.push(("concurrency", number(children)));
+                keys.push(("stop_signal", text("quit")));
+                if preload().is_some() {
+                    keys.push(("preload", Spanned::new(place.clone(), Value::Boolean(true))));
+                }
+            }
+        }
+        let fastcgi = table(keys.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        line.add_route([("path".to_owned(), text("/")), ("fastcgi".to_owned(), fastcgi)]);
+        Ok(())
     }
 
     fn add_applications(&self, line: &mut CommandLine) {
@@ -266,6 +308,12 @@ fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
         }
     }
     table(by_name.into_iter().map(|(name, values)| (name, array(values))))
+}
+
+/// Requests that PHP answers at a time: scripts compute and wait for databases by turns.
+fn children() -> u64 {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    (2 * cpus).max(4)
 }
 
 /// An application and the path below which it answers.

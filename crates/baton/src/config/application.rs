@@ -71,8 +71,11 @@ settings! {
         /// A program that is started with its arguments, and kept running: `["./app", "--verbose"]`. It begins with a
         /// listening socket as its standard input, as FastCGI has it. Either this or `to` must be given.
         command: Vec<String> = Vec::new(), Command;
-        /// Processes that are started, each of which answers one request at a time.
+        /// Processes that are started.
         processes: u64 = 4, Integer(1, 4096);
+        /// Requests that each of them answers at a time: 1, but for programs that have threads or processes of their own, as
+        /// php-fpm has. No worker opens more connections than its share of what all processes together can answer.
+        concurrency: u64 = 1, Integer(1, 4096);
         /// Their environment: `{ APP_ENV = "production" }`. Of the server's own they have PATH, TZ, TMPDIR and what chooses
         /// the language, nothing else.
         environment: Vec<(String, String)> = Vec::new(), Pairs(&[]);

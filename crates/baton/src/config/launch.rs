@@ -70,10 +70,11 @@ impl Application {
         })
     }
 
-    /// Puts an address in the place of the command.
-    fn settle(&mut self, to: Target) {
-        // More connections than processes would wait where nobody sees how many they are.
-        self.connections_max = self.connections_max.min(self.processes);
+    /// Puts an address in the place of the command. `workers` share the application.
+    fn settle(&mut self, to: Target, workers: u64) {
+        // With more connections than it can answer, some would wait as long as others are kept busy.
+        let share = (self.processes * self.concurrency / workers.max(1)).max(1);
+        self.connections_max = self.connections_max.min(share);
         self.to = Some(to);
         self.command.clear();
     }
@@ -88,13 +89,13 @@ impl Config {
         })
     }
 
-    /// The same configuration with addresses instead of commands. An application keeps its command for which `find`
+    /// The same configuration with addresses instead of commands, for each of so many workers. An application keeps its command for which `find`
     /// has no address.
-    pub(crate) fn settled(&self, find: impl Fn(&Launch) -> Option<Target>) -> Self {
+    pub(crate) fn settled(&self, workers: u64, find: impl Fn(&Launch) -> Option<Target>) -> Self {
         let mut config = self.clone();
         for application in config.applications_mut() {
             if let Some(to) = application.launch().as_ref().and_then(&find) {
-                application.settle(to);
+                application.settle(to, workers);
             }
         }
         config
@@ -105,7 +106,7 @@ impl Config {
         let mut config = self.clone();
         config
             .applications_mut()
-            .for_each(|application| application.settle(Target::Unix(PathBuf::from("/nonexistent"))));
+            .for_each(|application| application.settle(Target::Unix(PathBuf::from("/nonexistent")), 1));
         config
     }
 

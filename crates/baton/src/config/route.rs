@@ -103,6 +103,10 @@ impl Route {
                     let complaint = complaint.at(at, "has neither `to` nor `command`");
                     reading.complain(complaint.help("give its address, or the command that starts it"));
                 }
+                _ if key == "cgi" && application.scripts.is_empty() => {
+                    let complaint = Complaint::new("programs without names").at(at, "has no `scripts`");
+                    reading.complain(complaint.help("say which files are run: `scripts = [\".cgi\"]`"));
+                }
                 (Some(_), [_, ..]) => {
                     let complaint = Complaint::new("an application has either `to` or `command`");
                     reading.complain(complaint.at(at, "has both"));

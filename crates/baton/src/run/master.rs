@@ -156,7 +156,7 @@ impl Master {
                 flush_ms: self.config.log.flush_ms,
             }),
             tuning: self.tuning,
-            config: self.applications.settled(&self.config),
+            config: self.applications.settled(&self.config, processes),
         }))
     }
 

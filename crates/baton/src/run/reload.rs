@@ -145,7 +145,7 @@ impl Master {
         let (config, needs_restart) = restart::keep_fixed(&self.config, config);
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
-        let text = text_in_memory(&self.applications.settled(&config).to_toml())
+        let text = text_in_memory(&self.applications.settled(&config, self.crew.places.len()).to_toml())
             .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
         let fresh =
             self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;

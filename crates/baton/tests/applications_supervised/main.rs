@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cgi;
 mod manager;
+mod php;
 mod processes;
 mod supervised;

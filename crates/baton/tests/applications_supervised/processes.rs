@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::common::client::Response;
+use crate::common::server::Server;
 
 /// The application of these tests.
 pub(crate) fn application() -> String {
@@ -31,4 +34,21 @@ pub(crate) fn told<'a>(response: &'a Response, name: &str) -> &'a str {
 #[track_caller]
 pub(crate) fn pid_of(response: &Response) -> i32 {
     told(response, "pid").parse().expect("a number")
+}
+
+/// What the server tells of the applications that it has started.
+pub(crate) fn pools(server: &Server) -> Vec<Value> {
+    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    status["applications"].as_array().cloned().expect("applications")
+}
+
+/// Manager and processes of all pools.
+pub(crate) fn everybody(server: &Server) -> Vec<i32> {
+    let numbers = |pool: &Value| {
+        let processes = pool["processes"].as_array().cloned().unwrap_or_default();
+        [pool["manager"].clone()].into_iter().chain(processes).collect::<Vec<_>>()
+    };
+    let pools = pools(server);
+    let pids = pools.iter().flat_map(numbers).filter_map(|pid| pid.as_i64());
+    pids.map(|pid| i32::try_from(pid).expect("a process")).collect()
 }

@@ -6,11 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
 use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
-use crate::processes::{application, lives, pid_of, told};
+use crate::processes::{application, everybody, lives, pid_of, pools, told};
 
 /// A folder with the application in it, where its user can read it, whoever that is.
 fn folder() -> Folder {
@@ -35,22 +34,6 @@ fn rewrite(server: &Server, configuration: &str) {
         .replace("{base}", base.to_str().expect("UTF-8"))
         .replace("{root}", server.folder().root().to_str().expect("UTF-8"));
     fs::write(base.join("baton.toml"), text).expect("a configuration");
-}
-
-fn pools(server: &Server) -> Vec<Value> {
-    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
-    status["applications"].as_array().cloned().expect("applications")
-}
-
-/// Manager and processes of all pools.
-fn everybody(server: &Server) -> Vec<i32> {
-    let numbers = |pool: &Value| {
-        let processes = pool["processes"].as_array().cloned().unwrap_or_default();
-        [pool["manager"].clone()].into_iter().chain(processes).collect::<Vec<_>>()
-    };
-    let pools = pools(server);
-    let pids = pools.iter().flat_map(numbers).filter_map(|pid| pid.as_i64());
-    pids.map(|pid| i32::try_from(pid).expect("a process")).collect()
 }
 
 fn wait_for_processes(server: &Server, count: usize) -> Vec<i32> {

@@ -28,7 +28,7 @@ use self::pool::Pool;
 use super::log;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
-use crate::config::{Config, Target};
+use crate::config::{Application, Config, Target};
 
 /// All pools of a server.
 #[derive(Debug, Default)]
@@ -64,15 +64,15 @@ impl Applications {
             };
             self.opened += 1;
             let as_user = launch.user.clone().or_else(|| user.name().map(str::to_owned));
-            let path = folder.path().join(format!("{}-{}", self.opened, launch.name()));
-            self.pools.push(Pool::open(launch, as_user, &path, patience, now)?);
+            let path = folder.path().join(format!("{}-{}.sock", self.opened, launch.name()));
+            self.pools.push(Pool::open(launch, as_user, path, patience, now)?);
         }
         Ok(())
     }
 
-    /// The same configuration for workers.
-    pub(super) fn settled(&self, config: &Config) -> Config {
-        config.settled(|launch| {
+    /// The same configuration for each of so many workers.
+    pub(super) fn settled(&self, config: &Config, workers: usize) -> Config {
+        config.settled(workers as u64, |launch| {
             let pool = self.pools.iter().find(|pool| pool.launch == *launch)?;
             Some(Target::Unix(pool.path().to_owned()))
         })
@@ -80,7 +80,7 @@ impl Applications {
 
     /// Lets pools go, in their time, that the configuration does not have.
     pub(super) fn keep(&mut self, config: &Config, now: Instant) {
-        let launches: Vec<_> = config.applications().filter_map(|application| application.launch()).collect();
+        let launches: Vec<_> = config.applications().filter_map(Application::launch).collect();
         self.pools
             .iter_mut()
             .filter(|pool| !launches.contains(&pool.launch))

@@ -65,12 +65,11 @@ impl Pool {
     pub(super) fn open(
         launch: Launch,
         user: Option<String>,
-        path: &Path,
+        path: PathBuf,
         patience: Duration,
         now: Instant,
     ) -> Result<Self, Trouble> {
         let name = launch.name().to_owned();
-        let path = path.with_added_extension("sock");
         let socket = listen(&path)
             .map_err(|error| Trouble::of(format_args!("listen for {name} on {}", path.display()), &error))?;
         Ok(Self {
