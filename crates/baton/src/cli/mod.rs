@@ -10,6 +10,7 @@ mod explain;
 mod listening;
 mod manual;
 mod php;
+mod pools;
 mod serve;
 mod sim;
 mod status;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::pools;
+
 /// The status as lines.
 pub(super) fn for_humans(status: &Value) -> String {
     let mut out = format!(
@@ -28,6 +30,11 @@ pub(super) fn for_humans(status: &Value) -> String {
     let workers = elements(&status["workers"]);
     out.push('\n');
     out.push_str(&table(workers, &COLUMNS));
+    let applications = pools::rows(status);
+    if !applications.is_empty() {
+        out.push('\n');
+        out.push_str(&table(&applications, &pools::COLUMNS));
+    }
     for worker in workers.iter().filter(|worker| worker["engine"].is_object()) {
         out.push_str(&format!("\nworker {}\n", plain(&worker["index"])));
         outline(&worker["engine"], 1, &mut out);
@@ -63,7 +70,9 @@ fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
 
 /// Keys and values, a line each, nested ones indented; objects of nothing but numbers take one line.
 fn outline(value: &Value, depth: usize, out: &mut String) {
-    for (key, value) in value.as_object().into_iter().flatten() {
+    // Applications have a table of their own.
+    let entries = value.as_object().into_iter().flatten().filter(|(key, _)| *key != pools::APPLICATIONS);
+    for (key, value) in entries {
         let indent = "  ".repeat(depth);
         let key = words(key);
         match value.as_object() {
@@ -109,7 +118,7 @@ mod tests {
 
     #[test]
     fn workers_stand_in_columns_and_engines_below() {
-        let status = json!({
+        let mut status = json!({
             "version": "1", "state": "running", "pid": 7, "uptime_seconds": 3, "configuration": "/b.toml",
             "architecture": "auto", "cache_memory": "8 MiB per worker", "control_socket": null, "admin": [],
             "listeners": [{ "address": "127.0.0.1:80" }],
@@ -142,5 +151,14 @@ worker 0
   helpers: idle 1, under way 2
 ";
         assert_eq!(for_humans(&status), expected);
+
+        status["applications"] = json!([{ "name": "app", "address": "unix:/a", "processes": [9], "restarts": 1, "leaving": false }]);
+        status["workers"][0]["engine"]["applications"] = json!([{ "addresses": ["unix:/a"], "idle": 2, "busy": 1, "waiting": 0, "requests": 12, "failures": 0, "transport": "shm" }]);
+        let rows = "\n\
+application  processes  restarts  idle  busy  waiting  requests  failures  transport
+        app          1         1     2     1        0        12         0        shm
+";
+        let (before, after) = expected.split_at(expected.find("\nworker 0\n").unwrap());
+        assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));
     }
 }

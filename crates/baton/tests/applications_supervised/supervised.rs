@@ -169,3 +169,17 @@ fn an_upgrade_has_processes_of_its_own() {
     server.ctl(&["stop"]);
     wait_until("nobody is left", || !second.iter().any(|&pid| lives(pid)));
 }
+
+#[test]
+fn the_status_has_a_row_for_each_application() {
+    let server = Server::run(folder(), &site("", "processes = 2"));
+    wait_for_processes(&server, 2);
+    assert_eq!([server.get("/app").status, server.get("/app").status], [200; 2]);
+    // Name, processes, restarts, and behind those that are idle, busy or waiting just now: requests and failures.
+    wait_until("the row tells all of it, which loops do once a second", || {
+        let status = server.ctl(&["status"]);
+        let rows = status.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut rows = rows.filter(|cells| cells.len() == 9);
+        rows.any(|cells| cells[..3] == ["application", "2", "0"] && cells[6..8] == ["2", "0"])
+    });
+}

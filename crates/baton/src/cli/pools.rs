@@ -1,0 +1,121 @@
+//! Applications in the status: what the master knows of those that it started, and what all workers tell of their
+//! connections to each, in one row per application.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// Heads of the columns, and the keys of what stands in them.
+pub(super) const COLUMNS: [(&str, &str); 9] = [
+    ("application", "name"),
+    ("processes", "processes"),
+    ("restarts", "restarts"),
+    ("idle", "idle"),
+    ("busy", "busy"),
+    ("waiting", "waiting"),
+    ("requests", "requests"),
+    ("failures", "failures"),
+    ("transport", "transport"),
+];
+
+/// The rows: applications that the server started, then others by address.
+pub(super) fn rows(status: &Value) -> Vec<Value> {
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    for worker in status["workers"].as_array().into_iter().flatten() {
+        collect(&worker["engine"], &mut told);
+    }
+    let started = status["applications"].as_array().cloned().unwrap_or_default();
+    let mut rows = Vec::new();
+    for pool in &started {
+        let address = pool["address"].as_str().unwrap_or_default();
+        let name = pool["name"].as_str().unwrap_or_default();
+        let leaving = if pool["leaving"] == true { " (leaving)" } else { "" };
+        let mut row = told.remove(address).unwrap_or_default().row(format!("{name}{leaving}"));
+        row["processes"] = json!(pool["processes"].as_array().map_or(0, Vec::len));
+        row["restarts"] = pool["restarts"].clone();
+        rows.push(row);
+    }
+    rows.extend(told.into_iter().map(|(address, told)| told.row(address)));
+    rows
+}
+
+/// What workers tell of one application.
+#[derive(Debug, Default)]
+struct Told {
+    sums: [u64; SUMS.len()],
+    transports: Vec<String>,
+}
+
+/// What is added up.
+const SUMS: [&str; 5] = ["idle", "busy", "waiting", "requests", "failures"];
+
+impl Told {
+    fn add(&mut self, pool: &Value) {
+        for (sum, key) in self.sums.iter_mut().zip(SUMS) {
+            *sum += pool[key].as_u64().unwrap_or(0);
+        }
+        if let Some(transport) = pool["transport"].as_str()
+            && !self.transports.iter().any(|known| known == transport)
+        {
+            self.transports.push(transport.to_owned());
+        }
+    }
+
+    fn row(self, name: String) -> Value {
+        let mut row = json!({ "name": name, "transport": self.transports });
+        for (key, sum) in SUMS.into_iter().zip(self.sums) {
+            row[key] = json!(sum);
+        }
+        row
+    }
+}
+
+/// Finds what the loops of an engine tell, however many there are of them.
+fn collect(engine: &Value, told: &mut BTreeMap<String, Told>) {
+    match engine {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                match value.as_array().filter(|_| key == APPLICATIONS) {
+                    Some(pools) => pools.iter().for_each(|pool| {
+                        let address = pool["addresses"][0].as_str().unwrap_or_default();
+                        told.entry(address.to_owned()).or_default().add(pool);
+                    }),
+                    None => collect(value, told),
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| collect(element, told)),
+        _ => {}
+    }
+}
+
+/// The key under which loops tell of applications.
+pub(super) const APPLICATIONS: &str = "applications";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_loops_tell_is_added_up() {
+        let pool = |address: &str, idle: u64, transport: &str| json!({ "addresses": [address], "idle": idle, "busy": 1, "waiting": 0, "requests": 10, "failures": 2, "transport": transport });
+        let status = json!({
+            "applications": [
+                { "name": "app", "address": "unix:/a", "processes": [7, 8], "restarts": 3, "leaving": true },
+                { "name": "new", "address": "unix:/n", "processes": [9], "restarts": 0, "leaving": false },
+            ],
+            "workers": [
+                { "engine": { "loop": { "applications": [pool("unix:/a", 1, "passfd"), pool("unix:/b", 5, "plain")] } } },
+                { "engine": { "loops": [{ "applications": [pool("unix:/a", 2, "plain")] }, { "applications": [pool("unix:/a", 4, "plain")] }] } },
+                { "engine": null },
+            ],
+        });
+        let rows = rows(&status);
+        let told = |row: usize, key: &str| rows[row][key].to_string();
+        let row = |row: usize| COLUMNS.map(|(_, key)| told(row, key)).join(" ");
+        assert_eq!(row(0), r#""app (leaving)" 2 3 7 3 0 30 6 ["passfd","plain"]"#);
+        assert_eq!(row(1), r#""new" 1 0 0 0 0 0 0 []"#);
+        assert_eq!(row(2), r#""unix:/b" null null 5 1 0 10 2 ["plain"]"#);
+        assert_eq!(rows.len(), 3);
+    }
+}
