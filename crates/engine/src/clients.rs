@@ -28,12 +28,24 @@ impl Token {
     }
 }
 
+/// What a loop is told of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watched {
+    /// Nothing: it is not in the interest set.
+    Not,
+    /// That there is something to read. While an application writes to the client itself, it is nobody else's business
+    /// that the socket takes more.
+    Input,
+    /// That it can be read or written.
+    BothWays,
+}
+
 /// A client and what its loop knows of it.
 #[derive(Debug)]
 pub(crate) struct Guest<C> {
     pub(crate) client: C,
-    /// Whether the socket is in the loop's interest set.
-    pub(crate) registered: bool,
+    /// How the socket is in the loop's interest set.
+    pub(crate) watched: Watched,
     /// Whether a request of it may be with an application.
     pub(crate) delegated: bool,
 }
@@ -67,7 +79,7 @@ impl<C: Resident> Clients<C> {
 
     pub(crate) fn insert(&mut self, client: C) -> Token {
         let deadline_ms = client.deadline_ms();
-        let guest = Some(Guest { client, registered: false, delegated: false });
+        let guest = Some(Guest { client, watched: Watched::Not, delegated: false });
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
             place.guest = guest;

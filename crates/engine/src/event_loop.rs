@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Clients are registered edge-triggered, once, for both directions, and only when they have to be waited for: a
-//! connection whose request is there when it is accepted is answered and closed without ever being registered.
+//! connection whose request is there when it is accepted is answered and closed without ever being registered. One
+//! whose socket an application is given is watched for input only, until we have something to write ourselves.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::acceptor::{Acceptor, Arrival};
 use crate::client::{Client, Wake};
-use crate::clients::{Clients, Token};
+use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
 use crate::job::{Job, JobDone};
 use crate::lent::Lent;
@@ -249,16 +250,14 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     need = guest.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
                 }
                 Need::Readable | Need::Writable => {
-                    if !guest.registered {
-                        let data = EventData::new_u64(token.to_data());
-                        if epoll::add(&self.epoll, guest.client.socket(), data, INPUT | BOTH_WAYS_ONCE)
-                            .is_err()
-                        {
-                            // No memory, or a limit on watched descriptors: this client cannot be served.
-                            need = guest.client.advance(Wake::End(Outcome::Failed), &mut self.ctx);
-                            continue;
-                        }
-                        guest.registered = true;
+                    let least = match need {
+                        Need::Readable if guest.delegated => Watched::Input,
+                        _ => Watched::BothWays,
+                    };
+                    if guest.watched < least && watch(&self.epoll, token, guest, least).is_err() {
+                        // No memory, or a limit on watched descriptors: this client cannot be served.
+                        need = guest.client.advance(Wake::End(Outcome::Failed), &mut self.ctx);
+                        continue;
                     }
                     break;
                 }
@@ -276,6 +275,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 Need::JobUnderWay => break,
                 Need::Delegate(request) => {
                     guest.delegated = true;
+                    if guest.watched == Watched::BothWays && request.handover.is_some() {
+                        // What cannot be changed costs wake-ups for nothing, no more.
+                        let _ = watch(&self.epoll, token, guest, Watched::Input);
+                    }
                     let now_ms = self.ctx.clock.now_ms();
                     self.gateway.begin(token.to_data(), *request, now_ms);
                     need = Need::News;
@@ -414,6 +417,27 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     }
 }
 
+/// Puts a client's socket into the interest set, or changes what is told of it.
+fn watch<C: Client>(
+    epoll: &OwnedFd,
+    token: Token,
+    guest: &mut Guest<C>,
+    watched: Watched,
+) -> rustix::io::Result<()> {
+    let data = EventData::new_u64(token.to_data());
+    let events = match watched {
+        Watched::Not => return Ok(()),
+        Watched::Input => INPUT | EventFlags::ET,
+        Watched::BothWays => INPUT | EventFlags::OUT | EventFlags::ET,
+    };
+    match guest.watched {
+        Watched::Not => epoll::add(epoll, guest.client.socket(), data, events)?,
+        Watched::Input | Watched::BothWays => epoll::modify(epoll, guest.client.socket(), data, events)?,
+    }
+    guest.watched = watched;
+    Ok(())
+}
+
 const NONE: &[Arc<Listener>] = &[];
 
 /// Events taken from the kernel at a time.
@@ -430,9 +454,6 @@ const HUNG_UP: EventFlags = EventFlags::HUP.union(EventFlags::ERR);
 
 /// What makes a socket worth reading.
 const INPUT: EventFlags = EventFlags::IN.union(INPUT_ENDS);
-
-/// Announced when it changes, and for both directions at once: one registration for the life of a connection.
-const BOTH_WAYS_ONCE: EventFlags = EventFlags::OUT.union(EventFlags::ET);
 
 /// Data of the descriptor that announces orders. Tokens of sessions begin at 2^32.
 const ORDERS: u64 = 0;
