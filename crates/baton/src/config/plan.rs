@@ -155,10 +155,7 @@ impl Planner<'_> {
 
     fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {
         let (settings, files) = (&route.settings, &route.files);
-        let to = application.to.as_ref().ok_or_else(|| {
-            io::Error::other(format!("the application of {} was not started", settings.path))
-        })?;
-        let settings_of_pool = gateway_settings(is_fastcgi, application, to);
+        let settings_of_pool = gateway_settings(is_fastcgi, application);
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
         let delegate = Arc::new(Delegate {
@@ -251,11 +248,14 @@ fn parameters(application: &Application) -> Vec<(String, String)> {
     parameters
 }
 
-fn gateway_settings(is_fastcgi: bool, application: &Application, to: &Target) -> baton_gateway::Settings {
+fn gateway_settings(is_fastcgi: bool, application: &Application) -> baton_gateway::Settings {
     use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
-    let address = match to {
-        Target::Unix(path) => Address::Unix(path.clone()),
-        Target::Tcp(address) => Address::Inet(*address),
+    let name = application.to.as_ref().map(Target::to_string);
+    let address = match &application.to {
+        Some(Target::Unix(path)) => Address::Unix(path.clone()),
+        Some(Target::Tcp(address)) => Address::Inet(*address),
+        // It was not started: this plan is made to be looked at.
+        None => Address::Unix(Path::new("/nonexistent").into()),
     };
     Settings {
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
@@ -275,7 +275,7 @@ fn gateway_settings(is_fastcgi: bool, application: &Application, to: &Target) ->
         spool_memory_bytes: application.response_memory_bytes,
         spool_file_bytes_max: application.response_file_bytes_max,
         spool_dir: application.temporary_folder.clone(),
-        ..Settings::new(to.to_string(), Place::Shared(address))
+        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), Place::Shared(address))
     }
 }
 

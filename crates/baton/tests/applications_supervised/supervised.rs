@@ -183,3 +183,16 @@ fn the_status_has_a_row_for_each_application() {
         rows.any(|cells| cells[..3] == ["application", "2", "0"] && cells[6..8] == ["2", "0"])
     });
 }
+
+#[test]
+fn who_only_asks_starts_nothing() {
+    let folder = folder();
+    let file = folder.base().join("baton.toml");
+    let text = site(", 'a b'", "processes = 2").replace("{root}", folder.root().to_str().expect("UTF-8"));
+    fs::write(&file, text.replacen("processes = 1", "[server]", 1)).expect("a configuration");
+    let mut explain = std::process::Command::new(env!("CARGO_BIN_EXE_baton"));
+    let output = explain.arg("explain").arg("-c").arg(&file).arg("/app").output().expect("baton explain");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let command = format!("the application {} a b)", folder.base().join("./application").display());
+    assert!(told.contains(&command), "{told}{}", String::from_utf8_lossy(&output.stderr));
+}
