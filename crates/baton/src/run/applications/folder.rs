@@ -1,17 +1,24 @@
 //! The folder in which the sockets of applications are: workers may enter it, and nobody else.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::run::control::usual_path;
 use crate::run::privileges::WorkerUser;
 use crate::run::trouble::Trouble;
 
-/// A new folder.
+/// A folder of this server.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Locked as long as some process of the server has it: a folder that is not is nobody's.
+    _lock: File,
+}
 
 impl Folder {
     /// Creates it beside the control socket of the system's or the user's server, else among temporary files.
@@ -31,35 +38,60 @@ impl Folder {
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {
+        remove_stale(parent);
         let pid = std::process::id();
-        let mut names =
-            (0..NAMES_MAX).map(|number| parent.join(format!("baton-applications-{pid}-{number}")));
-        // An old one may be there, of a server that did not end in order; it is never used again.
-        let made = names.find_map(|path| match DirBuilder::new().mode(0o700).create(&path) {
+        let mut paths = (0..NAMES_MAX).map(|number| parent.join(format!("{PREFIX}{pid}-{number}")));
+        // A server in another container may have the same process id.
+        let made = paths.find_map(|path| match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-            created => Some(created.map(|()| Self(path))),
+            created => Some(created.map(|()| path)),
         });
-        made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
+        let path = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
+        let lock = File::open(&path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _lock: lock })
     }
 
     /// Lets workers in that run as somebody else. They can reach what is there, but neither list nor change it.
     fn admit(&self, user: &WorkerUser) -> io::Result<()> {
         if let WorkerUser::Other { identity, .. } = user {
-            std::os::unix::fs::chown(&self.0, None, Some(identity.gid))?;
-            fs::set_permissions(&self.0, Permissions::from_mode(0o710))?;
+            std::os::unix::fs::chown(&self.path, None, Some(identity.gid))?;
+            fs::set_permissions(&self.path, Permissions::from_mode(0o710))?;
         }
         Ok(())
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Removes it and what is in it.
     pub(super) fn remove(&self) -> io::Result<()> {
-        fs::remove_dir_all(&self.0)
+        fs::remove_dir_all(&self.path)
     }
 }
 
-/// Folders of servers with the same process id that are left over. There are hardly ever any.
+/// How the names of all such folders begin.
+const PREFIX: &str = "baton-applications-";
+
+/// Folders of servers with the same process id. There are hardly ever any.
 const NAMES_MAX: u32 = 64;
+
+/// Removes what servers have left that did not end in order. Whatever cannot be removed is somebody else's.
+fn remove_stale(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let is_stale = |pid: Pid| {
+            let is_locked = || {
+                let folder = File::open(entry.path())?;
+                Ok::<_, io::Error>(flock(&folder, FlockOperation::NonBlockingLockShared).is_err())
+            };
+            // A folder that was made just now is not locked yet, but its server is there.
+            test_kill_process(pid) == Err(rustix::io::Errno::SRCH) && is_locked().is_ok_and(|locked| !locked)
+        };
+        if pid.and_then(Pid::from_raw).is_some_and(is_stale) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
