@@ -31,9 +31,10 @@ pub(crate) fn preload() -> Option<PathBuf> {
 }
 
 const PRELOAD: &str = "libbaton_preload.so";
-const DROPIN: &str = "libfcgi.so.0";
+/// In a folder of its own: nothing else in it may take the place of a library of the system.
+const DROPIN: &str = "dropin/libfcgi.so.0";
 
-/// Where the variable says; else beside the executable; else in the folder for libraries beside its folder.
+/// Where the variable says; else beside the executable; else in the folder for libraries beside that one.
 fn find(name: &str, variable: &str) -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return std::path::absolute(path).ok().filter(|path| path.is_file());

@@ -31,8 +31,11 @@ impl Manager {
     }
 
     fn start(folder: &Folder, options: &[&str], command: &[&str]) -> Self {
+        Self::start_as(Command::new(env!("CARGO_BIN_EXE_baton")), folder, options, command)
+    }
+
+    fn start_as(mut run: Command, folder: &Folder, options: &[&str], command: &[&str]) -> Self {
         let base = folder.base().to_owned();
-        let mut run = Command::new(env!("CARGO_BIN_EXE_baton"));
         run.args(["app", "run", "--socket-mode", "666", "--status"]).arg(base.join("status"));
         run.args(options).arg("--").args(command);
         run.process_group(folder.group()).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -246,4 +249,34 @@ fn the_environment_and_the_folder_are_as_asked_for() {
     assert_eq!(told(&answer, "COLOUR"), "blue");
     assert_eq!(told(&answer, "CARGO_MANIFEST_DIR"), env!("CARGO_MANIFEST_DIR"));
     assert!(answer.text().contains("PATH=") && !answer.text().contains("CARGO_PKG_NAME"), "{answer:?}");
+}
+
+/// Goal: the dynamic linker is told where the libraries are. Method: files that are none, since only their places
+/// matter here; the linker says that it cannot use the one, and goes on.
+#[test]
+fn libraries_are_put_in_front_of_others() {
+    let folder = Folder::new();
+    let base = folder.base().to_owned();
+    let (preload, dropin) = (base.join("preload.so"), base.join("dropin/libfcgi.so.0"));
+    fs::create_dir(base.join("dropin")).expect("a folder");
+    fs::write(&preload, "").expect("a file");
+    fs::write(&dropin, "").expect("a file");
+    let listen = format!("unix:{}/app", base.display());
+    let options = ["--listen", &*listen, "--preload", "--dropin", "--env", "LD_LIBRARY_PATH=/other"];
+    let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"));
+    baton.env("BATON_PRELOAD", &preload).env("BATON_DROPIN", &dropin);
+    let command = ["sh", "-c", "echo libraries $LD_PRELOAD $LD_LIBRARY_PATH; exec sleep 1000"];
+    let manager = Manager::start_as(baton, &folder, &options, &command);
+    let expected = format!("libraries {} {}/dropin:/other\n", preload.display(), base.display());
+    wait_until("it tells", || manager.said().contains(&expected));
+}
+
+#[test]
+fn a_library_that_is_not_there_is_missed() {
+    let folder = Folder::new();
+    let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"));
+    baton.env("BATON_PRELOAD", "/no/such/library.so");
+    let mut manager = Manager::start_as(baton, &folder, &["--preload"], &["true"]);
+    assert_eq!(manager.ended().code(), Some(1));
+    wait_until("it says why", || manager.said().contains("cannot find libbaton_preload.so"));
 }
