@@ -3,11 +3,16 @@
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
+//! - [`applications`] compares applications behind servers, by every way that their responses can take;
+//! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
 
+pub mod applications;
 pub mod bench;
+mod comparison;
+pub mod copies;
 pub mod disk;
 pub mod files;
 pub mod load;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
+use baton_lab::applications::{self, ApplicationsSettings, Programs, Response};
 use baton_lab::bench::{self, BenchSettings, Isolation, Workload};
+use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::{files, mix};
@@ -31,6 +33,11 @@ enum Command {
     /// Compare architectures and nginx with memory too small for the content and a throttled disk; prints tables in
     /// Markdown. Needs root
     Disk(DiskArguments),
+    /// Compare nginx and Baton in front of a C program and of php-fpm, by every transport; prints tables in Markdown
+    Applications(ApplicationsArguments),
+    /// Count how many bytes of applications' responses are copied between processes and the kernel, by the way that they
+    /// take; prints a table in Markdown
+    Copies(CopiesArguments),
     /// Write the files that are served in a comparison
     Files {
         /// Where
@@ -163,11 +170,63 @@ struct DiskArguments {
     folder: Option<PathBuf>,
 }
 
+/// What is built of this project.
+#[derive(Args)]
+struct ProgramArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    baton: PathBuf,
+    /// Its drop-in for libfcgi
+    #[arg(long, default_value = "target/release/libfcgi.so")]
+    libfcgi: PathBuf,
+}
+
+#[derive(Args)]
+struct ApplicationsArguments {
+    #[command(flatten)]
+    programs: ProgramArguments,
+    /// Its library for php-fpm; without it that way is left out
+    #[arg(long)]
+    preload: Option<PathBuf>,
+    /// Its PHP extension; without it that way is left out
+    #[arg(long)]
+    php_extension: Option<PathBuf>,
+    /// What is asked for
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "32k,128k,1m,4m,php-60k,php-1m")]
+    responses: Vec<Response>,
+    /// How often each server is measured for each
+    #[arg(long, short = 'n', default_value_t = 5)]
+    rounds: usize,
+    /// How long each time
+    #[arg(long, short, default_value_t = 1.0)]
+    seconds: f64,
+    /// Where programs, configurations and logs are put
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct CopiesArguments {
+    #[command(flatten)]
+    programs: ProgramArguments,
+    /// Lengths of bodies, in bytes
+    #[arg(long, value_delimiter = ',', default_value = "32768,131072,1048576,4194304")]
+    sizes: Vec<u64>,
+    /// How many responses of each are counted
+    #[arg(long, default_value_t = 10)]
+    responses: u64,
+    /// Where programs and notes are put
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Load(arguments) => load(&arguments),
         Command::Bench(arguments) => bench(arguments),
         Command::Disk(arguments) => disk(arguments),
+        Command::Applications(arguments) => compare_applications(arguments),
+        Command::Copies(arguments) => copies(arguments),
         Command::Files { folder } => {
             files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
         }
@@ -252,6 +311,43 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
     };
     println!("{}", disk::run(&settings)?);
     Ok(true)
+}
+
+fn compare_applications(arguments: ApplicationsArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    let settings = ApplicationsSettings {
+        programs: arguments.programs.into(),
+        preload: arguments.preload,
+        php_extension: arguments.php_extension,
+        responses: arguments.responses,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: applications_folder(arguments.folder),
+    };
+    println!("{}", applications::run(&settings)?);
+    Ok(true)
+}
+
+fn applications_folder(given: Option<PathBuf>) -> PathBuf {
+    given.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-applications"))
+}
+
+fn copies(arguments: CopiesArguments) -> Result<bool> {
+    ensure!(arguments.responses > 0, "nothing is counted without a response");
+    let settings = CopiesSettings {
+        programs: arguments.programs.into(),
+        sizes: arguments.sizes,
+        responses: arguments.responses,
+        folder: applications_folder(arguments.folder),
+    };
+    println!("{}", copies::run(&settings)?);
+    Ok(true)
+}
+
+impl From<ProgramArguments> for Programs {
+    fn from(ProgramArguments { baton, libfcgi }: ProgramArguments) -> Self {
+        Self { baton, libfcgi }
+    }
 }
 
 fn duration(seconds: f64) -> Result<Duration> {

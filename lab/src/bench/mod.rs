@@ -1,13 +1,9 @@
 //! Servers compared, fairly: the same files, the same load, the same two CPUs, in turn and again and again.
 //!
-//! Each workload is measured in rounds. In every round every server is measured once, in an order that rotates from
-//! round to round, and only ratios of one round are compared: a machine drifts, and so everybody drifts with it.
 //! The server runs on the first CPU and the client on the second. What decides is the server's CPU time per request,
 //! read from the CPU clocks of all its processes; requests per second only mean something when the server's CPU is
-//! saturated. A cell in which somebody else used the CPUs is measured again; a cell in which the server answered
-//! wrongly even once has failed.
+//! saturated.
 
-mod cell;
 mod table;
 mod workload;
 
@@ -18,10 +14,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::comparison::{Contender, Rounds};
 pub use crate::rig::Isolation;
 use crate::rig::{Entry, Machine, OTHER_NAMES, Running, own_folder};
 use crate::{files, mix};
-use cell::{Cell, CellLoad};
 pub use workload::Workload;
 
 /// What to compare and how long.
@@ -71,12 +67,13 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
         let mut servers = Vec::new();
         for entry in entries {
             match Running::start(&entry, &machine, &folder, &root) {
-                Ok(server) => servers.push(server),
+                Ok(server) => servers.push(Contender { server, application: None }),
                 Err(error) => eprintln!("{workload}: {} is left out: {error:#}", entry.name),
             }
         }
         ensure!(!servers.is_empty(), "no server could be started");
-        measure(*workload, &servers, settings, &machine, |cell| {
+        let rounds = Rounds { count: settings.rounds, duration: settings.duration, sleep: settings.sleep };
+        rounds.measure(*workload, &servers, &machine, |cell| {
             eprintln!("{cell}");
             if let Some(file) = &mut output {
                 writeln!(file, "{}", serde_json::to_string(&cell)?)?;
@@ -101,46 +98,3 @@ fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
         all.collect()
     }
 }
-
-fn measure(
-    workload: Workload,
-    servers: &[Running],
-    settings: &BenchSettings,
-    machine: &Machine,
-    mut done: impl FnMut(Cell) -> Result<()>,
-) -> Result<()> {
-    let load = CellLoad {
-        workload,
-        duration: settings.duration,
-        sleep: settings.sleep,
-        idle_connections: workload.idle_connections(),
-    };
-    for server in servers {
-        // Caches fill and connections are accepted for the first time. Idle connections must wait: memory that they
-        // make a server take is seldom given back, so that only the first of them show what they cost.
-        let _ =
-            Cell::measure(server, machine, &CellLoad { duration: WARM_UP, idle_connections: 0, ..load }, 0);
-    }
-    for round in 0..settings.rounds {
-        for turn in 0..servers.len() {
-            let server = &servers[(round + turn) % servers.len()];
-            let mut cell = Cell::measure(server, machine, &load, round);
-            for _ in 0..REPEATS_MAX {
-                if !cell.is_disturbed() {
-                    break;
-                }
-                std::thread::sleep(PAUSE);
-                let again = Cell::measure(server, machine, &load, round);
-                cell = again.with_memory_of(&cell);
-            }
-            done(cell)?;
-        }
-    }
-    Ok(())
-}
-
-/// What disturbed a cell gets this long to pass.
-const PAUSE: Duration = Duration::from_millis(500);
-const WARM_UP: Duration = Duration::from_millis(300);
-/// How often a cell that others disturbed is measured again.
-const REPEATS_MAX: usize = 2;

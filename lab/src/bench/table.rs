@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::cell::{Cell, Figures, Outcome};
 use super::workload::Workload;
-use crate::stats::{median, paired_ratio, spread};
+use crate::comparison::{Cell, Measured, Sum, Task, distinct, number, row};
+use crate::stats::spread;
 
 /// A summary (CPU time per request as a ratio to the reference), then a table for each workload.
-pub(super) fn markdown(cells: &[Cell], machine: &str) -> String {
-    let workloads = distinct(cells.iter().map(|cell| cell.workload));
+pub(super) fn markdown(cells: &[Cell<Workload>], machine: &str) -> String {
+    let workloads = distinct(cells.iter().map(|cell| cell.task));
     let servers = distinct(cells.iter().map(|cell| cell.server.as_str()));
     // Servers are measured in a fixed order in the first round: its first one is the reference.
     let Some(reference) = servers.first().copied() else { return "Nothing was measured.\n".to_owned() };
@@ -20,10 +20,10 @@ pub(super) fn markdown(cells: &[Cell], machine: &str) -> String {
     for server in &servers {
         let ratios: Vec<String> = workloads
             .iter()
-            .map(|workload| match Sum::of(cells, *workload, server, reference) {
+            .map(|workload| match Sum::of(cells, *workload, server) {
                 Sum::Absent => String::new(),
                 Sum::Failed(_) => "failed".to_owned(),
-                Sum::Measured(sum) => number(sum.cpu_ratio, 2),
+                Sum::Measured(sum) => number(cpu_ratio(cells, *workload, &sum, reference), 2),
             })
             .collect();
         row(&mut text, server, &ratios);
@@ -34,7 +34,13 @@ pub(super) fn markdown(cells: &[Cell], machine: &str) -> String {
     text
 }
 
-fn detail(text: &mut String, cells: &[Cell], workload: Workload, servers: &[&str], reference: &str) {
+fn detail(
+    text: &mut String,
+    cells: &[Cell<Workload>],
+    workload: Workload,
+    servers: &[&str],
+    reference: &str,
+) {
     let _ = writeln!(text, "\n## {workload}\n");
     let mut titles = vec![
         "CPU us/request",
@@ -53,7 +59,7 @@ fn detail(text: &mut String, cells: &[Cell], workload: Workload, servers: &[&str
     row(text, "server", &titles);
     row(text, "---", &vec!["---:"; titles.len()]);
     for server in servers {
-        match Sum::of(cells, workload, server, reference) {
+        match Sum::of(cells, workload, server) {
             Sum::Absent => {}
             Sum::Failed(why) => {
                 let _ = writeln!(text, "| {server} | failed: {why} |");
@@ -61,7 +67,7 @@ fn detail(text: &mut String, cells: &[Cell], workload: Workload, servers: &[&str
             Sum::Measured(sum) => {
                 let mut fields = vec![
                     number(sum.median(|figures| figures.cpu_us_per_request), 2),
-                    number(sum.cpu_ratio, 2),
+                    number(cpu_ratio(cells, workload, &sum, reference), 2),
                     number(sum.median(|figures| figures.requests_per_second), 0),
                     number(sum.median(|figures| figures.megabytes_per_second), 0),
                     number(sum.median(|figures| figures.server_utilisation), 2),
@@ -85,101 +91,29 @@ fn detail(text: &mut String, cells: &[Cell], workload: Workload, servers: &[&str
     }
 }
 
-/// The rounds of one server under one workload.
-enum Sum<'a> {
-    Absent,
-    /// One wrong answer is enough.
-    Failed(&'a str),
-    Measured(Measured<'a>),
-}
-
-struct Measured<'a> {
-    /// By round; without the disturbed ones, unless all are.
-    figures: Vec<(usize, &'a Figures)>,
-    disturbed: usize,
-    cpu_ratio: Option<f64>,
-}
-
-impl<'a> Sum<'a> {
-    fn of(cells: &'a [Cell], workload: Workload, server: &str, reference: &str) -> Self {
-        let mut all = Vec::new();
-        for cell in cells.iter().filter(|cell| cell.workload == workload && cell.server == server) {
-            match &cell.outcome {
-                Outcome::Failed(why) => return Self::Failed(why),
-                Outcome::Measured(figures) => all.push((cell.round, figures)),
-            }
-        }
-        if all.is_empty() {
-            return Self::Absent;
-        }
-        let disturbed = all.iter().filter(|(_, figures)| figures.disturbed).count();
-        if disturbed < all.len() {
-            all.retain(|(_, figures)| !figures.disturbed);
-        }
-        let mut measured = Measured { figures: all, disturbed, cpu_ratio: Some(1.0) };
-        if server != reference {
-            measured.cpu_ratio = match Self::of(cells, workload, reference, reference) {
-                Self::Measured(base) => paired_ratio(&measured.cpu_by_round(), &base.cpu_by_round()),
-                _ => None,
-            };
-        }
-        Self::Measured(measured)
+fn cpu_ratio(
+    cells: &[Cell<Workload>],
+    workload: Workload,
+    sum: &Measured<'_>,
+    reference: &str,
+) -> Option<f64> {
+    match Sum::of(cells, workload, reference) {
+        Sum::Measured(reference) => sum.ratio(&reference, |figures| figures.cpu_us_per_request),
+        Sum::Absent | Sum::Failed(_) => None,
     }
-}
-
-impl Measured<'_> {
-    fn all(&self, field: impl Fn(&Figures) -> f64) -> Vec<f64> {
-        self.figures.iter().map(|(_, figures)| field(figures)).collect()
-    }
-
-    fn median(&self, field: impl Fn(&Figures) -> f64) -> Option<f64> {
-        median(&self.all(field))
-    }
-
-    fn cpu_by_round(&self) -> Vec<(usize, f64)> {
-        self.figures.iter().map(|(round, figures)| (*round, figures.cpu_us_per_request)).collect()
-    }
-
-    fn rounds(&self) -> String {
-        match self.disturbed {
-            0 => self.figures.len().to_string(),
-            disturbed if self.figures.iter().all(|(_, figures)| figures.disturbed) => {
-                format!("{disturbed}, all disturbed")
-            }
-            disturbed => format!("{}, {disturbed} disturbed", self.figures.len()),
-        }
-    }
-}
-
-fn row(text: &mut String, head: &str, fields: &[impl AsRef<str>]) {
-    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
-    let _ = writeln!(text, "| {head} | {} |", fields.join(" | "));
-}
-
-fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-/// The items in the order of their first appearance.
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
-        }
-    }
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comparison::{Figures, Outcome};
 
-    fn measured(server: &str, round: usize, cpu: f64, disturbed: bool) -> Cell {
+    fn measured(server: &str, round: usize, cpu: f64, disturbed: bool) -> Cell<Workload> {
         let figures = Figures {
             requests_per_second: 1e6 / cpu,
             megabytes_per_second: 1.0,
             cpu_us_per_request: cpu,
+            application_us_per_request: None,
             server_utilisation: 1.0,
             client_utilisation: 1.0,
             cpu_busy: 1.0,
@@ -188,7 +122,7 @@ mod tests {
             idle_connection_bytes: None,
             disturbed,
         };
-        Cell { workload: Workload::Small, server: server.into(), round, outcome: Outcome::Measured(figures) }
+        Cell { task: Workload::Small, server: server.into(), round, outcome: Outcome::Measured(figures) }
     }
 
     #[test]
@@ -211,7 +145,7 @@ mod tests {
     fn one_failed_round_fails_the_server() {
         let mut cells = vec![measured("nginx", 0, 10.0, false), measured("baton auto", 0, 7.0, false)];
         cells.push(Cell {
-            workload: Workload::Small,
+            task: Workload::Small,
             server: "baton auto".into(),
             round: 1,
             outcome: Outcome::Failed("3 requests failed: status 500 for /1k.html".into()),

@@ -5,6 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::comparison::Task;
 use crate::load::Request;
 use crate::mix;
 
@@ -31,35 +32,6 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// How many connections ask at the same time.
-    pub(super) fn connections(self) -> usize {
-        if self == Self::Large { 16 } else { 64 }
-    }
-
-    /// How many are silent.
-    pub(super) fn idle_connections(self) -> usize {
-        if self == Self::Idle { 9_600 } else { 0 }
-    }
-
-    pub(super) fn connection_per_request(self) -> bool {
-        self == Self::Close
-    }
-
-    /// What the connections ask for, in turn.
-    pub(super) fn requests(self) -> Vec<Request> {
-        let one = |path: &str, bytes| vec![Request { path: path.to_owned(), bytes: Some(bytes) }];
-        match self {
-            Self::Small | Self::Close | Self::Idle | Self::Log => one("/1k.html", 1 << 10),
-            Self::Page => one("/16k.html", 16 << 10),
-            Self::Image => one("/100k.html", 100 << 10),
-            Self::Large => one("/1m.html", 1 << 20),
-            Self::Mix => mix::sequence(mix::DIRECTORIES, MIX_REQUESTS)
-                .into_iter()
-                .map(|file| Request { path: file.path(), bytes: Some(file.bytes()) })
-                .collect(),
-        }
-    }
-
     /// In words, for the table.
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -71,6 +43,34 @@ impl Workload {
             Self::Mix => "SPECweb99-like mix",
             Self::Idle => "1 KB beside 9,600 idle connections",
             Self::Log => "1 KB with access log",
+        }
+    }
+}
+
+impl Task for Workload {
+    fn connections(self) -> usize {
+        if self == Self::Large { 16 } else { 64 }
+    }
+
+    fn idle_connections(self) -> usize {
+        if self == Self::Idle { 9_600 } else { 0 }
+    }
+
+    fn connection_per_request(self) -> bool {
+        self == Self::Close
+    }
+
+    fn requests(self) -> Vec<Request> {
+        let one = |path: &str, bytes| vec![Request { path: path.to_owned(), bytes: Some(bytes) }];
+        match self {
+            Self::Small | Self::Close | Self::Idle | Self::Log => one("/1k.html", 1 << 10),
+            Self::Page => one("/16k.html", 16 << 10),
+            Self::Image => one("/100k.html", 100 << 10),
+            Self::Large => one("/1m.html", 1 << 20),
+            Self::Mix => mix::sequence(mix::DIRECTORIES, MIX_REQUESTS)
+                .into_iter()
+                .map(|file| Request { path: file.path(), bytes: Some(file.bytes()) })
+                .collect(),
         }
     }
 }

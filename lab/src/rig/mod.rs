@@ -1,5 +1,7 @@
-//! What every experiment stands on: the machine made ready, servers that run on it, and what their processes cost.
+//! What every experiment stands on: the machine made ready, servers and applications that run
+//! on it, and what their processes cost.
 
+mod application;
 mod machine;
 pub(crate) mod processes;
 mod server;
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use rustix::process::getuid;
 
+pub(crate) use application::{Application, Extension, Program, compile_ad_rotation, drop_in};
 pub use machine::Isolation;
 pub(crate) use machine::{CpuTicks, Machine};
 pub(crate) use server::{Entry, OTHER_NAMES, Running, search_path};

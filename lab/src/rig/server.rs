@@ -25,12 +25,12 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Baton { program: PathBuf, architecture: String, workers: Option<usize>, settings: Vec<String> },
-    Other { server: &'static Other, file_threads: bool },
+    Baton { program: PathBuf, architecture: String, workers: Option<usize>, more: Vec<String> },
+    Other { server: &'static Other, words: Vec<(&'static str, String)> },
 }
 
-/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`,
-/// `@AIO@` and `@DESCRIPTORS@` are replaced.
+/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@` and
+/// `@DESCRIPTORS@` are replaced, and the words of its entry.
 #[derive(Debug)]
 struct Other {
     name: &'static str,
@@ -67,6 +67,14 @@ static OTHERS: [Other; 4] = [
     },
 ];
 
+/// nginx in front of an application. `@SOCKET@` is the application's; `@KEEP@` says whether connections to it are kept.
+static NGINX_WITH_APPLICATION: Other = Other {
+    name: "nginx",
+    arguments: &["-c", "@RUN@/conf", "-p", "@RUN@"],
+    configuration: include_str!("../../conf/nginx-applications.conf"),
+    logs: true,
+};
+
 /// The names of the others that are known, the reference first.
 pub(crate) const OTHER_NAMES: [&str; 4] = ["nginx", "lighttpd", "h2o", "apache2"];
 
@@ -77,7 +85,7 @@ impl Entry {
             program: program.to_owned(),
             architecture: architecture.to_owned(),
             workers: None,
-            settings: Vec::new(),
+            more: Vec::new(),
         };
         Self { name: format!("baton {architecture}"), kind, log: false, groups: Vec::new() }
     }
@@ -85,8 +93,22 @@ impl Entry {
     /// Another server, if it is known.
     pub(crate) fn other(name: &str) -> Option<Self> {
         let server = OTHERS.iter().find(|other| other.name == name)?;
-        let kind = Kind::Other { server, file_threads: false };
+        let words = vec![("@AIO@", "off".to_owned())];
+        let kind = Kind::Other { server, words };
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new() })
+    }
+
+    /// nginx in front of the application behind this socket: all requests below `/app/`, and all for `*.php`.
+    pub(crate) fn nginx_with_application(socket: &Path, keep_connections: bool) -> Self {
+        let keep = if keep_connections { "on" } else { "off" };
+        let words = vec![("@SOCKET@", socket.display().to_string()), ("@KEEP@", keep.to_owned())];
+        let kind = Kind::Other { server: &NGINX_WITH_APPLICATION, words };
+        Self { name: "nginx".to_owned(), kind, log: false, groups: Vec::new() }
+    }
+
+    /// Under another name in the tables.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
     }
 
     /// With so many worker processes; otherwise Baton chooses. The others are configured with one.
@@ -99,16 +121,24 @@ impl Entry {
 
     /// With more settings of Baton's, as `section.key=value`.
     pub(crate) fn settings(mut self, more: &[String]) -> Self {
-        if let Kind::Baton { settings, .. } = &mut self.kind {
-            settings.extend_from_slice(more);
+        if let Kind::Baton { more: arguments, .. } = &mut self.kind {
+            arguments.extend(more.iter().map(|setting| format!("--set={setting}")));
+        }
+        self
+    }
+
+    /// With an application of Baton's, as `PATH=ADDRESS,KEY=VALUE…`.
+    pub(crate) fn application(mut self, mounted: &str) -> Self {
+        if let Kind::Baton { more, .. } = &mut self.kind {
+            more.push(format!("--fastcgi={mounted}"));
         }
         self
     }
 
     /// Reading files on threads of their own where that is a matter of configuration: nginx's `aio threads`.
     pub(crate) fn with_file_threads(mut self) -> Self {
-        if let Kind::Other { file_threads, .. } = &mut self.kind {
-            *file_threads = true;
+        if let Kind::Other { words, .. } = &mut self.kind {
+            *words = vec![("@AIO@", "threads".to_owned())];
             self.name += " aio threads";
         }
         self
@@ -227,7 +257,7 @@ impl Entry {
     ) -> Result<(PathBuf, Vec<String>)> {
         let log_file = run.join("access.log");
         match &self.kind {
-            Kind::Baton { program, architecture, workers, settings } => {
+            Kind::Baton { program, architecture, workers, more } => {
                 let mut arguments = vec!["serve".to_owned(), root.display().to_string()];
                 arguments.extend(["--listen".to_owned(), loopback(port).to_string()]);
                 arguments.extend(["--architecture".to_owned(), architecture.clone()]);
@@ -235,26 +265,27 @@ impl Entry {
                 if let Some(count) = workers {
                     arguments.push(format!("--workers={count}"));
                 }
-                arguments.extend(settings.iter().map(|setting| format!("--set={setting}")));
+                arguments.extend_from_slice(more);
                 if self.log {
                     arguments.push(format!("--access-log={}", log_file.display()));
                 }
                 let program = program.canonicalize().with_context(|| program.display().to_string())?;
                 Ok((program, arguments))
             }
-            Kind::Other { server: other, file_threads } => {
+            Kind::Other { server: other, words } => {
                 let program = find_program(other.name).context("it is not installed")?;
                 let access_log = match self.log {
                     true => format!("{} combined buffer=64k flush=1s", log_file.display()),
                     false => "off".to_owned(),
                 };
                 let replace = |text: &str| {
-                    text.replace("@PORT@", &port.to_string())
+                    let own =
+                        words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value));
+                    own.replace("@PORT@", &port.to_string())
                         .replace("@ROOT@", &root.display().to_string())
                         .replace("@RUN@", &run.display().to_string())
                         .replace("@USER@", if getuid().is_root() { "root" } else { "nobody" })
                         .replace("@ACCESS_LOG@", &access_log)
-                        .replace("@AIO@", if *file_threads { "threads" } else { "off" })
                         .replace("@DESCRIPTORS@", &machine.descriptors.min(DESCRIPTORS_MAX).to_string())
                 };
                 fs::write(run.join("conf"), replace(other.configuration))?;

@@ -1,4 +1,4 @@
-//! One cell of the table: one server under one load in one round.
+//! One cell of a table: one server under one load in one round.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,24 +6,50 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::workload::Workload;
-use crate::load::{Load, LoadSettings, RequestList};
+use crate::load::{Load, LoadSettings, Request, RequestList};
 use crate::rig::processes::{cpu_time, memory_bytes};
-use crate::rig::{CpuTicks, Machine, Running, loopback};
+use crate::rig::{Application, CpuTicks, Machine, Running, loopback};
+
+/// What is asked of the servers: a column of a summary, a table of its own.
+pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
+    /// How many connections ask at the same time.
+    fn connections(self) -> usize;
+
+    /// What they ask for, in turn.
+    fn requests(self) -> Vec<Request>;
+
+    /// Whether each request opens a connection.
+    fn connection_per_request(self) -> bool {
+        false
+    }
+
+    /// How many more connections are silent.
+    fn idle_connections(self) -> usize {
+        0
+    }
+}
+
+/// A server that takes part, with the application behind it if there is one.
+#[derive(Debug)]
+pub(crate) struct Contender {
+    pub(crate) server: Running,
+    pub(crate) application: Option<Application>,
+}
 
 /// One server under one load in one round.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Cell {
-    pub(super) workload: Workload,
-    pub(super) server: String,
-    pub(super) round: usize,
+pub(crate) struct Cell<T> {
+    #[serde(rename = "workload")]
+    pub(crate) task: T,
+    pub(crate) server: String,
+    pub(crate) round: usize,
     #[serde(flatten)]
-    pub(super) outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Measured(Figures),
     /// The server answered wrongly, or not at all: its figures mean nothing.
     Failed(String),
@@ -31,43 +57,50 @@ pub(super) enum Outcome {
 
 /// What a cell says.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Figures {
-    pub(super) requests_per_second: f64,
-    pub(super) megabytes_per_second: f64,
-    /// CPU time of all processes of the server per request.
-    pub(super) cpu_us_per_request: f64,
-    /// Share of its CPU that the server used, of all time.
-    pub(super) server_utilisation: f64,
-    pub(super) client_utilisation: f64,
+pub(crate) struct Figures {
+    pub(crate) requests_per_second: f64,
+    pub(crate) megabytes_per_second: f64,
+    /// CPU time of all processes of the server, and of its application, per request.
+    pub(crate) cpu_us_per_request: f64,
+    /// The application's part of it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) application_us_per_request: Option<f64>,
+    /// Share of its CPU that the server used, with its application, of all time.
+    pub(crate) server_utilisation: f64,
+    pub(crate) client_utilisation: f64,
     /// Share of the server's CPU that somebody used.
-    pub(super) cpu_busy: f64,
-    pub(super) p50_us: f64,
-    pub(super) p99_us: f64,
+    pub(crate) cpu_busy: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
     /// Memory that each idle connection took, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) idle_connection_bytes: Option<f64>,
+    pub(crate) idle_connection_bytes: Option<f64>,
     /// Somebody else used the CPUs.
-    pub(super) disturbed: bool,
+    pub(crate) disturbed: bool,
 }
 
-impl Cell {
+impl<T: Task> Cell<T> {
     /// Makes the load and reads the clocks around it.
-    pub(super) fn measure(server: &Running, machine: &Machine, load: &CellLoad, round: usize) -> Self {
-        let workload = load.workload;
-        let outcome = match figures(server, machine, load) {
+    pub(crate) fn measure(
+        contender: &Contender,
+        machine: &Machine,
+        load: &CellLoad<T>,
+        round: usize,
+    ) -> Self {
+        let outcome = match figures(contender, machine, load) {
             Ok(figures) => Outcome::Measured(figures),
             Err(error) => Outcome::Failed(format!("{error:#}")),
         };
-        Self { workload, server: server.name.clone(), round, outcome }
+        Self { task: load.task, server: contender.server.name.clone(), round, outcome }
     }
 
     /// Whether somebody else used the CPUs.
-    pub(super) fn is_disturbed(&self) -> bool {
+    pub(crate) fn is_disturbed(&self) -> bool {
         matches!(&self.outcome, Outcome::Measured(figures) if figures.disturbed)
     }
 
     /// This cell with the idle connections' memory as an earlier try found it: a second try finds it taken already.
-    pub(super) fn with_memory_of(mut self, earlier: &Self) -> Self {
+    pub(crate) fn with_memory_of(mut self, earlier: &Self) -> Self {
         if let (Outcome::Measured(now), Outcome::Measured(earlier)) = (&mut self.outcome, &earlier.outcome) {
             now.idle_connection_bytes = earlier.idle_connection_bytes;
         }
@@ -77,21 +110,22 @@ impl Cell {
 
 /// The load of a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CellLoad {
-    pub(super) workload: Workload,
-    pub(super) duration: Duration,
+pub(crate) struct CellLoad<T> {
+    pub(crate) task: T,
+    pub(crate) duration: Duration,
     /// The client sleeps when it has nothing to do.
-    pub(super) sleep: bool,
+    pub(crate) sleep: bool,
     /// Silent connections beside.
-    pub(super) idle_connections: usize,
+    pub(crate) idle_connections: usize,
 }
 
-fn figures(server: &Running, machine: &Machine, load: &CellLoad) -> Result<Figures> {
-    let CellLoad { workload, duration, sleep, idle_connections } = *load;
+fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>) -> Result<Figures> {
+    let CellLoad { task, duration, sleep, idle_connections } = *load;
+    let server = &contender.server;
     let settings = LoadSettings {
         address: loopback(server.port),
-        connections: workload.connections(),
-        connection_per_request: workload.connection_per_request(),
+        connections: task.connections(),
+        connection_per_request: task.connection_per_request(),
         idle_connections,
         duration,
         requests_per_second: None,
@@ -99,28 +133,34 @@ fn figures(server: &Running, machine: &Machine, load: &CellLoad) -> Result<Figur
         sleep,
         verify: false,
     };
-    let requests = RequestList::new(settings.address, settings.connection_per_request, workload.requests());
+    let requests = RequestList::new(settings.address, settings.connection_per_request, task.requests());
     let memory_before = memory_bytes(&server.processes());
     let mut load = Load::connect(&settings, requests)?;
 
     let processes = server.processes();
+    let application = contender.application.as_ref().map(Application::processes).unwrap_or_default();
     let idle_connection_bytes = (idle_connections > 0)
         .then(|| memory_bytes(&processes).saturating_sub(memory_before) as f64 / idle_connections as f64);
-    let (ticks_before, cpu_before) = (CpuTicks::of(machine.server_cpu)?, cpu_time(&processes));
+    let cpu_times = || (cpu_time(&processes), cpu_time(&application));
+    let (ticks_before, cpu_before) = (CpuTicks::of(machine.server_cpu)?, cpu_times());
     let report = load.run()?;
-    let cpu = cpu_time(&processes).saturating_sub(cpu_before);
+    let cpu_after = cpu_times();
     let cpu_busy = CpuTicks::of(machine.server_cpu)?.busy_since(ticks_before);
 
     if report.failed() > 0 || report.requests == 0 {
         bail!("{} requests failed: {}", report.failed(), report.first_failure.unwrap_or_default());
     }
     let load = report.figures();
+    let application_cpu = cpu_after.1.saturating_sub(cpu_before.1);
+    let cpu = cpu_after.0.saturating_sub(cpu_before.0) + application_cpu;
+    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / load.requests as f64;
     let server_utilisation = cpu.as_secs_f64() / load.seconds;
     let spoiled_client = !sleep && load.client_utilisation < SPINNING_CLIENT_MIN;
     Ok(Figures {
         requests_per_second: load.requests_per_second,
         megabytes_per_second: load.megabytes_per_second,
-        cpu_us_per_request: cpu.as_secs_f64() * 1e6 / load.requests as f64,
+        cpu_us_per_request: per_request(cpu),
+        application_us_per_request: contender.application.as_ref().map(|_| per_request(application_cpu)),
         server_utilisation,
         client_utilisation: load.client_utilisation,
         cpu_busy,
@@ -131,9 +171,9 @@ fn figures(server: &Running, machine: &Machine, load: &CellLoad) -> Result<Figur
     })
 }
 
-impl fmt::Display for Cell {
+impl<T: Task> fmt::Display for Cell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}, {}: ", self.round + 1, self.workload, self.server)?;
+        write!(f, "{} {}, {}: ", self.round + 1, self.task, self.server)?;
         match &self.outcome {
             Outcome::Failed(why) => write!(f, "FAILED: {why}"),
             Outcome::Measured(figures) => write!(

@@ -1,0 +1,74 @@
+//! Servers with php-fpm behind them, each with a pool of its own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::comparison::Contender;
+use crate::rig::{Application, Entry, Extension, Machine, Program, Running};
+
+/// php-fpm behind a server, and what is added to it.
+#[derive(Clone, Debug)]
+pub(super) enum PhpWay {
+    /// A connection for each request, as nginx does unless told otherwise.
+    Nginx,
+    /// The same with kept connections.
+    NginxKept,
+    /// The standard protocol.
+    Baton,
+    /// With the library that answers on the client's socket.
+    Preload(PathBuf),
+    /// With the extension that names files instead of reading them.
+    Extension(PathBuf),
+}
+
+impl PhpWay {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx + php-fpm",
+            Self::NginxKept => "nginx kept + php-fpm",
+            Self::Baton => "baton unix + php-fpm",
+            Self::Preload(_) => "baton passfd + preload",
+            Self::Extension(_) => "baton unix + extension",
+        }
+    }
+
+    /// Starts a pool of so many workers and a server in front of it. `root` holds scripts and files.
+    pub(super) fn start(
+        &self,
+        baton: &Path,
+        processes: usize,
+        root: &Path,
+        machine: &Machine,
+        folder: &Path,
+    ) -> Result<Contender> {
+        let program = match self {
+            Self::Nginx | Self::NginxKept | Self::Baton => Program::PhpFpm { preload: None, extension: None },
+            Self::Preload(library) => Program::PhpFpm { preload: Some(library.clone()), extension: None },
+            Self::Extension(library) => {
+                let extension = Extension { library: library.clone(), root: root.to_owned() };
+                Program::PhpFpm { preload: None, extension: Some(extension) }
+            }
+        };
+        let place = folder.join(format!("{} pool", self.name()).replace(' ', "-"));
+        let application = Application::start(&program, processes, machine, &place)
+            .with_context(|| format!("the application of {}", self.name()))?;
+        let socket = &application.socket;
+        let by = |transport: &str, more: &str| {
+            let mounted = format!(
+                "/=unix:{},transport={transport},connections_max={processes},scripts=[\".php\"]{more}",
+                socket.display()
+            );
+            Entry::baton(baton, "auto").workers(1).application(&mounted)
+        };
+        let entry = match self {
+            Self::Nginx => Entry::nginx_with_application(socket, false),
+            Self::NginxKept => Entry::nginx_with_application(socket, true),
+            Self::Baton => by("unix", ""),
+            Self::Preload(_) => by("passfd", ""),
+            Self::Extension(_) => by("unix", &format!(",named_files=[\"{}\"]", root.display())),
+        };
+        let server = Running::start(&entry.named(self.name()), machine, folder, root)?;
+        Ok(Contender { server, application: Some(application) })
+    }
+}

@@ -1,0 +1,88 @@
+//! The cells of one server summed up, and rows of tables in Markdown.
+
+use std::fmt::Write;
+
+use super::cell::{Cell, Figures, Outcome, Task};
+use crate::stats::{median, paired_ratio};
+
+/// The rounds of one server doing one task.
+pub(crate) enum Sum<'a> {
+    Absent,
+    /// One wrong answer is enough.
+    Failed(&'a str),
+    Measured(Measured<'a>),
+}
+
+pub(crate) struct Measured<'a> {
+    /// By round; without the disturbed ones, unless all are.
+    pub(crate) figures: Vec<(usize, &'a Figures)>,
+    disturbed: usize,
+}
+
+impl<'a> Sum<'a> {
+    pub(crate) fn of<T: Task>(cells: &'a [Cell<T>], task: T, server: &str) -> Self {
+        let mut all = Vec::new();
+        for cell in cells.iter().filter(|cell| cell.task == task && cell.server == server) {
+            match &cell.outcome {
+                Outcome::Failed(why) => return Self::Failed(why),
+                Outcome::Measured(figures) => all.push((cell.round, figures)),
+            }
+        }
+        if all.is_empty() {
+            return Self::Absent;
+        }
+        let disturbed = all.iter().filter(|(_, figures)| figures.disturbed).count();
+        if disturbed < all.len() {
+            all.retain(|(_, figures)| !figures.disturbed);
+        }
+        Self::Measured(Measured { figures: all, disturbed })
+    }
+}
+
+impl Measured<'_> {
+    pub(crate) fn all(&self, field: impl Fn(&Figures) -> f64) -> Vec<f64> {
+        self.figures.iter().map(|(_, figures)| field(figures)).collect()
+    }
+
+    pub(crate) fn median(&self, field: impl Fn(&Figures) -> f64) -> Option<f64> {
+        median(&self.all(field))
+    }
+
+    /// The median over rounds of the ratio to `reference` in the same round.
+    pub(crate) fn ratio(&self, reference: &Self, field: impl Fn(&Figures) -> f64) -> Option<f64> {
+        let by_round = |measured: &Measured<'_>| -> Vec<(usize, f64)> {
+            measured.figures.iter().map(|(round, figures)| (*round, field(figures))).collect()
+        };
+        paired_ratio(&by_round(self), &by_round(reference))
+    }
+
+    pub(crate) fn rounds(&self) -> String {
+        match self.disturbed {
+            0 => self.figures.len().to_string(),
+            disturbed if self.figures.iter().all(|(_, figures)| figures.disturbed) => {
+                format!("{disturbed}, all disturbed")
+            }
+            disturbed => format!("{}, {disturbed} disturbed", self.figures.len()),
+        }
+    }
+}
+
+pub(crate) fn row(text: &mut String, head: &str, fields: &[impl AsRef<str>]) {
+    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+    let _ = writeln!(text, "| {head} | {} |", fields.join(" | "));
+}
+
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// The items in the order of their first appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}

@@ -1,0 +1,121 @@
+//! How many bytes of responses were copied between processes and the kernel, and where.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::trace::{Call, CallKind, Descriptor, Trace};
+
+/// Bytes of responses, by the way that they took. Requests are not in it, nor what is copied within a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The application to the kernel, for the server (C1 in the paper).
+    pub application_to_kernel: u64,
+    /// The kernel to the server, from the application (C2).
+    pub kernel_to_server: u64,
+    /// Server or application to the kernel, for the client (C3).
+    pub to_client: u64,
+    /// From the page cache to the client's socket, by reference: not copied.
+    pub by_reference: u64,
+}
+
+impl Ledger {
+    /// All that was copied.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.application_to_kernel + self.kernel_to_server + self.to_client
+    }
+}
+
+/// Processes that are watched.
+#[derive(Debug)]
+pub struct Watch {
+    server: Trace,
+    application: Trace,
+}
+
+impl Watch {
+    /// Begins with the processes of a server and of the application behind it. Notes are written to `folder`, a new one.
+    ///
+    /// # Errors
+    /// If strace is not there or may not attach.
+    pub fn begin(server: &[i32], application: &[i32], folder: &Path) -> Result<Self> {
+        Ok(Self {
+            server: Trace::attach(server, &folder.join("server"))?,
+            application: Trace::attach(application, &folder.join("application"))?,
+        })
+    }
+
+    /// Ends the watch, and sums up.
+    ///
+    /// # Errors
+    /// If the notes cannot be read, or bytes went a way that is not known here.
+    pub fn end(self) -> Result<Ledger> {
+        sum(&self.server.finish()?, &self.application.finish()?)
+    }
+}
+
+fn sum(server: &[Call], application: &[Call]) -> Result<Ledger> {
+    let mut ledger = Ledger::default();
+    // The server has other Unix sockets, too: its processes talk to each other.
+    let mut ends = HashSet::new();
+    for Call { kind, descriptor, bytes } in application {
+        match (kind, descriptor) {
+            (CallKind::Send, Descriptor::Unix { own, .. }) => {
+                ends.insert(*own);
+                ledger.application_to_kernel += bytes;
+            }
+            (CallKind::Send, Descriptor::Tcp) => ledger.to_client += bytes,
+            (CallKind::ByReference, Descriptor::Tcp) => ledger.by_reference += bytes,
+            (CallKind::ByReference, _) => bail!("the application moved bytes to what is no client's socket"),
+            (CallKind::Receive, _) | (CallKind::Send, Descriptor::Other) => {}
+        }
+    }
+    for Call { kind, descriptor, bytes } in server {
+        match (kind, descriptor) {
+            (CallKind::Receive, Descriptor::Unix { peer, .. }) if ends.contains(peer) => {
+                ledger.kernel_to_server += bytes;
+            }
+            (CallKind::Send, Descriptor::Tcp) => ledger.to_client += bytes,
+            (CallKind::ByReference, Descriptor::Tcp) => ledger.by_reference += bytes,
+            (CallKind::ByReference, _) => bail!("the server moved bytes to what is no client's socket"),
+            (CallKind::Receive | CallKind::Send, _) => {}
+        }
+    }
+    Ok(ledger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(kind: CallKind, descriptor: Descriptor, bytes: u64) -> Call {
+        Call { kind, descriptor, bytes }
+    }
+
+    #[test]
+    fn responses_are_counted_once_on_each_border_and_requests_are_not() {
+        let (app, other) = (Descriptor::Unix { own: 8, peer: 7 }, Descriptor::Unix { own: 1, peer: 2 });
+        let at_server = Descriptor::Unix { own: 7, peer: 8 };
+        let application = [
+            call(CallKind::Receive, app.clone(), 500),
+            call(CallKind::Send, app, 100),
+            call(CallKind::Send, Descriptor::Other, 9),
+        ];
+        let server = [
+            call(CallKind::Receive, Descriptor::Tcp, 40),
+            call(CallKind::Send, at_server.clone(), 500),
+            call(CallKind::Receive, at_server, 100),
+            call(CallKind::Receive, other, 3),
+            call(CallKind::Send, Descriptor::Tcp, 110),
+            call(CallKind::ByReference, Descriptor::Tcp, 1000),
+        ];
+        let ledger = sum(&server, &application).unwrap();
+        let expected =
+            Ledger { application_to_kernel: 100, kernel_to_server: 100, to_client: 110, by_reference: 1000 };
+        assert_eq!(ledger, expected);
+        assert_eq!(ledger.copied(), 310);
+        assert!(sum(&[call(CallKind::ByReference, Descriptor::Other, 1)], &[]).is_err());
+    }
+}
