@@ -3,21 +3,10 @@
 
 #[path = "../../../fuzz/src/http.rs"]
 pub mod invariants;
+#[path = "../../../fuzz/src/replay.rs"]
+pub mod replay;
 
-use std::path::Path;
-
-fn replay(target: &str, check: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut count = 0;
-    for entry in std::fs::read_dir(&folder).expect("the corpus is committed") {
-        let path = entry.expect("a corpus can be listed").path();
-        // Shown if the check fails.
-        println!("{}", path.display());
-        check(&std::fs::read(&path).expect("a corpus can be read"));
-        count += 1;
-    }
-    assert!(count > 0, "{} is empty", folder.display());
-}
+use replay::replay;
 
 #[test]
 fn request_heads() {

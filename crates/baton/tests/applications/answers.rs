@@ -1,9 +1,9 @@
 //! What applications say reaches the client, byte by byte, however it travels.
 
+use crate::architectures::under_every_architecture;
 use crate::common::client::{Client, Response};
 use crate::common::folder::pattern;
 use crate::common::server::Server;
-use crate::under_every_architecture;
 
 under_every_architecture!(
     bodies_of_every_size,

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::Read;
 
+use crate::architectures::under_every_architecture;
 use crate::common::folder::pattern;
 use crate::common::server::{Server, wait_until};
-use crate::under_every_architecture;
 
 under_every_architecture!(
     answers_that_are_none,

@@ -1,10 +1,10 @@
 //! Files that applications name instead of sending them, and requests that they send elsewhere within the site.
 
+use crate::architectures::under_every_architecture;
 use crate::common::client::{Client, Response};
 use crate::common::folder::pattern;
 use crate::common::server::Server;
 use crate::site::{ALPHABET, BIG_BYTES, SECRET};
-use crate::under_every_architecture;
 
 under_every_architecture!(
     a_file_is_sent_for_its_name,

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::architectures::under_every_architecture;
 use crate::common::folder::pattern;
 use crate::common::server::Server;
-use crate::under_every_architecture;
 
 under_every_architecture!(
     variables_as_cgi_names_them,

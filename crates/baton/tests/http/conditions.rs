@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::server::{Server, wait_until};
 use crate::museum::{ALPHABET, ALPHABET_DATE, folder, pattern_of};
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     conditions_in_their_order_of_precedence,
     what_is_not_modified_still_says_what_it_is,
     a_change_changes_the_tag,

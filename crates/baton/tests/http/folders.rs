@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::common::server::Server;
 use crate::museum::SECRET;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     a_folder_is_its_index,
     a_missing_slash_is_added,
     no_redirect_leads_elsewhere,

@@ -2,7 +2,7 @@
 
 use crate::common::server::Server;
 
-crate::under_every_architecture!(the_host_chooses_the_site, the_target_stands_above_the_host);
+crate::architectures::under_every_architecture!(the_host_chooses_the_site, the_target_stands_above_the_host);
 
 /// By exact name, else by wildcard, else the default; without regard to case, port, or a dot at the end.
 fn the_host_chooses_the_site(server: &Server) {

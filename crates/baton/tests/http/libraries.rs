@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, PATTERNS, folder, pattern_of};
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     curl_gets_what_it_asks_for,
     curl_resumes_a_download,
     a_library_gets_what_it_asks_for

@@ -8,7 +8,7 @@ use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::museum::server_with;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     a_target_has_a_length,
     a_head_has_a_size,
     a_body_has_a_size,

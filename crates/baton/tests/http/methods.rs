@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::pattern_of;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     head_is_get_without_the_body,
     options_says_what_is_allowed,
     what_would_change_something_is_not_allowed,

@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::SECRET;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     paths_are_decoded_once,
     paths_that_could_deceive_are_refused,
     no_path_leads_out_of_the_root,

@@ -4,7 +4,7 @@ use crate::common::client::Response;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, ALPHABET_DATE, PATTERNS, pattern_of};
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     one_range,
     several_ranges,
     ranges_of_files_of_every_size,

@@ -5,7 +5,7 @@
 
 use crate::common::server::Server;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     heads_that_are_no_heads,
     targets_that_are_no_targets,
     fields_that_are_no_fields,

@@ -2,7 +2,7 @@
 
 use crate::common::server::Server;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     names_tell_the_media_type,
     the_client_chooses_the_coding,
     each_coding_is_a_representation_of_its_own,

@@ -2,7 +2,7 @@
 
 use crate::common::server::Server;
 
-crate::under_every_architecture!(
+crate::architectures::under_every_architecture!(
     errors_have_pages_of_their_own,
     errors_without_one_say_what_is_wrong,
     fields_are_added_to_what_is_sent,

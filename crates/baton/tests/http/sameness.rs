@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::common::server::Server;
 
-crate::under_every_architecture!(what_is_sent_does_not_depend_on_who_sends_it);
+crate::architectures::under_every_architecture!(what_is_sent_does_not_depend_on_who_sends_it);
 
 /// Sends a long series of requests of all kinds and compares all that comes back, byte for byte, with what `sped`
 /// sent: but for the date, and for the boundary of parts, which must be unpredictable.
