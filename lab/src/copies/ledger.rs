@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use super::trace::{Call, CallKind, Descriptor, Trace};
 
@@ -41,20 +43,36 @@ impl Watch {
     /// # Errors
     /// If strace is not there or may not attach.
     pub fn begin(server: &[i32], application: &[i32], folder: &Path) -> Result<Self> {
+        // A client has its response before the server has heard of its end.
+        sleep(QUIET);
         Ok(Self {
             server: Trace::attach(server, &folder.join("server"))?,
             application: Trace::attach(application, &folder.join("application"))?,
         })
     }
 
-    /// Ends the watch, and sums up.
+    /// Sums up as soon as nothing happens any more, and lets go.
     ///
     /// # Errors
-    /// If the notes cannot be read, or bytes went a way that is not known here.
+    /// If the notes cannot be read, bytes went a way that is not known here, or there is no end of them.
     pub fn end(self) -> Result<Ledger> {
-        sum(&self.server.finish()?, &self.application.finish()?)
+        let limit = Instant::now() + QUIET_MAX;
+        let mut before = None;
+        loop {
+            let ledger = sum(&self.server.calls()?, &self.application.calls()?)?;
+            if before == Some(ledger) {
+                return Ok(ledger);
+            }
+            ensure!(Instant::now() < limit, "there is no end of bytes: {ledger:?}");
+            before = Some(ledger);
+            sleep(QUIET);
+        }
     }
 }
+
+/// Nothing that belongs to a response comes later than this after the rest of it.
+const QUIET: Duration = Duration::from_millis(250);
+const QUIET_MAX: Duration = Duration::from_secs(30);
 
 fn sum(server: &[Call], application: &[Call]) -> Result<Ledger> {
     let mut ledger = Ledger::default();

@@ -68,27 +68,23 @@ impl Trace {
         Ok(Self { strace, folder: folder.to_owned() })
     }
 
-    /// Lets go, and tells what happened.
-    pub(super) fn finish(mut self) -> Result<Vec<Call>> {
-        self.let_go();
+    /// What has happened so far.
+    pub(super) fn calls(&self) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
         for file in fs::read_dir(&self.folder)? {
             let path = file?.path();
             let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            calls.extend(text.lines().filter_map(Call::parse));
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            calls.extend(whole.lines().filter_map(Call::parse));
         }
         Ok(calls)
-    }
-
-    fn let_go(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.strace), Signal::INT);
-        let _ = self.strace.wait();
     }
 }
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        self.let_go();
+        let _ = kill_process(Pid::from_child(&self.strace), Signal::INT);
+        let _ = self.strace.wait();
     }
 }
 

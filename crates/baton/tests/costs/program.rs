@@ -1,0 +1,49 @@
+//! An application of one process, which can be watched apart from the test: the test's own executable, started again.
+
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use baton_responder::Responder;
+
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::wait_until;
+
+/// Starts it at a socket; it ends with the folder. Its process.
+pub(crate) fn start(folder: &Folder, socket: &Path) -> i32 {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "program::answers_when_it_is_asked_to", "--nocapture"]);
+    command.env(SOCKET, socket).process_group(folder.group());
+    let program = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("this test");
+    wait_until("the application listens", || UnixStream::connect(socket).is_ok());
+    program.id() as i32
+}
+
+/// The application itself when it was started as one; on its own there is nothing to do.
+#[test]
+fn answers_when_it_is_asked_to() {
+    let Some(socket) = std::env::var_os(SOCKET).map(PathBuf::from) else { return };
+    let mut responder = Responder::bind(&socket).expect("a socket");
+    // The server's workers may be another user's.
+    std::fs::set_permissions(&socket, Permissions::from_mode(0o777)).expect("permissions");
+    loop {
+        let mut request = responder.next_request().expect("a request");
+        let query = String::from_utf8_lossy(request.variable("QUERY_STRING").unwrap_or_default()).into_owned();
+        let answered = match query.strip_prefix("named=") {
+            Some(file) => write!(request, "X-Sendfile: {file}\r\n\r\n"),
+            None => {
+                let bytes = query.parse().expect("how many bytes");
+                let body = pattern(bytes, 1);
+                write!(request, "Content-Type: text/plain\r\nContent-Length: {bytes}\r\n\r\n")
+                    .and_then(|()| request.write_all(&body))
+            }
+        };
+        answered.expect("an answer");
+    }
+}
+
+const SOCKET: &str = "BATON_TEST_APPLICATION_SOCKET";
