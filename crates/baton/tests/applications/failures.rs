@@ -49,8 +49,8 @@ fn what_an_application_says_is_logged(server: &Server, below: &str) {
     let mut client = server.connect();
     client.send(format!("GET {below}/says HTTP/1.1\r\nHost: stage\r\n\r\n"));
     assert_eq!(client.answer_to("GET").text(), "said");
-    let socket = format!("{}.sock: a word to whoever runs it", &below[1..]);
-    wait_until("the word in the log", || server.said().contains(&socket));
+    let word = format!("{}.sock: GET {below}/says: a word to whoever runs it", &below[1..]);
+    wait_until("the word in the log", || server.said().contains(&word));
 }
 
 /// Twice as many clients as the application has threads read nothing; another is answered all the same.

@@ -1,6 +1,7 @@
 //! A request that an application answers: what the application is told of it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -45,6 +46,14 @@ impl Origin {
     /// The minor version of HTTP/1 that the client speaks.
     pub(super) fn minor(&self) -> u8 {
         minor(self.version)
+    }
+
+    /// Tells whoever runs the server something about the application, and about which request it is.
+    pub(crate) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
+        let line = self.head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+        let request = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
+        let request = String::from_utf8_lossy(&request[..request.len().min(REMARKED_BYTES_MAX)]);
+        ctx.remark(format_args!("application {}: {request}: {remark}", self.delegate.application.name()));
     }
 
     /// The head of a request by the same client for something else within the site, without a body or conditions.
@@ -267,6 +276,9 @@ pub(crate) fn failure_page(ctx: &mut Context, origin: &Origin, status: Status, o
     };
     asked.page(ctx, Page::error(status), outlet)
 }
+
+/// Of a request line, in a remark.
+const REMARKED_BYTES_MAX: usize = 200;
 
 /// Bytes that the parameters of a browser's request take.
 const BLOCK_BYTES_USUAL: usize = 2 * 1024;

@@ -106,9 +106,8 @@ impl Delegated {
 
     /// Passes on what the application has to say to whoever runs it.
     fn tell(&self, lines: &[u8], ctx: &Context) {
-        let name = self.origin.delegate.application.name();
         for line in String::from_utf8_lossy(lines).lines().filter(|line| !line.is_empty()) {
-            ctx.remark(format_args!("application {name}: {line}"));
+            self.origin.remark(ctx, format_args!("{line}"));
         }
     }
 
@@ -264,8 +263,7 @@ impl Session {
     /// There is no answer, or no more of it.
     fn fail_delegated(&mut self, delegated: &mut Delegated, failure: &Failure, ctx: &mut Context) {
         let nothing_sent = delegated.nothing_sent();
-        let name = delegated.origin.delegate.application.name();
-        ctx.remark(format_args!("application {name}: {}", failure.why));
+        delegated.origin.remark(ctx, format_args!("{}", failure.why));
         let status = Status::new(failure.why.status());
         if !nothing_sent || failure.client_lost {
             if let Some(elsewhere) = delegated.take_unanswered() {

@@ -133,10 +133,12 @@ impl Session {
 
     /// The application named something that it may not name, or that is not there.
     fn refuse_name(&mut self, delegated: &mut Delegated, status: Status, ctx: &mut Context) {
-        let name = delegated.origin.delegate.application.name();
-        ctx.remark(format_args!(
-            "application {name}: it names a file that is not there, or not in a folder of `named_files` or `internal_files`"
-        ));
+        delegated.origin.remark(
+            ctx,
+            format_args!(
+                "it names a file that is not there, or in no folder of `named_files` or `internal_files`"
+            ),
+        );
         let start = self.outlet.end();
         let page = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
         let ready = Ready { outcome: Outcome::ApplicationFailed, ..page };
