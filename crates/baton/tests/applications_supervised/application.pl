@@ -16,6 +16,8 @@ while ($request->Accept() >= 0) {
     kill KILL => $$ if $path =~ /die/;
     sleep 1000 if $path =~ /hang/;
     my $text = "pid=$$ child=$keeper uid=$< args=@ARGV cwd=" . readlink('/proc/self/cwd') . "\n";
+    my @sockets = grep { (readlink($_) // '') =~ /^socket/ } glob '/proc/self/fd/*';
+    $text .= 'sockets=' . @sockets . "\n";
     $text = join '', map { "$_=$environment{$_}\n" } sort keys %environment if $path =~ /environment/;
     print "Content-Type: text/plain\r\n\r\n$text";
 }

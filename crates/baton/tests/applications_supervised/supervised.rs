@@ -55,6 +55,8 @@ fn it_is_started_with_the_rights_of_the_workers_and_kept_running() {
     let server = Server::run(folder(), &site(", 'a b'", "processes = 2, environment = { COLOUR = 'blue' }"));
     let answer = server.get("/app");
     assert!(answer.text().contains("args=a b cwd="), "{answer:?}");
+    // The one that listens and the connection: none of those of the server.
+    assert_eq!(told(&answer, "sockets"), "2");
     assert_eq!(told(&server.get("/app/environment"), "COLOUR"), "blue");
     let uid = |pid: i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
