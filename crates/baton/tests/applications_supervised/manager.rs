@@ -233,22 +233,18 @@ fn each_may_listen_alone() {
 fn the_environment_and_the_folder_are_as_asked_for() {
     let folder = Folder::new();
     let directory = fs::canonicalize(folder.root()).expect("a folder");
-    let options = [
-        "--env",
-        "COLOUR=blue",
-        "--env",
-        "CARGO_MANIFEST_DIR",
-        "--directory",
-        directory.to_str().expect("UTF-8"),
-    ];
-    let manager = Manager::shared(&folder, &options, &[&application()]);
+    let directory = directory.to_str().expect("UTF-8");
+    let listen = format!("unix:{}/app", folder.base().display());
+    let options = ["--listen", &*listen, "--env", "COLOUR=blue", "--env", "SHAPE", "--directory", directory];
+    let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"));
+    baton.env("SHAPE", "round").env("SECRET", "known");
+    let manager = Manager::start_as(baton, &folder, &options, &[&application()]);
     manager.wait_for_processes(1);
     let server = server(folder);
-    assert_eq!(told(&server.get("/"), "cwd"), directory.to_str().expect("UTF-8"));
+    assert_eq!(told(&server.get("/"), "cwd"), directory);
     let answer = server.get("/environment");
-    assert_eq!(told(&answer, "COLOUR"), "blue");
-    assert_eq!(told(&answer, "CARGO_MANIFEST_DIR"), env!("CARGO_MANIFEST_DIR"));
-    assert!(answer.text().contains("PATH=") && !answer.text().contains("CARGO_PKG_NAME"), "{answer:?}");
+    assert_eq!((told(&answer, "COLOUR"), told(&answer, "SHAPE")), ("blue", "round"));
+    assert!(answer.text().contains("PATH=") && !answer.text().contains("SECRET"), "{answer:?}");
 }
 
 /// Goal: the dynamic linker is told where the libraries are. Method: files that are none, since only their places
