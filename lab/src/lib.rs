@@ -5,6 +5,7 @@
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
 //! - [`applications`] compares applications behind servers, by every way that their responses can take;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
+//! - [`slow_readers`] looks whether clients that read slowly hold up an application;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
@@ -18,4 +19,5 @@ pub mod files;
 pub mod load;
 pub mod mix;
 mod rig;
+pub mod slow_readers;
 pub mod stats;

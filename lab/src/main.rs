@@ -14,6 +14,7 @@ use baton_lab::bench::{self, BenchSettings, Isolation, Workload};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
+use baton_lab::slow_readers::{self, SlowReadersSettings};
 use baton_lab::{files, mix};
 
 /// Measures web servers from outside.
@@ -38,6 +39,9 @@ enum Command {
     /// Count how many bytes of applications' responses are copied between processes and the kernel, by the way that they
     /// take; prints a table in Markdown
     Copies(CopiesArguments),
+    /// See whether clients that read slowly hold up an application, by every transport; prints a table in Markdown.
+    /// Needs root
+    SlowReaders(SlowReadersArguments),
     /// Write the files that are served in a comparison
     Files {
         /// Where
@@ -220,6 +224,30 @@ struct CopiesArguments {
     folder: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct SlowReadersArguments {
+    #[command(flatten)]
+    programs: ProgramArguments,
+    /// Clients that read 1 KB/s
+    #[arg(long, default_value_t = 1000)]
+    readers: usize,
+    /// How many of them come in a second
+    #[arg(long, default_value_t = 100.0)]
+    readers_per_second: f64,
+    /// Length of the response that they read, in bytes
+    #[arg(long, default_value_t = 524_288)]
+    slow_bytes: u64,
+    /// How often each server is measured
+    #[arg(long, short = 'n', default_value_t = 1)]
+    rounds: usize,
+    /// How long the fast clients ask, alone and beside the slow ones
+    #[arg(long, short, default_value_t = 3.0)]
+    seconds: f64,
+    /// Where programs, configurations and logs are put
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Load(arguments) => load(&arguments),
@@ -227,6 +255,7 @@ fn main() -> ExitCode {
         Command::Disk(arguments) => disk(arguments),
         Command::Applications(arguments) => compare_applications(arguments),
         Command::Copies(arguments) => copies(arguments),
+        Command::SlowReaders(arguments) => slow_readers(arguments),
         Command::Files { folder } => {
             files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
         }
@@ -341,6 +370,22 @@ fn copies(arguments: CopiesArguments) -> Result<bool> {
         folder: applications_folder(arguments.folder),
     };
     println!("{}", copies::run(&settings)?);
+    Ok(true)
+}
+
+fn slow_readers(arguments: SlowReadersArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0 && arguments.readers > 0, "a comparison needs a round and readers");
+    ensure!(arguments.readers_per_second > 0.0, "readers must come");
+    let settings = SlowReadersSettings {
+        programs: arguments.programs.into(),
+        readers: arguments.readers,
+        readers_per_second: arguments.readers_per_second,
+        slow_bytes: arguments.slow_bytes,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: applications_folder(arguments.folder),
+    };
+    println!("{}", slow_readers::run(&settings)?);
     Ok(true)
 }
 

@@ -87,6 +87,8 @@ impl AdRotation<'_> {
             self.processes,
             self.root.display()
         );
-        Entry::baton(&self.programs.baton, "auto").workers(1).application(&mounted)
+        // Files that are asked for again and again would come into memory, and leave it by being copied.
+        let settings = ["cache.memory_hot_file_bytes_max=0".to_owned(), "send.way=sendfile".to_owned()];
+        Entry::baton(&self.programs.baton, "auto").workers(1).settings(&settings).application(&mounted)
     }
 }

@@ -60,6 +60,11 @@ impl Machine {
         sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
     }
 
+    /// Whether the network is one of our own.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.isolated
+    }
+
     /// One line for the head of the tables.
     pub(crate) fn description(&self) -> String {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();

@@ -7,7 +7,7 @@ use baton_lab::copies::{Ledger, Watch};
 
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
-use crate::program;
+use crate::program::Program;
 
 /// Large enough to come in many pieces, and for a named file to be sent from the page cache.
 const BODY_BYTES: u64 = 1_000_000;
@@ -64,22 +64,24 @@ fn one_response(transport: &str, path: &str) -> (Ledger, u64) {
     let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
     std::fs::create_dir(&named).expect("a folder");
     std::fs::write(named.join("file.bin"), pattern(BODY_BYTES as usize, 2)).expect("a file");
-    let application = program::start(&folder, &socket);
+    let application = Program::start(&folder, &socket);
     let path = path.replace("{base}", &folder.base().display().to_string());
     let mounted = format!(
         "/app=unix:{},transport={transport},connections_max=1,named_files=[\"{}\"]",
         socket.display(),
         named.display()
     );
-    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted]);
+    // Files that are asked for again and again would come into memory, and leave it by being copied.
+    let never = "cache.memory_hot_file_bytes_max=0";
+    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     for _ in 0..3 {
         exchange(&mut client, &path);
     }
     let workers: Vec<i32> = server.workers().iter().map(|worker| worker.as_raw_nonzero().get()).collect();
     let notes = server.folder().base().join("notes");
-    let watch =
-        Watch::begin(&workers, &[application], &notes).expect("strace (scripts/setup-tests installs it)");
+    let watch = Watch::begin(&workers, &[application.pid().as_raw_nonzero().get()], &notes)
+        .expect("strace (scripts/setup-tests installs it)");
     let received = exchange(&mut client, &path);
     (watch.end().expect("a ledger"), received)
 }

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod applications;
 mod calls;
 mod capture;
 mod copies;

@@ -6,21 +6,39 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use baton_responder::Responder;
+use rustix::process::Pid;
 
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::wait_until;
 
-/// Starts it at a socket; it ends with the folder. Its process.
-pub(crate) fn start(folder: &Folder, socket: &Path) -> i32 {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", "program::answers_when_it_is_asked_to", "--nocapture"]);
-    command.env(SOCKET, socket).process_group(folder.group());
-    let program = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("this test");
-    wait_until("the application listens", || UnixStream::connect(socket).is_ok());
-    program.id() as i32
+/// A running application; it ends when this is dropped.
+pub(crate) struct Program(Child);
+
+impl Program {
+    /// Starts it at a socket.
+    pub(crate) fn start(folder: &Folder, socket: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command.args(["--exact", "program::answers_when_it_is_asked_to", "--nocapture"]);
+        command.env(SOCKET, socket).process_group(folder.group());
+        let program = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("this test"));
+        wait_until("the application listens", || UnixStream::connect(socket).is_ok());
+        program
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The application itself when it was started as one; on its own there is nothing to do.
@@ -32,7 +50,8 @@ fn answers_when_it_is_asked_to() {
     std::fs::set_permissions(&socket, Permissions::from_mode(0o777)).expect("permissions");
     loop {
         let mut request = responder.next_request().expect("a request");
-        let query = String::from_utf8_lossy(request.variable("QUERY_STRING").unwrap_or_default()).into_owned();
+        let query =
+            String::from_utf8_lossy(request.variable("QUERY_STRING").unwrap_or_default()).into_owned();
         let answered = match query.strip_prefix("named=") {
             Some(file) => write!(request, "X-Sendfile: {file}\r\n\r\n"),
             None => {

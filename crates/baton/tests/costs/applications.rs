@@ -1,0 +1,80 @@
+//! System calls per response of an application, of the server and of the application itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::common::client::Client;
+use crate::common::folder::Folder;
+use crate::common::server::Server;
+use crate::document::compare;
+use crate::program::Program;
+use crate::trace::{Call, Trace};
+use crate::usual::usual;
+
+/// Goal: the table of the document is true of server and application, by every transport. Method: both are traced
+/// while a client asks again and again on one connection, and waits for each response.
+#[test]
+fn responses_of_applications_take_the_calls_of_the_document() {
+    let mut counted = BTreeMap::new();
+    for transport in ["unix", "shm", "passfd"] {
+        let (server, application) = calls(transport, "/app?32768");
+        counted.insert(format!("32 KB, {transport}"), server);
+        counted.insert(format!("32 KB, {transport}: the application"), application);
+    }
+    let (server, _) = calls("unix", "/app?named={base}/named/file.bin");
+    counted.insert("1 MB, a named file".to_owned(), server);
+    compare("Applications", "applications", &counted);
+}
+
+/// The usual calls of server and application from one request to the next.
+fn calls(transport: &str, path: &str) -> (Vec<String>, Vec<String>) {
+    let folder = Folder::new();
+    let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
+    std::fs::create_dir(&named).expect("a folder");
+    std::fs::write(named.join("file.bin"), [b'n'; 1 << 20]).expect("a file");
+    let application = Program::start(&folder, &socket);
+    let path = path.replace("{base}", &folder.base().display().to_string());
+    let mounted = format!(
+        "/app=unix:{},transport={transport},connections_max=1,named_files=[\"{}\"]",
+        socket.display(),
+        named.display()
+    );
+    // Files that are asked for again and again would come into memory, and leave it by being copied.
+    let never = "cache.memory_hot_file_bytes_max=0";
+    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.get(&path);
+    }
+    let base = server.folder().base();
+    let of_server = Trace::attach(server.workers()[0], &base.join("server.trace"));
+    let of_application = Trace::attach(application.pid(), &base.join("application.trace"));
+    ask_again_and_again(&mut client, &path);
+    let server = split(&of_server.calls(), Call::receives_a_request);
+    let application = split(&of_application.calls(), receives_a_begin);
+    (usual(server), usual(application))
+}
+
+fn ask_again_and_again(client: &mut Client, path: &str) {
+    for _ in 0..ROUNDS {
+        client.get(path);
+        // An application that answers itself tells the server afterwards; a request that comes before that is noticed
+        // first, and waits.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether an application receives what begins with `FCGI_BEGIN_REQUEST`: version 1, type 1.
+fn receives_a_begin(call: &Call) -> bool {
+    call.name == "recvmsg" && call.detail.contains("iov_base=\"\\1\\1")
+}
+
+/// The calls from one request to the next.
+fn split(calls: &[Call], begins: impl Fn(&Call) -> bool) -> Vec<Vec<String>> {
+    let starts: Vec<usize> = (0..calls.len()).filter(|&at| begins(&calls[at])).collect();
+    let names = |pair: &[usize]| calls[pair[0]..pair[1]].iter().map(|call| call.name.clone()).collect();
+    starts.windows(2).map(names).collect()
+}
+
+/// How often each situation is caused.
+const ROUNDS: usize = 25;
