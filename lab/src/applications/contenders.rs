@@ -87,8 +87,9 @@ impl AdRotation<'_> {
             self.processes,
             self.root.display()
         );
-        // Files that are asked for again and again would come into memory, and leave it by being copied.
-        let settings = ["cache.memory_hot_file_bytes_max=0".to_owned(), "send.way=sendfile".to_owned()];
+        // Files that come into memory, small ones and those asked for again and again, leave it by being copied.
+        let settings =
+            ["cache.memory_hot_file_bytes_max=0".to_owned(), "cache.memory_file_bytes_max=0".to_owned()];
         Entry::baton(&self.programs.baton, "auto").workers(1).settings(&settings).application(&mounted)
     }
 }
