@@ -1,0 +1,41 @@
+<?php
+// What the query says, this does. Files in the folder of the script say when to go on, and what has happened.
+$there = fn($name) => __DIR__ . '/' . basename($name);
+$die = fn() => posix_kill(getmypid(), 9);
+$body = fn() => str_repeat(str_repeat('-', 63) . "\n", 2000);
+parse_str($_SERVER['QUERY_STRING'], $query);
+$wait = function () use ($there, &$query) {
+    while (!file_exists($there($query['for']))) {
+        usleep(2000);
+        clearstatcache();
+    }
+};
+switch ($query['do']) {
+    case 'tell':
+        echo getmypid();
+        break;
+    case 'die-before':
+        $die();
+        break;
+    case 'die-amid':
+        echo $body();
+        flush();
+        $wait();
+        $die();
+        break;
+    case 'die-after':
+        echo $body();
+        fastcgi_finish_request();
+        $die();
+        break;
+    case 'wait':
+        $wait();
+        echo 'waited';
+        break;
+    case 'endless':
+        register_shutdown_function(fn() => file_put_contents($there($query['mark']), connection_status()));
+        while (true) {
+            echo $body();
+            flush();
+        }
+}

@@ -1,0 +1,148 @@
+//! The wiki by every way, compared.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::common::folder::Folder;
+use crate::common::server::{Server, wait_until};
+use crate::fpm::{Aid, Fpm};
+use crate::holdings::{Way, way};
+use crate::journey::{journey, several_ranges};
+use crate::nginx::Nginx;
+use crate::seen::Seen;
+use crate::visitor::{HOST, Visitor};
+use crate::wiki;
+
+/// A way to the wiki.
+struct Front {
+    name: &'static str,
+    transport: &'static str,
+    aid: Aid,
+    sends_files: bool,
+}
+
+const FRONTS: [Front; 5] = [
+    Front { name: "unix", transport: "unix", aid: Aid::None, sends_files: false },
+    Front { name: "passfd", transport: "passfd", aid: Aid::Preload, sends_files: false },
+    Front { name: "shm", transport: "shm", aid: Aid::Preload, sends_files: false },
+    Front { name: "zerocopy", transport: "auto", aid: Aid::Extension, sends_files: false },
+    Front { name: "sendfile", transport: "auto", aid: Aid::Preload, sends_files: true },
+];
+
+/// Goal: what visitors of a wiki get does not depend on the way it takes, nor on the server. Method: each way has data
+/// of its own and a visitor who does the same; then all that they have seen is compared.
+#[test]
+fn a_wiki_is_the_same_by_every_way() {
+    let folder = Folder::new();
+    wiki::install(&folder);
+    std::fs::create_dir(folder.base().join("snapshots")).expect("a folder");
+    let pool = "pm.max_children = 2\n";
+    let fpms = [
+        Fpm::start(&folder, "plain", Aid::None, pool),
+        Fpm::start(&folder, "preload", Aid::Preload, pool),
+        Fpm::start(&folder, "extension", Aid::Extension, pool),
+    ];
+    let reference = wiki::data(&folder, "nginx", false);
+    let nginx = Nginx::start(&folder, &nginx_directives(&folder, &reference));
+    let expected = journey(nginx.address(), &reference);
+    let expected_ranges = several_ranges(nginx.address());
+
+    for front in &FRONTS {
+        let wiki = wiki::data(&folder, front.name, front.sends_files);
+        let server = Server::run(Folder::new(), &site(&folder, front, &wiki));
+        let address = server.address();
+        assert_eq!(way(Visitor::new(address).client(), HOST, "/holds.php"), front.way(), "{}", front.name);
+        let seen = journey(address, &wiki);
+        assert_eq!(expected.len(), seen.len());
+        for ((station, expected), (_, mut seen)) in expected.iter().zip(seen) {
+            if front.sends_files {
+                // Of a file that the server sends it can send parts, even if the application could not.
+                seen.forget_fields_beyond(expected, "accept-ranges");
+            }
+            seen.expect(expected, &format!("{}: {station}", front.name));
+        }
+        if front.aid == Aid::Extension {
+            style_sheet_by_its_name(address, &expected);
+        }
+        if !front.sends_files {
+            assert_eq!(several_ranges(address), expected_ranges, "{}", front.name);
+        }
+    }
+    for fpm in fpms {
+        assert!(!fpm.log().contains("WARNING"), "{}", fpm.log());
+    }
+}
+
+/// The extension names a file once its last change is more than a second ago, and it tells that it did.
+fn style_sheet_by_its_name(address: SocketAddr, expected: &[(String, Seen)]) {
+    let expected = expected.iter().find(|(station, _)| station == "style sheet, second").expect("a station");
+    let mut visitor = Visitor::new(address);
+    wait_until("the style sheet is sent by its name", || {
+        let answer = visitor.get("/lib/exe/css.php?t=dokuwiki");
+        assert!(answer.body == expected.1.body, "{} other bytes", answer.body.len());
+        let told = visitor.get("/holds.php");
+        let named = told.text().split_once("\"named\":").expect("the extension's counters").1;
+        !named.starts_with('0')
+    });
+}
+
+impl Front {
+    fn way(&self) -> Way {
+        match self.transport {
+            "unix" => Way::Plain,
+            "shm" => Way::Shm,
+            _ => Way::PassFd,
+        }
+    }
+}
+
+/// nginx as its manual has it for PHP.
+fn nginx_directives(folder: &Folder, wiki: &Path) -> String {
+    format!(
+        "root {root}; index index.php;
+         location / {{ try_files $uri $uri/ =404; }}
+         location ~ [^/]\\.php(/|$) {{
+             fastcgi_split_path_info ^(.+?\\.php)(/.*)$;
+             if (!-f $document_root$fastcgi_script_name) {{ return 404; }}
+             {{parameters}}
+             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+             fastcgi_param PATH_INFO $fastcgi_path_info;
+             fastcgi_param WIKI {wiki};
+             fastcgi_pass unix:{base}/plain.sock;
+         }}",
+        root = folder.root().display(),
+        base = folder.base().display(),
+        wiki = wiki.display(),
+    )
+}
+
+fn site(folder: &Folder, front: &Front, wiki: &Path) -> String {
+    let socket = match front.aid {
+        Aid::None => "plain",
+        Aid::Preload => "preload",
+        Aid::Extension => "extension",
+    };
+    format!(
+        r#"
+processes = 1
+[[site]]
+name = "{HOST}"
+listen = ["127.0.0.1:0"]
+root = "{root}"
+[[site.route]]
+path = "/"
+index = ["index.php"]
+[site.route.fastcgi]
+to = "unix:{base}/{socket}.sock"
+scripts = [".php"]
+transport = "{transport}"
+connections_max = 2
+params = {{ WIKI = "{wiki}" }}
+named_files = ["{wiki}/data/media", "{wiki}/data/cache", "{base}/snapshots"]
+"#,
+        root = folder.root().display(),
+        base = folder.base().display(),
+        transport = front.transport,
+        wiki = wiki.display(),
+    )
+}

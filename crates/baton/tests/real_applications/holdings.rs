@@ -1,0 +1,56 @@
+//! What a process of an application holds while it answers, as it tells itself: the links of `/proc/self/fd`, and
+//! `/proc/self/maps`. There the client's own socket is, or the memory that is shared with the server.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use crate::common::client::Client;
+
+/// How an answer travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The application holds the client's socket.
+    PassFd,
+    /// It shares memory with the server.
+    Shm,
+    /// Neither.
+    Plain,
+}
+
+/// How the answer to a request for `path` travels, at which the application tells what it holds.
+pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> Way {
+    let mut ask = || {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer_to("GET")
+    };
+    // With the first request, the server learns what the application can do.
+    ask();
+    let answer = ask();
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(answer.status == 200 && text.contains("socket:["), "{answer:?}");
+    if text.contains(&format!("socket:[{}]", server_end(client))) {
+        Way::PassFd
+    } else if text.contains("baton-region") {
+        Way::Shm
+    } else {
+        Way::Plain
+    }
+}
+
+/// The number of the socket at the server's end of a client's connection.
+fn server_end(client: &Client) -> u64 {
+    let here = client.stream().local_addr().expect("an address");
+    let there = client.stream().peer_addr().expect("an address");
+    let ends = (hexadecimal(there), hexadecimal(here));
+    let table = fs::read_to_string("/proc/net/tcp").expect("the table of connections");
+    let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut found = row.filter(|row| row.get(1) == Some(&&*ends.0) && row.get(2) == Some(&&*ends.1));
+    let row = found.next().expect("the connection");
+    row[9].parse().expect("a number")
+}
+
+/// An address as `/proc/net/tcp` writes it.
+fn hexadecimal(address: SocketAddr) -> String {
+    let SocketAddr::V4(address) = address else { panic!("{address} is none of IPv4") };
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+}

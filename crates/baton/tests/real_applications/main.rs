@@ -1,0 +1,28 @@
+//! Applications that others have written, behind the server, as their users meet them: by every transport, and each
+//! answer compared with that of nginx in front of the same application.
+//!
+//! ```text
+//!               ┌─► nginx ─► php-fpm                        what is right
+//!   Visitor ────┼─► baton ─► php-fpm                        unix
+//!               ├─► baton ─► php-fpm + libbaton_preload     passfd, shm
+//!               └─► baton ─► php-fpm + the extension        files by their names
+//! ```
+//!
+//! The same with Perl and fcgiwrap, which find either libfcgi. Whether a transport is really used is
+//! seen from outside: in what descriptors and memory a process of the application holds while it answers.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod built;
+mod comparison;
+mod faults;
+mod fpm;
+mod holdings;
+mod journey;
+mod libfcgi;
+mod nginx;
+mod program;
+mod seen;
+mod visitor;
+mod wiki;

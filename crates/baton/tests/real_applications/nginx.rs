@@ -1,0 +1,48 @@
+//! nginx in front of an application: what its answers are compared with.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use crate::common::folder::Folder;
+use crate::common::server::wait_until;
+use crate::program::{Program, free_address, installed, is_root};
+
+/// A running nginx.
+pub(crate) struct Nginx {
+    _program: Program,
+    address: SocketAddr,
+}
+
+impl Nginx {
+    /// Starts it with these directives of its only server, in which `{parameters}` stands for the usual ones of
+    /// FastCGI.
+    pub(crate) fn start(folder: &Folder, directives: &str) -> Self {
+        let address = free_address();
+        let own = folder.base().join("nginx");
+        fs::create_dir(&own).expect("a folder");
+        let user = if is_root() { "user root;" } else { "" };
+        let text = format!(
+            "daemon off; pid {own}/pid; error_log {own}/error; {user} worker_processes 1;\n\
+             events {{ worker_connections 256; }}\n\
+             http {{ include /etc/nginx/mime.types; access_log off; client_max_body_size 64m;\n\
+             client_body_temp_path {own}/b; proxy_temp_path {own}/p; fastcgi_temp_path {own}/f;\n\
+             uwsgi_temp_path {own}/u; scgi_temp_path {own}/s;\n\
+             server {{ listen {address}; {directives} }} }}\n",
+            own = own.display(),
+            directives = directives
+                .replace("{parameters}", "include /etc/nginx/fastcgi_params; fastcgi_keep_conn on;"),
+        );
+        let file = own.join("nginx.conf");
+        fs::write(&file, text).expect("settings");
+        let mut command = Command::new(installed("nginx-light", &["/usr/sbin/nginx", "/usr/bin/nginx"]));
+        command.arg("-e").arg(own.join("error")).arg("-c").arg(file);
+        let program = Program::start(&mut command, folder, &own.join("stderr"));
+        wait_until("nginx serves", || TcpStream::connect(address).is_ok());
+        Self { _program: program, address }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
