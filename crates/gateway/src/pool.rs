@@ -189,6 +189,13 @@ impl Pool {
         Some(retry.map_or(overdue, |retry| overdue.min(retry)))
     }
 
+    /// For how long an application shall wait for a client that takes nothing. Shorter while others wait for the
+    /// application: clients that come to take their time would hold all of its processes one after the other.
+    pub(crate) fn patience_ms(&self) -> u32 {
+        let patience_ms = self.application.settings().patience_ms;
+        if self.waiting() == 0 { patience_ms } else { patience_ms.min(PATIENCE_WHEN_WANTED_MS) }
+    }
+
     /// Requests that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
@@ -204,6 +211,9 @@ impl Pool {
         self.open
     }
 }
+
+/// Patience with a client while other requests wait for the application.
+const PATIENCE_WHEN_WANTED_MS: u32 = 10;
 
 /// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
 const BACKLOG_RETRY_MS: u64 = 5;

@@ -188,7 +188,9 @@ impl Gateway {
         let settings = request.application.settings();
         let offered = pool.negotiation.offered(request);
         exchange.at = At::Connection(id);
-        let begun = connection.begin(whose, request, offered, settings.keep_connections, &mut self.block);
+        let patience_ms = pool.patience_ms();
+        let keep = settings.keep_connections;
+        let begun = connection.begin(whose, request, offered, keep, patience_ms, &mut self.block);
         if let Err(why) = begun {
             self.fail(whose, why, false);
             self.close(id);

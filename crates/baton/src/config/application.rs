@@ -113,7 +113,7 @@ settings! {
         /// Milliseconds without progress after which a response is given up: 504, or the end of the connection.
         timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
         /// Milliseconds for which an application that writes to the client itself waits for a client that takes nothing;
-        /// then the server takes the rest over.
+        /// then the server takes the rest over. 10 ms at the most while other requests wait for the application.
         patience_ms: u64 = 100, Integer(0, 60_000);
         /// Bytes of a request's body. Beyond it: 413.
         body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);

@@ -140,7 +140,8 @@ impl Connection {
         !matches!(looked, Err(Errno::AGAIN))
     }
 
-    /// Begins a request: nothing of it is written yet. `block` is memory.
+    /// Begins a request: nothing of it is written yet. `patience_ms`: for how long an application that writes to the
+    /// client waits for one that takes nothing. `block` is memory.
     ///
     /// # Errors
     /// [`Why::BadRequest`].
@@ -150,6 +151,7 @@ impl Connection {
         request: &Request,
         offered: Offered,
         keep: bool,
+        patience_ms: u32,
         block: &mut Vec<u8>,
     ) -> Result<(), Why> {
         let settings = request.application.settings();
@@ -170,7 +172,7 @@ impl Connection {
         let mut descriptor = None;
         match (offered, &request.handover) {
             (Offered::PassFd, Some(handover)) => {
-                let handed = HandedOver::offer(handover, settings.patience_ms, block);
+                let handed = HandedOver::offer(handover, patience_ms, block);
                 descriptor = Some(handed.descriptor());
                 self.way = Way::PassFd(handed);
             }
@@ -180,7 +182,7 @@ impl Connection {
                     self.region = SharedRegion::create(settings.region_bytes).ok();
                 }
                 if let Some(region) = &mut self.region {
-                    descriptor = region.offer(settings.patience_ms, block);
+                    descriptor = region.offer(patience_ms, block);
                     self.way = Way::Shm;
                 }
             }
