@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::common::folder::Folder;
 use crate::common::server::{PATIENCE, wait_until};
@@ -44,6 +44,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        // php-fpm makes a process group of its own, and a killed master leaves its workers behind.
+        let _ = kill_process_group(self.pid(), Signal::KILL);
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
