@@ -289,7 +289,13 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     let news = self.gateway.take(whose);
                     need = guest.client.advance(Wake::News(news), &mut self.ctx);
                 }
-                Need::NewsUnderWay => break,
+                Need::NewsUnderWay => {
+                    // To hear when nobody is there any more to take the answer; without that, sending it will tell.
+                    if guest.watched == Watched::Not {
+                        let _ = watch(&self.epoll, token, guest, Watched::Input);
+                    }
+                    break;
+                }
                 Need::Finished => {
                     if let Some(guest) = self.clients.remove(token) {
                         if guest.delegated {

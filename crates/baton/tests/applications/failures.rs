@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::time::Duration;
 
 use crate::architectures::under_every_architecture;
 use crate::common::folder::pattern;
@@ -86,6 +87,18 @@ fn clients_that_go_away(server: &Server, below: &str) {
     client.send(format!("GET {below}/bytes?1001 HTTP/1.1\r\nHost: stage\r\n\r\n"));
     assert_eq!(client.answer_to("GET").body, pattern(1001, 1));
     logged(server, &format!("{below}/stream?3000001 HTTP/1.1"));
+}
+
+/// A client that resets its connection while the application thinks is known to be gone before there is an answer.
+#[test]
+fn a_reset_is_heard_while_the_application_thinks() {
+    let server = crate::site::server("auto");
+    let mut client = server.connect();
+    client.send("GET /unix/thinks?reset HTTP/1.1\r\nHost: stage\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(300));
+    rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("an option");
+    drop(client);
+    logged(server, "/unix/thinks?reset HTTP/1.1\" 400 0");
 }
 
 /// Waits for the line of a request, which comes exactly once.

@@ -105,6 +105,10 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             request.write_all(&pattern(10_000, 1))
         }
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
+        "/thinks" => {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            write!(request, "Content-Type: text/plain\r\n\r\nthought")
+        }
         "/silent" => Ok(()),
         "/no-head" => write!(request, "this is not a head\n\n"),
         "/panics" => {

@@ -27,6 +27,7 @@ use crate::context::Context;
 use crate::exchange::{Origin, Ready, failure_page, response_fields};
 use crate::log::{Outcome, RequestText};
 use crate::metrics::Metric;
+use crate::outlet::Outlet;
 
 /// A request in an application's hands.
 #[derive(Debug)]
@@ -316,7 +317,7 @@ impl Session {
 
 impl Frame {
     /// Puts a part of the body into the outlet.
-    fn push(&mut self, mut body: Aggregate, outlet: &mut crate::outlet::Outlet) {
+    fn push(&mut self, mut body: Aggregate, outlet: &mut Outlet) {
         match self.framing {
             Framing::None => {}
             Framing::Close => outlet.append(body),

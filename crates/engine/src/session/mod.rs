@@ -96,6 +96,7 @@ pub(crate) struct Session {
     requests: u64,
     waiting: Waiting,
     deadline_ms: u64,
+    /// The connection was reset, or is over in both directions.
     hung_up: bool,
     /// The request at the front of the inbox is not what the client asked for.
     redirected: Option<Box<Redirected>>,
