@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flask import Flask, Response, abort, redirect, request, send_file, session, url_for
+from holdings import holdings
 from wsgi_app import pattern
 
 app = Flask(__name__)
@@ -72,6 +73,11 @@ def stream() -> Response:
 @app.get("/size/<int:count>")
 def size(count: int) -> Response:
     return Response(pattern(count), mimetype="application/octet-stream")
+
+
+@app.get("/holds")
+def holds() -> Response:
+    return Response(holdings(), mimetype="text/plain")
 
 
 @app.get("/error")

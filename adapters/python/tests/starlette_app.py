@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import AsyncIterator
 
+from holdings import holdings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import (
@@ -18,6 +19,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 from wsgi_app import pattern
 
 FILE = os.environ.get("TEST_FILE", __file__)
@@ -72,6 +74,25 @@ async def download(_: Request) -> Response:
     return FileResponse(FILE, media_type="application/octet-stream", headers={"cache-control": "max-age=60"})
 
 
+class Named(FileResponse):
+    """Leaves the file to the server, as FileResponse itself does from version 0.36 on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert "http.response.pathsend" in scope["extensions"]
+        length = str(os.path.getsize(self.path)).encode()
+        headers = [(b"content-type", b"application/octet-stream"), (b"content-length", length), (b"x-own", b"yes")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.pathsend", "path": str(self.path)})
+
+
+async def named(_: Request) -> Response:
+    return Named(FILE)
+
+
+def holds(_: Request) -> Response:
+    return PlainTextResponse(holdings())
+
+
 async def stream(_: Request) -> Response:
     async def lines() -> AsyncIterator[str]:
         for number in range(1000):
@@ -112,6 +133,8 @@ app = Starlette(
         Route("/upload", upload, methods=["POST"]),
         Route("/raw", raw, methods=["POST"]),
         Route("/download", download),
+        Route("/named", named),
+        Route("/holds", holds),
         Route("/stream", stream),
         Route("/size/{count}", size),
         Route("/error", error),

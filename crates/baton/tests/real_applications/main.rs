@@ -8,7 +8,7 @@
 //!               └─► baton ─► php-fpm + the extension        files by their names
 //! ```
 //!
-//! The same with Perl and fcgiwrap, which find either libfcgi. Whether a transport is really used is
+//! The same with Perl and fcgiwrap, which find either libfcgi, and with Flask and Starlette. Whether a transport is really used is
 //! seen from outside: in what descriptors and memory a process of the application holds while it answers.
 
 #[path = "../common/mod.rs"]
@@ -23,6 +23,7 @@ mod journey;
 mod libfcgi;
 mod nginx;
 mod program;
+mod python;
 mod seen;
 mod visitor;
 mod wiki;

@@ -28,7 +28,7 @@ impl Seen {
             .fields
             .iter()
             .filter(|(name, _)| !NOT_OF_THE_ANSWER.contains(&name.as_str()))
-            .map(|(name, value)| (name.clone(), same_for_all(value, secrets)))
+            .map(|(name, value)| (name.clone(), same_field(value, secrets)))
             .collect();
         fields.sort();
         let body =
@@ -69,6 +69,15 @@ impl Seen {
             panic!("{what}: from byte {at} on, {:?} is {:?}", around(&expected.body), around(&self.body));
         }
     }
+}
+
+/// The value of a field whose attributes, as those of a cookie, may end with a time of day.
+fn same_field(value: &str, secrets: &[String]) -> String {
+    let attribute = |attribute: &str| match attribute.split_once('=') {
+        Some((name, value)) => format!("{name}={}", same_for_all(value, secrets)),
+        None => same_for_all(attribute, secrets),
+    };
+    value.split("; ").map(attribute).collect::<Vec<_>>().join("; ")
 }
 
 /// A text in which secrets, hashes and the time of day are replaced.

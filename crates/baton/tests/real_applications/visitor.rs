@@ -101,7 +101,7 @@ impl Visitor {
         for (_, value) in answer.fields.iter().filter(|(name, _)| name == "set-cookie") {
             let pair = value.split(';').next().unwrap_or_default();
             let (name, content) = pair.split_once('=').expect("a cookie");
-            if content == "deleted" {
+            if matches!(content, "deleted" | "" | "\"\"") {
                 self.cookies.remove(name);
             } else {
                 self.secrets.push(content.to_owned());
