@@ -16,6 +16,7 @@ mod common;
 
 mod built;
 mod comparison;
+mod everywhere;
 mod faults;
 mod fpm;
 mod holdings;

@@ -1,0 +1,99 @@
+//! php-fpm by every transport under every architecture: a page, a stream, a form, an upload, a download.
+
+use std::net::SocketAddr;
+
+use crate::common::ARCHITECTURES;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::{Server, wait_until};
+use crate::fpm::{Aid, Fpm};
+use crate::holdings::{Way, way};
+use crate::nginx::Nginx;
+use crate::seen::Seen;
+use crate::visitor::{HOST, Visitor};
+
+/// The transports, which are also the folders of the script.
+const TRANSPORTS: [(&str, Way); 3] = [("unix", Way::Plain), ("shm", Way::Shm), ("passfd", Way::PassFd)];
+
+const DOWNLOAD_BYTES: usize = 3_000_000;
+const UPLOAD_BYTES: usize = 1_500_000;
+
+/// Goal: what clients of PHP get depends neither on the transport nor on the architecture. Method: they do the same by
+/// all of them, and by nginx. One php-fpm without the preload library and one with it are enough.
+#[test]
+fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
+    let folder = Folder::new();
+    for (transport, _) in TRANSPORTS {
+        folder.write(&format!("{transport}/exchange.php"), include_str!("exchange.php"));
+        folder.write(&format!("{transport}/download.bin"), pattern(DOWNLOAD_BYTES, 5));
+    }
+    // Each loop of a server may keep a connection by each transport.
+    let loops = std::thread::available_parallelism().map_or(2, usize::from);
+    let pool = format!("pm.max_children = {}\n", 2 * loops);
+    let _fpms =
+        [Fpm::start(&folder, "plain", Aid::None, &pool), Fpm::start(&folder, "preload", Aid::Preload, &pool)];
+    let location = format!(
+        "root {root}; location / {{ {{parameters}} fastcgi_pass unix:{base}/plain.sock;
+         fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; }}",
+        root = folder.root().display(),
+        base = folder.base().display(),
+    );
+    let nginx = Nginx::start(&folder, &location);
+    let expected = visit(nginx.address(), "unix");
+
+    for architecture in ARCHITECTURES {
+        let server = start(&folder, architecture);
+        let address = server.address();
+        for (transport, expected_way) in TRANSPORTS {
+            let holds = format!("/{transport}/exchange.php?do=holds");
+            let here = format!("{transport}, {architecture}");
+            // No request waits for the server to learn what the application can do.
+            wait_until(&here, || way(Visitor::new(address).client(), HOST, &holds) == expected_way);
+            for ((what, expected), (_, seen)) in expected.iter().zip(visit(address, transport)) {
+                seen.expect(expected, &format!("{here}: {what}"));
+            }
+        }
+    }
+}
+
+/// A server of an architecture, in front of both.
+fn start(folder: &Folder, architecture: &str) -> Server {
+    let base = folder.base().display();
+    let route = |(transport, way): &(&str, Way)| {
+        let socket = if *way == Way::Plain { "plain" } else { "preload" };
+        format!(
+            "[[site.route]]\npath = \"/{transport}\"\n[site.route.fastcgi]\nto = \"unix:{base}/{socket}.sock\"\n\
+             transport = \"{transport}\"\nconnections_max = 1\nscripts = [\".php\"]\n"
+        )
+    };
+    let routes: String = TRANSPORTS.iter().map(route).collect();
+    let root = folder.root();
+    Server::run(
+        Folder::new(),
+        &format!(
+            "architecture = \"{architecture}\"\nprocesses = 1\n[[site]]\nname = \"{HOST}\"\n\
+             listen = [\"127.0.0.1:0\"]\nroot = \"{}\"\n{routes}",
+            root.display()
+        ),
+    )
+}
+
+/// All that a visitor sees of the script in a folder.
+fn visit(address: SocketAddr, folder: &str) -> Vec<(&'static str, Seen)> {
+    let path = |what: &str| format!("/{folder}/exchange.php?do={what}");
+    let mut visitor = Visitor::new(address);
+    let mut answers = vec![
+        ("page", visitor.get(&path("page&word=a%20%3Cword%3E"))),
+        ("head", visitor.ask("HEAD", &path("page&word=x"), "")),
+        ("stream", visitor.get(&path("stream"))),
+        ("form", visitor.post(&path("form"), &[("name", "\u{fc}ml\u{e4}ut & co"), ("empty", "")])),
+        ("long form", visitor.post(&path("form"), &[("text", &"all work and no play ".repeat(9_000))])),
+        ("elsewhere", visitor.get(&path("elsewhere"))),
+    ];
+    let content = pattern(UPLOAD_BYTES, 6);
+    let upload = visitor.upload(&path("upload"), &[("title", "a title")], ("file", "own.bin", &content));
+    assert!(upload.text().contains(&format!("\"own.bin\",0,{UPLOAD_BYTES},")), "{}", upload.text());
+    let download = visitor.get(&path("download"));
+    assert!(download.body == pattern(DOWNLOAD_BYTES, 5), "{} other bytes", download.body.len());
+    answers.extend([("upload", upload), ("download", download)]);
+    answers.iter().map(|(what, answer)| (*what, Seen::of(answer, visitor.secrets()))).collect()
+}
