@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType};
+
 use baton_lab::load::{Failure, Load, LoadReport, LoadSettings, Request, RequestList};
 
 /// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
@@ -143,7 +145,10 @@ fn each_wrong_answer_is_a_failure_of_its_kind() {
 
 #[test]
 fn nobody_listening_is_a_failure_and_not_a_hang() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Nobody else is given the port as long as this socket has it, and this one does not listen.
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap().try_into().unwrap();
     let report = run(&settings(address), &[("/", None)]);
     assert_eq!(report.requests, 0);
     assert!(report.failures.contains_key(&Failure::Socket), "{:?}", report.failures);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from running import Served
+from running import Served, wait_until
 from server_side import FIELDS, LIMIT_S, Application, as_http, unchunk
 
 
@@ -199,7 +200,7 @@ _BATON = """
 [server]
 user = "root"
 [[site]]
-listen = "127.0.0.1:{port}"
+listen = "127.0.0.1:0"
 root = "{folder}"
 [[site.route]]
 path = "/"
@@ -216,12 +217,8 @@ class BatonWay(HttpWay):
         assert BATON is not None
         self._folder = tempfile.TemporaryDirectory(prefix="baton-fastcgi-baton-")
         folder = Path(self._folder.name)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         (folder / "baton.toml").write_text(
             _BATON.format(
-                port=port,
                 folder=folder,
                 socket=served.path,
                 transport=name.partition("-")[2],
@@ -229,9 +226,14 @@ class BatonWay(HttpWay):
             )
         )
         served.connect().close()
-        super().__init__(
-            name, [BATON, "run", "--config", str(folder / "baton.toml")], ("127.0.0.1", port), folder / "log"
-        )
+        command = [BATON, "run", "--config", str(folder / "baton.toml")]
+        super().__init__(name, command, ("127.0.0.1", 0), folder / "log")
+        # It has chosen a port, and tells which.
+        serves = re.compile(r"http://127\.0\.0\.1:(\d+)/")
+        wait_until(lambda: serves.search(self.log), "Baton serves")
+        told = serves.search(self.log)
+        assert told is not None
+        self._address = ("127.0.0.1", int(told[1]))
 
     def close(self) -> None:
         super().close()

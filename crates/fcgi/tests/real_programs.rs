@@ -182,13 +182,9 @@ fn php_fpm_understands_requests_and_is_understood() {
 #[test]
 fn fcgiwrap_understands_requests_and_is_understood() {
     let folder = folder();
-    let root = folder.path().to_owned();
-    let script =
-        "#!/bin/sh\nprintf 'Location: /elsewhere?x\\n\\n'\necho $GATEWAY_INTERFACE $PATH_INFO; cat\n";
-    fs::write(root.join("a.cgi"), script).unwrap();
-    fs::set_permissions(root.join("a.cgi"), fs::Permissions::from_mode(0o755)).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cgi");
     let mut command = Command::new("fcgiwrap");
-    command.args(["-s", &format!("unix:{}", root.join(SOCKET).display())]);
+    command.args(["-s", &format!("unix:{}", folder.path().join(SOCKET).display())]);
     let wrap = Program::start(command, folder);
 
     let mut stream = wrap.connect();

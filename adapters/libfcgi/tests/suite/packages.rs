@@ -1,6 +1,5 @@
 //! Programs of the distribution, as it has built them.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -65,17 +64,7 @@ fn installed(package: &str, path: &str) -> PathBuf {
 #[test]
 fn fcgiwrap_runs_cgi_programs() {
     let fcgiwrap = installed("fcgiwrap", "/usr/sbin/fcgiwrap");
-    let dir = tempfile::tempdir().unwrap();
-    let script = dir.path().join("script");
-    std::fs::write(
-        &script,
-        "#!/bin/sh\nprintf 'Status: 202 Accepted\\r\\nContent-Type: text/plain\\r\\n\\r\\n'\n\
-         echo \"query $QUERY_STRING\"\necho 'a message' >&2\n\
-         i=0; while [ $i -lt 2000 ]; do echo \"line $i of many that a shell writes one by one\"; i=$((i+1)); done\n\
-         exec cat\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/script.cgi");
     let body = text(50_000);
     let length = body.len().to_string();
     let path = script.to_str().unwrap();

@@ -50,14 +50,7 @@ fn programs_with_libfcgi_answer_too() {
     let _program =
         Program::start(preloaded(fcgiwrap).arg("-f").arg("-s").arg(format!("unix:{}", socket.display())));
     wait_for("fcgiwrap", || UnixStream::connect(&socket).ok());
-    let script = folder.path().join("script");
-    fs::write(
-        &script,
-        "#!/bin/sh\necho 'Status: 202 Fine'\necho 'Content-Type: text/plain'\necho\ncat\n\
-         head -c $QUERY_STRING /dev/zero | tr '\\0' x\necho told >&2\n",
-    )
-    .expect("a script");
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a script");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/script.cgi");
     let mut server = Server::connect(&socket);
     for bytes in [0, 10, 8192, 500_000] {
         let request = Request::get(script.display().to_string()).query(bytes.to_string());

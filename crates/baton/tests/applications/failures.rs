@@ -95,10 +95,12 @@ fn a_reset_is_heard_while_the_application_thinks() {
     let server = crate::site::server("auto");
     let mut client = server.connect();
     client.send("GET /unix/thinks?reset HTTP/1.1\r\nHost: stage\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(300));
+    let sign = |name: &str| server.folder().base().join(name);
+    wait_until("the application thinks", || sign("thinks").exists());
     rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("an option");
     drop(client);
     logged(server, "/unix/thinks?reset HTTP/1.1\" 400 0");
+    fs::write(sign("enough"), "").expect("a file");
 }
 
 /// Waits for the line of a request, which comes exactly once.

@@ -6,10 +6,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use baton_responder::{Request, Responder};
 
 use crate::common::folder::pattern;
+use crate::common::server::PATIENCE;
 
 /// Starts so many threads that answer at a socket. They end with the tests.
 pub(crate) fn start(socket: &Path, folder: &Path, threads: usize) {
@@ -106,7 +108,12 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         }
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
         "/thinks" => {
-            std::thread::sleep(std::time::Duration::from_secs(2));
+            std::fs::write(folder.join("thinks"), "")?;
+            // Until it is told that this is enough, or for longer than any test waits.
+            let deadline = Instant::now() + 2 * PATIENCE;
+            while !folder.join("enough").exists() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             write!(request, "Content-Type: text/plain\r\n\r\nthought")
         }
         "/silent" => Ok(()),

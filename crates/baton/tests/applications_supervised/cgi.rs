@@ -1,18 +1,18 @@
 //! `cgi = {…}`: a program for each request.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::time::Instant;
 
-use crate::common::folder::Folder;
+use crate::common::folder::{Folder, install_program};
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::processes::lives;
 
 fn server(programs: &[(&str, &str)], keys: &str) -> Server {
     let folder = Folder::new();
     for (name, text) in programs {
-        folder.write(name, format!("#!/bin/sh\n{text}"));
-        fs::set_permissions(folder.path(name), Permissions::from_mode(0o755)).expect("permissions");
+        let path = folder.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        install_program(&path, format!("#!/bin/sh\n{text}"));
     }
     folder.write("plain.cgi", "no program").write("page.txt", "a file");
     let site =
@@ -78,7 +78,7 @@ fn a_program_may_answer_before_it_reads() {
 #[test]
 fn a_program_that_hangs_is_killed_when_the_server_gives_up() {
     let program = "echo $$ > pid; exec sleep 1000";
-    let server = server(&[("a.cgi", program)], "timeout_ms = 1000, processes = 1, user = 'root'");
+    let server = server(&[("a.cgi", program)], "timeout_ms = 3000, processes = 1, user = 'root'");
     assert_eq!(server.get("/a.cgi").status, 504);
     let path = server.folder().path("pid");
     let pid = fs::read_to_string(path).expect("a file").trim().parse().expect("a process");

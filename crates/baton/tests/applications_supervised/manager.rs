@@ -54,6 +54,10 @@ impl Manager {
         self.said.lock().expect("its words").clone()
     }
 
+    fn wait_until_said(&self, text: &str) {
+        wait_until(&format!("it says `{text}`"), || self.said().contains(text));
+    }
+
     fn status(&self) -> Value {
         let text = fs::read_to_string(self.base.join("status")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -125,7 +129,7 @@ fn processes_that_die_are_replaced() {
     assert_eq!(server.get("/die").status, 502);
     wait_until("both were replaced", || manager.status()["restarts"] == 2 && manager.processes().len() == 2);
     assert_eq!(server.get("/").status, 200);
-    assert!(manager.said().contains("was killed by signal 9 (SIGKILL) after"), "{}", manager.said());
+    manager.wait_until_said("was killed by signal 9 (SIGKILL) after");
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn who_does_not_listen_is_killed_after_the_grace() {
     manager.signal(Signal::TERM);
     assert!(manager.ended().success());
     assert!(!all.iter().any(|&pid| lives(pid)));
-    assert!(manager.said().contains("did not end in time and is killed"), "{}", manager.said());
+    manager.wait_until_said("did not end in time and is killed");
 }
 
 #[test]

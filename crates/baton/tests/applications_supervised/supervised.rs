@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::folder::Folder;
+use crate::common::folder::{Folder, install_program};
 use crate::common::server::{Server, wait_until};
 use crate::processes::{application, everybody, lives, pid_of, pools, told};
 
@@ -15,8 +14,7 @@ use crate::processes::{application, everybody, lives, pid_of, pools, told};
 fn folder() -> Folder {
     let folder = Folder::new();
     let copy = folder.base().join("application");
-    fs::copy(application(), &copy).expect("a copy");
-    fs::set_permissions(copy, fs::Permissions::from_mode(0o755)).expect("permissions");
+    install_program(&copy, fs::read(application()).expect("the application"));
     folder
 }
 
@@ -72,7 +70,7 @@ fn it_is_started_with_the_rights_of_the_workers_and_kept_running() {
     wait_until("it is replaced", || pools(&server)[0]["restarts"].as_u64() > Some(0));
     wait_for_processes(&server, 2);
     assert_eq!(server.get("/app").status, 200);
-    assert!(server.said().contains("]: begins with a b\n"), "{}", server.said());
+    server.wait_until_said("]: begins with a b\n");
 }
 
 /// Goal: clients hardly notice that a manager dies. Method: its processes end with it, and the next request waits for
@@ -87,7 +85,7 @@ fn a_manager_that_is_killed_is_replaced() {
     assert_ne!(pid_of(&server.get("/app")), first[1]);
     let second = wait_for_processes(&server, 1);
     assert!(!second.contains(&first[0]) && pools(&server)[0]["restarts"] == 1);
-    assert!(server.said().contains("the manager of application was killed by signal 9"), "{}", server.said());
+    server.wait_until_said("the manager of application was killed by signal 9");
 }
 
 #[test]

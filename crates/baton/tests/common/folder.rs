@@ -1,6 +1,7 @@
 //! A temporary folder with a document root in it, and a process group that ends with it.
 
 use std::fs::{self, File, FileTimes, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,21 @@ impl Folder {
         file.set_times(FileTimes::new().set_modified(time)).expect("a time");
         self
     }
+}
+
+/// Puts a program in its place, at once, as package managers do.
+///
+/// Another process writes it: what this one has open for writing is inherited by all that other threads start in that
+/// moment, and as long as one of these has it open, nobody can run it (ETXTBSY).
+pub(crate) fn install_program(path: &Path, content: impl AsRef<[u8]>) {
+    let script = "cat > \"$0.fresh\" && chmod 755 \"$0.fresh\" && mv \"$0.fresh\" \"$0\"";
+    let mut writer = Command::new("sh");
+    writer.arg("-c").arg(script).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().expect("sh");
+    let mut input = writer.stdin.take().expect("its standard input");
+    input.write_all(content.as_ref()).expect("written");
+    drop(input);
+    assert!(writer.wait().expect("its status").success(), "{}", path.display());
 }
 
 impl Drop for Folder {

@@ -16,8 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::client::{Client, Response};
 use super::folder::Folder;
 
-/// Nothing that is waited for takes longer, unless it never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Nothing that is waited for takes longer, unless it never comes, or only with the server's own limits: for the end of a
+/// head, a body or a drain it waits 30 seconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 
 /// A running server and the folder that it serves.
 pub(crate) struct Server {
@@ -110,6 +111,11 @@ impl Server {
     /// What it wrote to standard error.
     pub(crate) fn said(&self) -> String {
         self.said.lock().expect("its words").clone()
+    }
+
+    /// Waits until it has written something to standard error: that takes its time after what it tells of.
+    pub(crate) fn wait_until_said(&self, text: &str) {
+        wait_until(&format!("it says `{text}`"), || self.said().contains(text));
     }
 
     /// Sends the master process a signal.

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::common::server::wait_until;
+use crate::common::server::{PATIENCE, wait_until};
 use crate::peer::{connect_and_send, is_cut_off, read_to_the_end, request};
 use crate::site::{LARGE, SMALL_BUFFERS, small_and_large};
 use crate::watched::Watched;
@@ -57,9 +57,10 @@ fn a_reader_that_trickles_is_given_up(architecture: &str) {
 fn senders_that_stop_are_given_up(architecture: &str) {
     let settings = [
         "send.defer_accept_s=0",
-        "timeouts.head_ms=300",
-        "timeouts.body_ms=300",
-        "timeouts.idle_ms=300",
+        // Long enough for a client to send what it has between two of its turns.
+        "timeouts.head_ms=1500",
+        "timeouts.body_ms=1500",
+        "timeouts.idle_ms=1500",
         "timeouts.linger_ms=300",
     ];
     let server = Watched::start(small_and_large(), architecture, &settings);
@@ -96,7 +97,7 @@ fn send_until_answered(mut stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
     for _ in 0..400 {
         if stream.peek(&mut [0]).is_ok() {
-            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+            stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
             return stream;
         }
         stream.write_all(b"x").expect("the server still reads");

@@ -22,8 +22,8 @@ crate::architectures::under_every_architecture!(
 const SMALL: &str = "[limits]\ntarget_bytes_max = 100\nhead_bytes_max = 1000\nfields_max = 10\nbody_bytes_max = 1000\n\
                      requests_per_connection_max = 3\npipelined_max = 2";
 
-/// Short enough to be waited for, and all others as they are.
-const SHORT: &str = "[timeouts]\nhead_ms = 250\nbody_ms = 250\nidle_ms = 250";
+/// Short enough to be waited for, and long enough for a client to send what it has between two of its turns.
+const SHORT: &str = "[timeouts]\nhead_ms = 1500\nbody_ms = 1500\nidle_ms = 1500";
 
 /// The museum of the same architecture with other limits.
 fn strict(server: &Server, sections: &'static str) -> &'static Server {
@@ -123,10 +123,12 @@ fn a_request_has_a_time(server: &Server) {
         .iter()
         .flat_map(|beginning| [(*beginning).to_owned(), format!("{good}{beginning}")])
         .collect();
-    let mut clients: Vec<_> = inputs.iter().map(|input| (input, server.connect())).collect();
-    for (input, client) in &mut clients {
+    let begin = |input| {
+        let mut client = server.connect();
         client.send(input);
-    }
+        (input, client)
+    };
+    let mut clients: Vec<_> = inputs.iter().map(begin).collect();
     for (input, client) in &mut clients {
         if input.starts_with(good) {
             assert_eq!(client.response().text(), crate::museum::ALPHABET);

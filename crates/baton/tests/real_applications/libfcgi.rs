@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::built;
 use crate::common::client::Client;
-use crate::common::folder::{Folder, pattern};
+use crate::common::folder::{Folder, install_program, pattern};
 use crate::common::server::Server;
 use crate::holdings::{Way, way};
 use crate::nginx::Nginx;
@@ -71,7 +71,7 @@ fn cgi_scripts_answer_the_same_by_every_way() {
         command
     });
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_applications/script.cgi");
-    fs::copy(script, pair.folder.path("script.cgi")).expect("a copy");
+    install_program(&pair.folder.path("script.cgi"), fs::read(script).expect("the script"));
     pair.compare(
         "location / {
              fastcgi_split_path_info ^(.+?\\.cgi)(/.*)$;

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -69,8 +70,16 @@ pub(crate) fn wait_for_listener(socket: &Path) {
 }
 
 /// An address at which nobody listens, for programs that cannot tell where they do.
+///
+/// The kernel gives away ports from 32,768 on (`ip_local_port_range`): below, nobody is given this one meanwhile. It begins
+/// to look where no other process of tests does.
 pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let free = std::iter::repeat_with(|| {
+        let number = std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed);
+        SocketAddr::from(([127, 0, 0, 1], 20_000 + (number % 12_000) as u16))
+    });
+    free.take(12_000).find(|address| TcpListener::bind(address).is_ok()).expect("a port")
 }
 
 /// Whether these tests may do what only root may, and programs have to be told that they may, too.

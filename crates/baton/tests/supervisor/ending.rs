@@ -73,7 +73,7 @@ fn the_second_request_to_stop_is_not_a_request() {
     let worker = serving(&server)[0];
     send_signal(worker, Signal::STOP);
     server.signal(Signal::TERM);
-    wait_until("the first is received", || server.said().contains("stop: signal 15"));
+    server.wait_until_said("stop: signal 15");
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
 }

@@ -78,7 +78,7 @@ fn the_limit_of_addresses_is_respected() {
     assert_eq!(status(&server)["cache_memory"], "150 MiB per worker, as configured");
     let advice =
         "warning: cache.memory_bytes_max = 150 MiB is more than half of a worker's 200 MiB of address space";
-    assert!(server.said().contains(advice), "{}", server.said());
+    server.wait_until_said(advice);
 }
 
 /// A control group that bounds memory, below the one of this process; gone when it is dropped.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
@@ -122,7 +122,8 @@ fn what_a_worker_cannot_do_is_not_done_by_any() {
     write(server.folder(), "closed/index.html", "secret");
     fs::set_permissions(server.folder().base().join("closed"), Permissions::from_mode(0o000)).unwrap();
     // Nobody else uses this one of the many addresses of this host.
-    let fresh: SocketAddr = ([127, 77, 0, 1], 8080).into();
+    let free = TcpListener::bind("127.77.0.1:0").and_then(|listener| listener.local_addr());
+    let fresh = free.expect("a port");
     configure(server.folder(), &format!("{ANY_PORT}, \"{fresh}\""), "closed", "processes = 2");
     let told = refusal(&server, "reload");
     assert!(told.contains("closed"), "{told}");

@@ -122,7 +122,7 @@ fn too_few_descriptors_are_reported() {
     command.args(["-c", "ulimit -n 300; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
     command.arg(folder.base().join("baton.toml"));
     let server = Server::start(folder, command);
-    assert!(server.said().contains("too few descriptors: a worker may open 300"), "{}", server.said());
+    server.wait_until_said("too few descriptors: a worker may open 300");
     assert_eq!(server.get("/").text(), "first");
 }
 

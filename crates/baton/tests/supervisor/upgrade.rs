@@ -1,11 +1,9 @@
 //! From one server process to the next, unnoticed by clients.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
@@ -15,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::common::client::Client;
-use crate::common::folder::pattern;
+use crate::common::folder::{install_program, pattern};
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::supervised::{
     ANY_PORT, admin_address, baton, begin_download, complaint, configure, ctl, folder, is_alive, pid, read,
@@ -52,9 +50,8 @@ fn nobody_is_refused_or_cut_off() {
             crowd.wait_for_more();
 
             server.signal(Signal::WINCH);
-            wait_until("the old workers serve only who is with them", || {
-                server.said().contains("workers leave")
-            });
+            // They serve only who is with them.
+            server.wait_until_said("workers leave");
             crowd.wait_for_more();
             assert!(download.take(BIG_BYTES) == big, "{architecture}: the download differs");
             wait_until("the old workers are gone", || server.workers() == [new]);
@@ -65,7 +62,7 @@ fn nobody_is_refused_or_cut_off() {
             assert_eq!(server.ended().code(), Some(0));
             crowd.wait_for_more();
             assert_eq!(pid(&status(&server)["pid"]), new);
-            assert!(status(&server)["predecessor"].is_null());
+            wait_until("the new master is the only one", || status(&server)["predecessor"].is_null());
             assert!(!server.folder().base().join("pid.oldbin").exists());
         });
     }
@@ -92,7 +89,7 @@ fn what_is_there_by_now_is_what_runs() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
     let executable = folder.base().join("baton");
-    fs::copy(env!("CARGO_BIN_EXE_baton"), &executable).unwrap();
+    install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).unwrap());
     let mut command = Command::new(&executable);
     command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
     let mut server = Server::start(folder, command);
@@ -101,7 +98,7 @@ fn what_is_there_by_now_is_what_runs() {
         "#!/bin/sh\necho \"$@\" > \"${{0%baton}}mark\"\nexec {} \"$@\"\n",
         env!("CARGO_BIN_EXE_baton")
     );
-    install(&executable, &script);
+    install_program(&executable, &script);
     server.ctl(&["upgrade"]);
     server.ended();
     assert!(read(&server, "mark").starts_with("run -c "), "{}", read(&server, "mark"));
@@ -116,7 +113,7 @@ fn an_upgrade_that_fails_changes_nothing() {
     configure(&folder, ANY_PORT, "root", "pid_file = \"pid\"");
     let executable = folder.base().join("baton");
     let original = fs::read(env!("CARGO_BIN_EXE_baton")).unwrap();
-    install(&executable, &original);
+    install_program(&executable, &original);
     let mut command = Command::new(&executable);
     command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
     let server = Server::start(folder, command);
@@ -132,12 +129,12 @@ fn an_upgrade_that_fails_changes_nothing() {
     assert!(told.contains("cannot start ") && told.contains("put the new executable in the place"), "{told}");
     still_there();
 
-    install(&executable, "#!/bin/sh\nexit 3\n");
+    install_program(&executable, "#!/bin/sh\nexit 3\n");
     let told = refusal(&server, "upgrade");
     assert!(told.contains("this server goes on") && told.contains("exited with status 3"), "{told}");
     still_there();
 
-    install(&executable, &original);
+    install_program(&executable, &original);
     configure(server.folder(), ANY_PORT, "root", "pid_file = \"pid\"\ndrain_timeout = 5");
     let told = refusal(&server, "upgrade");
     assert!(told.contains("baton.toml:8:1") && told.contains("did you mean `drain_timeout_ms`?"), "{told}");
@@ -169,11 +166,11 @@ fn patience_with_the_new_server_ends() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
     let executable = folder.base().join("baton");
-    install(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).unwrap());
+    install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).unwrap());
     let mut command = Command::new(&executable);
     command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
     let server = Server::start(folder, command);
-    install(&executable, "#!/bin/sh\nexec sleep 600\n");
+    install_program(&executable, "#!/bin/sh\nexec sleep 600\n");
     let told = refusal(&server, "upgrade");
     assert!(told.contains("did not come to serve within 10 s"), "{told}");
     assert_eq!(server.get("/").text(), "first");
@@ -229,9 +226,7 @@ fn the_old_server_steps_in_for_the_new_one() {
     wait_until("the old server is itself again", || {
         ctl(server.folder(), &["status"]).status.success() && serving(&server).len() == 2
     });
-    assert!(
-        server.said().contains("was killed by signal 9 (SIGKILL), which was to take the place of this one")
-    );
+    server.wait_until_said("was killed by signal 9 (SIGKILL), which was to take the place of this one");
 }
 
 /// Lets the workers leave with nobody to take their place. Nobody is refused: who comes waits for their return.
@@ -240,7 +235,7 @@ fn without_workers_clients_wait() {
     let server = start("processes = 2");
     server.signal(Signal::WINCH);
     wait_until("the workers are gone", || server.workers().is_empty());
-    assert!(server.said().contains("clients wait until SIGHUP brings workers back"), "{}", server.said());
+    server.wait_until_said("clients wait until SIGHUP brings workers back");
     let mut early = server.connect();
     early.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(server.ctl(&["reload"]), "the workers are back, with the configuration as it was\n");
@@ -393,7 +388,7 @@ impl Crowd {
 
 /// The process that takes the server's place, as soon as it serves.
 fn successor(server: &Server) -> Pid {
-    wait_until("the new server serves", || server.said().contains("serves, too"));
+    server.wait_until_said("serves, too");
     let new = pid(&status(server)["pid"]);
     assert_ne!(new, server.pid());
     assert_eq!(pid(&old_status(server)["successor"]["pid"]), new);
@@ -408,12 +403,4 @@ fn old_ctl(server: &Server, command: &str) -> std::process::Output {
 
 fn old_status(server: &Server) -> Value {
     serde_json::from_slice(&old_ctl(server, "status").stdout).expect("JSON")
-}
-
-/// Puts an executable in the place of another one, as package managers do.
-fn install(path: &Path, content: impl AsRef<[u8]>) {
-    let fresh = path.with_extension("fresh");
-    fs::write(&fresh, content).unwrap();
-    fs::set_permissions(&fresh, Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&fresh, path).unwrap();
 }

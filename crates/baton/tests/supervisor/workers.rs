@@ -40,7 +40,7 @@ fn a_killed_worker_comes_back_while_others_go_on() {
         wait_until("all requests are counted", || requests(&status(&server)) == 30);
         let reason =
             format!("worker 0 (process {}) was killed by signal 9 (SIGKILL)", killed.as_raw_nonzero());
-        assert!(server.said().contains(&reason), "{}", server.said());
+        server.wait_until_said(&reason);
     }
 }
 

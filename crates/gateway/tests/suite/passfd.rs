@@ -184,7 +184,7 @@ fn a_client_that_makes_progress_is_waited_for() {
     });
     let application = application(&app, |settings| {
         settings.transport = TransportChoice::PassFd;
-        settings.timeout_ms = 800;
+        settings.timeout_ms = 2_000;
     });
     let (server, mut client) = client();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -198,7 +198,7 @@ fn a_client_that_makes_progress_is_waited_for() {
     });
     let mut driver = Driver::new();
     driver.begin(1, handed(&application, &server));
-    driver.run_for(Duration::from_millis(2_000));
+    driver.run_for(Duration::from_millis(5_000));
     assert!(!driver.got(1).is_over(), "{:?}", driver.got(1));
     stop.send(()).unwrap();
     let failure = Failure { why: Why::TimedOut, client_lost: true };

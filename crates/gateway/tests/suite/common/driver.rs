@@ -116,9 +116,12 @@ impl Driver {
         }
     }
 
-    /// Rounds of the loop for some time: to see that something does *not* happen.
+    /// Rounds of the loop for some time, and a few in any case: to see that something does *not* happen.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
+        for _ in 0..4 {
+            self.round();
+        }
         while Instant::now() < end {
             self.round();
         }
