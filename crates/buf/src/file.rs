@@ -27,6 +27,10 @@ impl OpenFile {
     /// Notes that the bytes up to `end` are in memory. Threads that note different things at the same instant may
     /// leave a mixture of both, which is found out within the second.
     pub fn note_resident(&self, end: u64, unix_seconds: u64) {
+        if self.seen_at.load(Ordering::Relaxed) == unix_seconds {
+            self.seen_until.fetch_max(end, Ordering::Relaxed);
+            return;
+        }
         self.seen_until.store(end, Ordering::Relaxed);
         self.seen_at.store(unix_seconds, Ordering::Relaxed);
     }

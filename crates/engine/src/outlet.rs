@@ -47,12 +47,23 @@ pub(crate) enum Flush {
 }
 
 /// What is still to be sent on one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outlet {
     queue: Aggregate,
     sent: u64,
     /// Up to where the file in front is known to be in memory.
     resident_until: u64,
+    /// Bytes of a file that are looked for in memory at once: for a slow client, little more than it takes.
+    tested_bytes_max: u64,
+}
+
+/// However slow a client is: as much as the kernel reads ahead.
+const TESTED_BYTES_MIN: u64 = 128 * 1024;
+
+impl Default for Outlet {
+    fn default() -> Self {
+        Self { queue: Aggregate::default(), sent: 0, resident_until: 0, tested_bytes_max: u64::MAX }
+    }
 }
 
 impl Outlet {
@@ -105,19 +116,25 @@ impl Outlet {
         last: bool,
         unix_seconds: u64,
     ) -> Flush {
-        let quantum_end = self.sent.saturating_add(policy.quantum_bytes);
+        let sent_before = self.sent;
+        let quantum_end = sent_before.saturating_add(policy.quantum_bytes);
         loop {
             let sent = match self.queue.front() {
                 None => return Flush::Done,
                 Some(_) if self.sent >= quantum_end => return Flush::Quantum,
                 Some(Piece::Memory(_) | Piece::Shared(_)) => self.send_memory(socket, last),
                 Some(Piece::File(slice)) => {
-                    let window = slice.len().min(quantum_end - self.sent);
-                    if policy.test_residency && slice.offset() + window > self.resident_until {
+                    let mut window = slice.len().min(quantum_end - self.sent);
+                    let known = |until: u64| {
+                        until <= self.resident_until || slice.file().was_resident(until, unix_seconds)
+                    };
+                    if policy.test_residency && !known(slice.offset() + window) {
+                        window = window.min(self.tested_bytes_max);
                         if !is_resident(slice, window, unix_seconds) {
                             return Flush::NeedsPages(slice.prefix(window));
                         }
                         self.resident_until = slice.offset() + window;
+                        self.tested_bytes_max = self.tested_bytes_max.saturating_mul(2);
                     }
                     match send_file(socket, slice, window, policy.sendfile) {
                         Ok(0) => return Flush::FileShrank,
@@ -137,6 +154,7 @@ impl Outlet {
                 Err(Errno::AGAIN) => {
                     // By the time the client takes more, the pages may have been given to others.
                     self.resident_until = 0;
+                    self.tested_bytes_max = ((self.sent - sent_before) * 2).max(TESTED_BYTES_MIN);
                     return Flush::Full;
                 }
                 Err(Errno::INTR) => {}
@@ -183,7 +201,8 @@ pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> 
         return true;
     }
     let resident = baton_sys::residency::is_resident(file, slice.offset(), window).unwrap_or(true);
-    if resident && slice.offset() == 0 {
+    let all_before = slice.offset() == 0 || file.was_resident(slice.offset(), unix_seconds);
+    if resident && all_before {
         file.note_resident(end, unix_seconds);
     }
     resident
@@ -317,7 +336,7 @@ mod tests {
         named.as_file().sync_all().unwrap();
         rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
         let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
-        if baton_sys::residency::is_resident(&*file, 0, 64 * 1024).unwrap_or(true) {
+        if baton_sys::residency::is_in_core(&*file, 0, 64 * 1024).unwrap() {
             return; // A file system that keeps its pages (tmpfs) has nothing to bring in.
         }
         let (ours, _theirs) = pair();
@@ -330,6 +349,36 @@ mod tests {
         assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, 64 * 1024, 0));
         crate::job::Job::BringIn(missing).run();
         assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
+    }
+
+    /// Of a file for a slow client, little more is looked for than the client takes; for a faster one again more.
+    #[test]
+    fn what_is_looked_for_follows_what_is_taken() {
+        const LEN: usize = 8 << 20;
+        let named = tempfile::NamedTempFile::new_in(".").unwrap();
+        let bytes: Vec<u8> = (0..LEN).map(|at| (at / 4096) as u8).collect();
+        named.as_file().write_all(&bytes).unwrap();
+        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
+        let (ours, mut theirs) = pair();
+        let mut outlet = Outlet::default();
+        outlet.push(FileSlice::new(file, 0, LEN as u64));
+        let policy = SendPolicy { test_residency: true, ..policy() };
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Full));
+        let expected = (outlet.sent() * 2).max(TESTED_BYTES_MIN);
+        assert!(expected < LEN as u64, "the socket took all of it: the test tests nothing");
+        assert_eq!(outlet.tested_bytes_max, expected);
+        let mut received = vec![0; LEN];
+        let mut until = 0;
+        loop {
+            until += theirs.read(&mut received[until..]).unwrap();
+            match outlet.flush(ours.as_fd(), &policy, false, 2) {
+                Flush::Done => break,
+                Flush::Full => assert!(outlet.tested_bytes_max < LEN as u64),
+                other => panic!("{other:?}"),
+            }
+        }
+        theirs.read_exact(&mut received[until..]).unwrap();
+        assert!(received == bytes);
     }
 
     #[test]

@@ -1,81 +1,91 @@
 //! Is a range of a file in memory? And if not: bring it there.
 
-use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
+use std::{io, ptr};
 
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::check;
 
-/// Whether every page of the range `offset..offset + len` of `file` is in the page cache.
+/// Whether every page of the range `offset..offset + len` of `file` is in the page cache, read and ready.
 ///
-/// Uses cachestat(2), which counts the pages of a range in one call, where mincore(2) needs a mapping and a
-/// byte per page. Both may be asked only by who owns the file or may write to it (cachestat since Linux 6.14), which a
-/// server that gave up its rights does not and may not. For it a byte of every [`PROBE_STEP_BYTES`] is read with
-/// `RWF_NOWAIT`, which fails where the page is missing (and starts to fetch it). A gap between two such bytes is not
-/// seen: then one `sendfile` waits for the disk.
+/// The range is read with `RWF_NOWAIT`, every page into the same one: that fails where a page is missing (and starts to
+/// fetch it) or is still being read. It costs a copy of the range, so callers remember the answer for a while. What
+/// would cost less tells less: cachestat(2) and mincore(2) answer only who owns the file or may write to it, which a
+/// server that gave up its rights does not and may not; cachestat counts pages that are still being read; and reading
+/// a byte here and there keeps just those pages in memory while their neighbours go.
+///
+/// File systems without `RWF_NOWAIT` (overlayfs, tmpfs) are asked with mincore(2). Whom that does not answer, it tells
+/// that all is there: such a caller may wait for the disk.
 ///
 /// # Errors
-/// `ENOSYS` before Linux 6.5, `EOPNOTSUPP` for files without a page cache.
+/// What reading the file or mapping it may return; `ENODEV` for files that cannot be mapped.
 pub fn is_resident(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
-    match has_all_pages(&file, offset, len) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => probe(&file, offset, len),
-        answer => answer,
+    match read_without_waiting(&file, offset, len) {
+        Err(Errno::OPNOTSUPP) => is_in_core(&file, offset, len),
+        answer => Ok(answer?),
     }
 }
 
-/// What comes in together is as much as a readahead window (128 KiB); but it goes out in smaller pieces, and with memory
-/// short most files have gaps.
-const PROBE_STEP_BYTES: u64 = 16 * 1024;
+/// Bytes of a piece, and pieces of a call: a mebibyte in all.
+const PIECE_BYTES: usize = 4096;
+const PIECES: usize = 256;
 
-fn probe(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
-    let Some(last) = len.checked_sub(1).map(|last| offset + last) else { return Ok(true) };
-    let page = rustix::param::page_size() as u64;
-    let (first, last) = (offset / page, last / page);
-    let step = (PROBE_STEP_BYTES / page).max(1) as usize;
-    for probed in (first..last).step_by(step).chain([last]) {
-        let mut byte = [0];
-        let found = preadv2(&file, &mut [IoSliceMut::new(&mut byte)], probed * page, ReadWriteFlags::NOWAIT);
-        match found {
-            Ok(_) => {} // Where there is nothing to read there is nothing to wait for.
-            Err(Errno::AGAIN) => return Ok(false),
-            Err(error) => return Err(error.into()),
+fn read_without_waiting(file: impl AsFd, offset: u64, len: u64) -> Result<bool, Errno> {
+    let mut scratch = [0_u8; PIECE_BYTES];
+    let piece = libc::iovec { iov_base: scratch.as_mut_ptr().cast(), iov_len: PIECE_BYTES };
+    let (mut next, end) = (offset, offset + len);
+    while next < end {
+        let bytes = (end - next).min((PIECES * PIECE_BYTES) as u64) as usize;
+        let mut pieces = [piece; PIECES];
+        let count = bytes.div_ceil(PIECE_BYTES);
+        pieces[count - 1].iov_len = bytes - (count - 1) * PIECE_BYTES;
+        let (descriptor, at) = (file.as_fd().as_raw_fd(), next as libc::off_t);
+        // SAFETY: all pieces lie within `scratch`, which nothing else refers to and at whose bytes nobody looks: that
+        // pieces overlap means no more than that the last one wins.
+        let read =
+            unsafe { libc::preadv2(descriptor, pieces.as_ptr(), count as libc::c_int, at, libc::RWF_NOWAIT) };
+        match u64::try_from(read) {
+            Ok(0) => return Ok(true), // The end of the file: where nothing can be read, nobody waits.
+            Ok(read) => next += read, // Fewer than asked for: the next call tells why.
+            Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {
+                Some(Errno::AGAIN) => return Ok(false),
+                Some(Errno::INTR) => {}
+                error => return Err(error.unwrap_or(Errno::IO)),
+            },
         }
     }
     Ok(true)
 }
 
-fn has_all_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
-    /// struct cachestat_range of linux/mman.h
-    #[repr(C)]
-    struct Range {
-        offset: u64,
-        len: u64,
-    }
-    /// struct cachestat of linux/mman.h
-    #[repr(C)]
-    #[derive(Default)]
-    struct Stat {
-        cached: u64,
-        dirty: u64,
-        writeback: u64,
-        evicted: u64,
-        recently_evicted: u64,
-    }
-    const SYS_CACHESTAT: libc::c_long = 451;
-    if len == 0 {
-        return Ok(true); // The kernel would take 0 for "to the end of the file".
-    }
-    let range = Range { offset, len };
-    let mut stat = Stat::default();
-    // SAFETY: both pointers are to live values with the layout of the kernel's structures.
-    let result =
-        unsafe { libc::syscall(SYS_CACHESTAT, file.as_fd().as_raw_fd(), &raw const range, &raw mut stat, 0) };
-    check(result as libc::c_int)?;
+/// The same without touching a page or fetching one, but only for who owns the file or may write to it: others are told
+/// that all is there. It needs a mapping, and with it the process's lock on mappings, for which threads of the process
+/// may have to wait while others fetch pages.
+///
+/// # Errors
+/// What mapping the range may return; `ENODEV` for files that cannot be mapped.
+pub fn is_in_core(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
     let page = rustix::param::page_size() as u64;
-    let pages = (offset + len).div_ceil(page) - offset / page;
-    Ok(stat.cached >= pages)
+    let begin = offset / page * page;
+    let bytes = usize::try_from(offset + len - begin).map_err(|_| Errno::OVERFLOW)?;
+    if len == 0 {
+        return Ok(true);
+    }
+    let mut pages = vec![0_u8; bytes.div_ceil(page as usize)];
+    let place = map(&file, begin, bytes)?;
+    // SAFETY: the range was just mapped, and there is a byte for each of its pages.
+    let answer = check(unsafe { libc::mincore(place, bytes, pages.as_mut_ptr()) });
+    // SAFETY: the mapping just made, of which no reference was taken.
+    unsafe { munmap(place, bytes)? };
+    answer?;
+    Ok(pages.iter().all(|state| state & 1 == 1))
+}
+
+/// Maps a range of a file for reading; `begin` is the first byte of a page.
+fn map(file: impl AsFd, begin: u64, bytes: usize) -> io::Result<*mut libc::c_void> {
+    // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anybody has.
+    Ok(unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), begin)? })
 }
 
 /// Brings the range `offset..offset + len` of `file` into the page cache, waiting for the disk, without this counting
@@ -97,9 +107,7 @@ pub fn bring_in(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let page = rustix::param::page_size() as u64;
     let begin = offset / page * page;
     let bytes = usize::try_from(offset + len - begin).map_err(|_| Errno::OVERFLOW)?;
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anybody has.
-    let place =
-        unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), begin)? };
+    let place = map(&file, begin, bytes)?;
     // SAFETY: advice about the mapping just made; neither kind changes what is in memory.
     let populated = unsafe {
         madvise(place, bytes, Advice::Sequential)
@@ -125,63 +133,71 @@ mod tests {
         unsafe { libc::syscall(libc::SYS_setfsuid, 65_534) };
     }
 
+    /// A file beside the sources, where there is a disk: a folder for temporary files may be in memory for good.
+    fn file_on_disk() -> (tempfile::NamedTempFile, File) {
+        let written = tempfile::NamedTempFile::new_in(".").unwrap();
+        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
+        written.as_file().sync_all().unwrap();
+        let file = File::open(written.path()).unwrap();
+        (written, file)
+    }
+
+    /// Takes a part of the file out of memory; false where pages stay (somebody else looks at them, or there is no disk).
+    fn push_out(file: &File, offset: u64, len: u64) -> bool {
+        let gone = || !is_in_core(file, offset, len).unwrap();
+        (0..100).any(|_| {
+            rustix::fs::fadvise(file, offset, std::num::NonZero::new(len), rustix::fs::Advice::DontNeed)
+                .unwrap();
+            gone()
+        })
+    }
+
     /// Owners and others come to the same answer, whatever the kernel lets them ask.
     #[test]
     fn whoever_asks_is_told() {
-        let written = tempfile::NamedTempFile::new().unwrap();
-        written.as_file().set_len(LEN).unwrap();
-        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
-        let file = File::open(written.path()).unwrap();
-        // Pages that somebody just looks at stay: hence several attempts. Where no disk is behind the file system
-        // (tmpfs), they stay for ever, and only half of the answers can be heard.
-        let went = (0..100).any(|_| {
-            written.as_file().sync_all().unwrap();
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-            has_all_pages(&file, 0, LEN).is_ok_and(|all| !all)
-        });
+        let (_written, file) = file_on_disk();
+        let went = push_out(&file, 0, LEN);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 become_nobody();
-                if went {
-                    assert!(!is_resident(&file, 0, LEN).unwrap());
-                }
+                assert!(!went || !is_resident(&file, 0, LEN).unwrap());
                 assert_eq!(io::copy(&mut &file, &mut io::sink()).unwrap(), LEN);
                 assert!(is_resident(&file, 0, LEN).unwrap());
                 assert!(is_resident(&file, LEN - 1, 1).unwrap());
+                assert!(is_resident(&file, LEN - 1, 5).unwrap(), "nobody waits for what does not exist");
                 assert!(is_resident(&file, 5, 0).unwrap(), "there is nothing to wait for");
             });
         });
     }
 
-    /// The middle of a file may have gone while its ends are there.
+    /// A single page may have gone, anywhere.
     #[test]
-    fn a_gap_is_seen_by_whoever_asks() {
-        let written = tempfile::NamedTempFile::new_in(".").unwrap();
-        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
-        written.as_file().sync_all().unwrap();
-        let file = File::open(written.path()).unwrap();
-        let (gap, len) = (32 << 10, std::num::NonZero::new(64 << 10));
-        rustix::fs::fadvise(&file, gap, len, rustix::fs::Advice::DontNeed).unwrap();
-        if has_all_pages(&file, 0, 128 << 10).unwrap_or(true) {
-            return; // A file system whose pages stay, or are larger than the gap.
+    fn the_smallest_gap_is_seen() {
+        let page = rustix::param::page_size() as u64;
+        let (written, file) = file_on_disk();
+        for gap in [5 * page, 33 * page, LEN - page] {
+            assert_eq!(io::copy(&mut File::open(written.path()).unwrap(), &mut io::sink()).unwrap(), LEN);
+            if push_out(&file, gap, page) {
+                assert!(!is_resident(&file, 0, LEN).unwrap(), "the page at {gap} is missing");
+            }
         }
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                become_nobody();
-                assert!(!is_resident(&file, 0, 128 << 10).unwrap());
-                assert!(is_resident(&file, 512 << 10, 128 << 10).unwrap());
-            });
-        });
+    }
+
+    /// Where `RWF_NOWAIT` is not known, the fall-back says the same to the owner.
+    #[test]
+    fn a_file_system_in_memory_is_resident() {
+        let Ok(written) = tempfile::NamedTempFile::new_in("/dev/shm") else { return };
+        written.as_file().set_len(LEN).unwrap();
+        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
+        assert!(is_resident(written.as_file(), 0, LEN).unwrap());
+        assert!(is_in_core(written.as_file(), 5, LEN - 5).unwrap());
+        assert!(is_in_core(written.as_file(), 5, 0).unwrap());
     }
 
     /// Whatever part is asked for is there afterwards; a part that does not exist is an error and not a signal.
     #[test]
     fn what_is_brought_in_is_in_memory() {
-        // Beside the sources: a folder for temporary files may be in memory, where nothing ever goes.
-        let written = tempfile::NamedTempFile::new_in(".").unwrap();
-        io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
-        written.as_file().sync_all().unwrap();
-        let file = File::open(written.path()).unwrap();
+        let (_written, file) = file_on_disk();
         for (offset, len) in [(0, LEN), (5000, 300_000), (LEN - 1, 1)] {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
             bring_in(&file, offset, len).unwrap();

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 
 use baton_content::{Blocking, CacheSettings, Found, NeedsDisk};
-use baton_sys::residency::is_resident;
+use baton_sys::residency::is_in_core;
 use rustix::fs::{Advice, fadvise};
 
 use crate::site::{Site, bytes_of};
@@ -17,7 +17,7 @@ fn write_cold(site: &Site, name: &str, content: &[u8]) -> bool {
     for _ in 0..100 {
         file.sync_all().unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        if !is_resident(&file, 0, content.len() as u64).unwrap_or(true) {
+        if !is_in_core(&file, 0, content.len() as u64).unwrap() {
             return true;
         }
     }
