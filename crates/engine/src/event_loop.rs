@@ -158,6 +158,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 // Between any two: a request that arrives after an order finds it obeyed.
                 self.obey_new_orders()?;
             }
+            self.gateway.handle_time(self.ctx.clock.now_ms());
             self.bring_news();
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
@@ -201,7 +202,11 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     self.advance(token, Wake::Job(done));
                 }
             }
-            _ if Gateway::owns(data) => self.gateway.handle_event(data, flags, self.ctx.clock.now_ms()),
+            _ if Gateway::owns(data) => {
+                self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
+                // At once: what has just been read is still in the caches, and its memory is free for the next.
+                self.bring_news();
+            }
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
                 let wake = Wake::Ready {
@@ -216,7 +221,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
 
     /// Lets those go on for whom there is something new from an application.
     fn bring_news(&mut self) {
-        self.gateway.handle_time(self.ctx.clock.now_ms());
         while let Some(whose) = self.gateway.poll_news() {
             self.advance(Token::from_data(whose), Wake::Turn);
         }

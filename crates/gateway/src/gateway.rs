@@ -30,6 +30,8 @@ pub struct Gateway {
     news: VecDeque<u64>,
     /// Connections that are to be read without an event.
     pub(crate) turns: VecDeque<ConnectionId>,
+    /// Pools of which connections were released whose regions are to be free for the requests that wait.
+    pub(crate) released: Vec<usize>,
     /// Nothing is due before; `u64::MAX`: nothing ever.
     pub(crate) due_ms: u64,
     spare: Vec<Vec<u8>>,
@@ -49,6 +51,7 @@ impl Gateway {
             block: Vec::new(),
             news: VecDeque::new(),
             turns: VecDeque::new(),
+            released: Vec::new(),
             due_ms: u64::MAX,
             spare: Vec::new(),
             ids: Vec::new(),
@@ -93,7 +96,7 @@ impl Gateway {
     }
 
     /// Does what the time asks for, and gives connections their turn that are to be read without an event. To be called
-    /// once per round; it costs nothing if nothing is due.
+    /// once per round, when the news of all events have been taken; it costs nothing if nothing is due.
     pub fn handle_time(&mut self, now_ms: u64) {
         for _ in 0..self.turns.len() {
             let Some(id) = self.turns.pop_front() else { break };
@@ -102,6 +105,9 @@ impl Gateway {
                 self.read(id, now_ms);
             }
         }
+        while let Some(index) = self.released.pop() {
+            self.advance_queue(index, now_ms);
+        }
         if now_ms >= self.due_ms {
             self.handle_overdue(now_ms);
         }
@@ -109,7 +115,7 @@ impl Gateway {
 
     /// When [`handle_time`](Self::handle_time) has something to do; it may be in the past.
     pub fn deadline_ms(&self) -> Option<u64> {
-        if !self.turns.is_empty() {
+        if !self.turns.is_empty() || !self.released.is_empty() {
             return Some(0);
         }
         (self.due_ms != u64::MAX).then_some(self.due_ms)
@@ -219,6 +225,7 @@ impl Gateway {
                 self.fail_in_queue(whose);
             }
             self.advance_queue(index, now_ms);
+            self.feed_starving(index, now_ms);
             self.retire(index);
         }
         self.due_ms =

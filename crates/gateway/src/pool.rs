@@ -24,8 +24,8 @@ pub(crate) struct Pool {
     /// Most recently used last: those that are not needed grow old and are closed.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
-    /// Connections that the application may not have accepted yet.
-    unaccepted: Vec<ConnectionId>,
+    /// Connections that the application may not have accepted yet, and since when a process was expected to.
+    unaccepted: VecDeque<(ConnectionId, u64)>,
     open: usize,
     /// The backlog of the application was full: until then no connection is tried.
     backlog_full_until_ms: u64,
@@ -68,7 +68,7 @@ impl Pool {
             application,
             idle: Vec::new(),
             waiting: VecDeque::new(),
-            unaccepted: Vec::new(),
+            unaccepted: VecDeque::new(),
             open: 0,
             backlog_full_until_ms: 0,
         }
@@ -94,23 +94,36 @@ impl Pool {
     }
 
     /// Takes note of a connection, open or about to be.
-    pub(crate) fn opened(&mut self, connection: ConnectionId, member: usize) {
+    pub(crate) fn opened(&mut self, connection: ConnectionId, member: usize, now_ms: u64) {
         self.open += 1;
         self.tally.opened += 1;
         self.members[member].open += 1;
         if !self.application.has_members() {
-            self.unaccepted.push(connection);
+            self.unaccepted.push_back((connection, now_ms));
         }
     }
 
-    /// Whether the application has connections that may be in its backlog: then none is kept, since the process at its
-    /// other end may be the one that has to accept another. `is_unaccepted` looks at one.
-    pub(crate) fn has_unaccepted(&mut self, mut is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
-        while let Some(newest) = self.unaccepted.last() {
-            if is_unaccepted(*newest) {
+    /// Whether a connection has been in the application's backlog for so long that one without a request is to be closed
+    /// for it: the process at its other end may be the one that has to accept. `is_unaccepted` looks at a connection.
+    ///
+    /// A process that is free accepts as soon as it gets a CPU. To close a connection before that would only put the
+    /// next request into the backlog instead, and so on for ever.
+    pub(crate) fn has_starving(
+        &mut self,
+        now_ms: u64,
+        mut is_unaccepted: impl FnMut(ConnectionId) -> bool,
+    ) -> bool {
+        while let Some(&(oldest, since_ms)) = self.unaccepted.front() {
+            if is_unaccepted(oldest) {
+                if now_ms < since_ms + ACCEPT_MS {
+                    return false;
+                }
+                // The process that is freed by that has its time, too.
+                self.unaccepted.pop_front();
+                self.unaccepted.push_back((oldest, now_ms));
                 return true;
             }
-            self.unaccepted.pop();
+            self.unaccepted.pop_front();
         }
         false
     }
@@ -183,6 +196,12 @@ impl Pool {
 
     /// When something is due that waits for the time alone.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
+        let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
+        let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
+        self.queue_deadline_ms(now_ms).into_iter().chain(starving).min()
+    }
+
+    fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let overdue = self.waiting.iter().map(|waiter| waiter.until_ms).min()?;
         let rested = self.members.iter().map(|member| member.resting_until_ms);
         let retry = rested.chain([self.backlog_full_until_ms]).filter(|due| *due > now_ms).min();
@@ -215,6 +234,10 @@ impl Pool {
 /// Patience with a client while other requests wait for the application.
 const PATIENCE_WHEN_WANTED_MS: u32 = 10;
 
+/// How long a process that is free may take to accept a connection: its turn on a CPU that it shares with others of its
+/// kind, each of which makes a response first.
+const ACCEPT_MS: u64 = 20;
+
 /// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
 const BACKLOG_RETRY_MS: u64 = 5;
 
@@ -245,7 +268,7 @@ mod tests {
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for id in &ids {
             assert_eq!(pool.supply(0), Supply::Open(0));
-            pool.opened(*id, 0);
+            pool.opened(*id, 0, 0);
         }
         for id in &ids {
             pool.keep(*id);
@@ -266,15 +289,23 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_while_a_connection_may_be_in_the_backlog() {
+    fn a_connection_is_given_up_for_each_that_starves_in_the_backlog() {
         let mut pool = Pool::new(application(0, |_| {}));
-        let ids: Vec<_> = (0..2).map(ConnectionId::from_data).collect();
-        for id in &ids {
-            pool.opened(*id, 0);
+        let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
+        for (id, now_ms) in ids.iter().zip(0..) {
+            pool.opened(*id, 0, now_ms);
         }
-        assert!(pool.has_unaccepted(|id| id == ids[0]));
-        assert!(!pool.has_unaccepted(|_| false));
-        assert!(!pool.has_unaccepted(|_| true), "what was accepted is not looked at again");
+        let unaccepted = |id| id != ids[0];
+        assert!(!pool.has_starving(ACCEPT_MS, unaccepted), "it has just been opened");
+        assert_eq!(pool.deadline_ms(ACCEPT_MS), None, "there is none to be given up");
+        pool.keep(ids[0]);
+        assert_eq!(pool.deadline_ms(ACCEPT_MS), Some(ACCEPT_MS + 1));
+        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted));
+        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted), "there are two of them");
+        assert!(!pool.has_starving(ACCEPT_MS + 2, unaccepted), "one was given up for each");
+        assert!(pool.has_starving(2 * ACCEPT_MS + 2, unaccepted), "it was not enough");
+        assert!(!pool.has_starving(u64::MAX / 2, |_| false));
+        assert!(!pool.has_starving(u64::MAX / 2, |_| true), "what was accepted is not looked at again");
     }
 
     /// What one step of the game is.
@@ -318,7 +349,7 @@ mod tests {
                 Supply::Open(member) => {
                     let id = ConnectionId::from_data(self.next_id);
                     self.next_id += 1;
-                    self.pool.opened(id, member);
+                    self.pool.opened(id, member, self.now_ms);
                     self.busy.push((id, member));
                 }
                 Supply::Nothing => panic!("nobody can be served with nothing"),

@@ -87,7 +87,7 @@ impl Gateway {
         }
         let Some(member) = pool.address(now_ms) else { return };
         let until_ms = pool.negotiation.begin(now_ms);
-        match self.open(index, member, Doing::Asking) {
+        match self.open(index, member, Doing::Asking, now_ms) {
             Ok(id) => {
                 self.set_deadline(id, until_ms);
                 if let Some(connection) = self.connections.get_mut(id) {
@@ -108,7 +108,7 @@ impl Gateway {
         loop {
             match supply {
                 Supply::Idle(id) => return self.serve(id, whose, now_ms),
-                Supply::Open(member) => match self.open(index, member, Doing::Connecting { whose }) {
+                Supply::Open(member) => match self.open(index, member, Doing::Connecting { whose }, now_ms) {
                     Ok(id) => return self.begin_connecting(id, whose, now_ms),
                     Err(error) => {
                         let Some(pool) = &mut self.pools[index] else { return };
@@ -143,7 +143,13 @@ impl Gateway {
     }
 
     /// Opens a connection, which may not be connected yet.
-    fn open(&mut self, index: usize, member: usize, doing: Doing) -> Result<ConnectionId, Errno> {
+    fn open(
+        &mut self,
+        index: usize,
+        member: usize,
+        doing: Doing,
+        now_ms: u64,
+    ) -> Result<ConnectionId, Errno> {
         let Some(pool) = &mut self.pools[index] else { return Err(Errno::INVAL) };
         let connecting = socket::connect(&pool.application.addresses()[member])?;
         let id = self.connections.reserve().ok_or(Errno::MFILE)?;
@@ -157,7 +163,7 @@ impl Gateway {
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
         self.connections.put(id, Box::new(connection));
-        pool.opened(id, member);
+        pool.opened(id, member, now_ms);
         Ok(id)
     }
 
@@ -229,21 +235,30 @@ impl Gateway {
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
+        let is_crowded = connection.region().is_some_and(SharedRegion::is_crowded);
         let Some(pool) = &mut self.pools[index] else { return };
         let asks_first = pool.negotiation.is_due(now_ms)
             && pool.address(now_ms).is_none()
             && (pool.waiting() == 0 || pool.negotiation.is_overdue(now_ms));
         let connections = &mut self.connections;
-        if !reusable || asks_first || pool.has_unaccepted(|id| is_unaccepted(connections, id)) {
+        if !reusable || asks_first || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
             self.close(id);
             self.negotiate(index, now_ms);
             return self.advance_queue(index, now_ms);
         }
-        match pool.next_waiter() {
+        // What it has on loan may be on its way to its client within this round. Before that, only room that would have
+        // to be made by copying could be offered to the next request.
+        let waits_for_room = is_crowded && pool.waiting() > 0;
+        match if waits_for_room { None } else { pool.next_waiter() } {
             Some(whose) => self.serve(id, whose, now_ms),
             None => {
                 pool.keep(id);
+                if waits_for_room {
+                    self.released.push(index);
+                }
                 let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
+                let due_ms = pool.deadline_ms(now_ms);
+                self.note_due(due_ms.unwrap_or(u64::MAX));
                 if let Some(connection) = self.connections.get_mut(id) {
                     connection.doing = Doing::Idle;
                 }
@@ -251,6 +266,20 @@ impl Gateway {
             }
         }
         self.negotiate(index, now_ms);
+    }
+
+    /// Closes connections without a request for those that starve in the backlog of their application.
+    pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
+        let connections = &mut self.connections;
+        while let Some(pool) = &mut self.pools[index]
+            && pool.idle() > 0
+            && pool.has_starving(now_ms, |id| is_unaccepted(connections, id))
+            && let Some(oldest) = pool.give_up_oldest_idle()
+        {
+            if let Some(connection) = connections.remove(oldest) {
+                pool.closed(oldest, connection.member);
+            }
+        }
     }
 
     /// Closes a connection.

@@ -115,7 +115,7 @@ impl Settings {
             queue_timeout_ms: 30_000,
             timeout_ms: 60_000,
             patience_ms: 100,
-            region_bytes: 1 << 20,
+            region_bytes: 2 << 20,
             spool_memory_bytes: 256 << 10,
             spool_file_bytes_max: 1 << 30,
             spool_dir: std::env::temp_dir(),

@@ -124,7 +124,7 @@ settings! {
         /// Bytes of a response that wait in a file. Beyond it the application waits for the client.
         response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Bytes of memory shared with each process of the application (`shm`).
-        region_bytes: u64 = 1 << 20, Bytes(64 << 10, 1 << 30);
+        region_bytes: u64 = 2 << 20, Bytes(64 << 10, 1 << 30);
         /// Folder for the files in which bodies and responses wait. They have no names there.
         temporary_folder: PathBuf = "/var/tmp".into(), Folder;
         /// Folders whose files the application may name by their paths, instead of sending them: `X-Sendfile`,

@@ -257,12 +257,14 @@ impl Peer {
         self.end_with(asked, records)
     }
 
-    /// Answers through the region, with one write.
+    /// Answers through the region, in two slices, with one write.
     pub(crate) fn share_and_end(&mut self, asked: &Asked, ring: &Ring, output: &[u8]) -> bool {
         let len = output.len() as u32;
         self.region().write_all_at(output, u64::from(ring.at)).unwrap();
         let mut records = Vec::new();
-        application::push_slices(&mut records, asked.id, &[RegionSlice { offset: ring.at, len }]);
+        let first = RegionSlice { offset: ring.at, len: len / 4 * 3 };
+        let second = RegionSlice { offset: ring.at + first.len, len: len - first.len };
+        application::push_slices(&mut records, asked.id, &[first, second]);
         self.end_with(asked, records)
     }
 

@@ -136,8 +136,13 @@ impl Driver {
             let (data, flags) = (event.data.u64(), event.flags);
             assert!(Gateway::owns(data));
             self.gateway.handle_event(data, flags, self.now_ms());
+            self.take_news();
         }
         self.gateway.handle_time(self.now_ms());
+        self.take_news();
+    }
+
+    fn take_news(&mut self) {
         while let Some(whose) = self.gateway.poll_news() {
             if !self.slow.contains(&whose) {
                 self.take(whose);
