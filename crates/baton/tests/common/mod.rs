@@ -12,6 +12,7 @@
 
 use std::io::Write as _;
 
+pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod server;

@@ -14,14 +14,14 @@ use crate::visitor::{HOST, Visitor};
 use crate::wiki;
 
 /// A way to the wiki.
-struct Front {
-    name: &'static str,
+pub(crate) struct Front {
+    pub(crate) name: &'static str,
     transport: &'static str,
-    aid: Aid,
+    pub(crate) aid: Aid,
     sends_files: bool,
 }
 
-const FRONTS: [Front; 5] = [
+pub(crate) const FRONTS: [Front; 5] = [
     Front { name: "unix", transport: "unix", aid: Aid::None, sends_files: false },
     Front { name: "passfd", transport: "passfd", aid: Aid::Preload, sends_files: false },
     Front { name: "shm", transport: "shm", aid: Aid::Preload, sends_files: false },
@@ -121,7 +121,8 @@ fn nginx_directives(folder: &Folder, wiki: &Path) -> String {
     )
 }
 
-fn site(folder: &Folder, front: &Front, wiki: &Path) -> String {
+/// The wiki with these data by a way.
+pub(crate) fn site(folder: &Folder, front: &Front, wiki: &Path) -> String {
     let socket = match front.aid {
         Aid::None => "plain",
         Aid::Preload => "preload",

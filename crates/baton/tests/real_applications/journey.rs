@@ -204,7 +204,8 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-fn image() -> Vec<u8> {
+/// The image.
+pub(crate) fn image() -> Vec<u8> {
     let mut image = fs::read(IMAGE).expect("an image of DokuWiki");
     image.extend(pattern(LONGER, 9));
     image

@@ -8,12 +8,13 @@
 //!               └─► baton ─► php-fpm + the extension        files by their names
 //! ```
 //!
-//! The same with Perl and fcgiwrap, which find either libfcgi, and with Flask and Starlette. Whether a transport is really used is
+//! The same with Perl and fcgiwrap, which find either libfcgi, and with Flask and Starlette; and a browser in the wiki. Whether a transport is really used is
 //! seen from outside: in what descriptors and memory a process of the application holds while it answers.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod browser;
 mod built;
 mod comparison;
 mod everywhere;

@@ -1,0 +1,198 @@
+//! A real browser without a window, Chromium, told what to do by its DevTools protocol: objects in JSON, each ended by a
+//! zero byte, through a pair of pipes. That needs neither a port nor a library.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::folder::Folder;
+
+/// A browser with one page. It ends with the folder in which it keeps its profile.
+pub(crate) struct Browser {
+    child: Child,
+    orders: ChildStdin,
+    words: Receiver<Value>,
+    /// Of the page, once there is one.
+    session: Option<String>,
+    given: u64,
+    troubles: Vec<String>,
+}
+
+/// What a browser does not manage in this time, it never does.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Pages are shown the same wherever this runs, and nobody else is asked for anything.
+const FLAGS: [&str; 10] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    // Small in containers.
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--remote-debugging-pipe",
+];
+
+impl Browser {
+    /// Starts one, which shows nothing yet.
+    pub(crate) fn start(folder: &Folder) -> Self {
+        let mut command = Command::new("sh");
+        // It expects its pipes behind the three usual descriptors.
+        command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "chromium"]).args(FLAGS);
+        command.arg(format!("--user-data-dir={}", folder.base().join("profile").display()));
+        command.arg("about:blank").process_group(folder.group());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("sh");
+        let orders = child.stdin.take().expect("its standard input");
+        let said = BufReader::new(child.stdout.take().expect("its standard output"));
+        let (tell, words) = mpsc::channel();
+        std::thread::spawn(move || {
+            let words = said.split(0).map_while(Result::ok);
+            // Nobody listens any more once the test has ended.
+            words.filter_map(|word| serde_json::from_slice(&word).ok()).all(|word| tell.send(word).is_ok())
+        });
+        let mut browser = Self { child, orders, words, session: None, given: 0, troubles: Vec::new() };
+        let page = browser.order("Target.createTarget", &json!({ "url": "about:blank" }));
+        let page = json!({ "targetId": page["targetId"], "flatten": true });
+        let session = browser.order("Target.attachToTarget", &page);
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for part in ["Page", "Network", "Runtime", "Log"] {
+            browser.order(&format!("{part}.enable"), &json!({}));
+        }
+        browser
+    }
+
+    /// Goes to a page, until all of it is there.
+    pub(crate) fn open(&mut self, url: &str) {
+        let gone = self.order("Page.navigate", &json!({ "url": url }));
+        assert!(gone["errorText"].is_null(), "{url}: {gone}");
+        self.wait_for(&format!("document.readyState == 'complete' && location.href == {}", json!(url)));
+    }
+
+    /// Runs a script in the page; what it comes to, promises included.
+    #[track_caller]
+    pub(crate) fn run(&mut self, script: &str) -> Value {
+        self.try_to_run(script).unwrap_or_else(|told| panic!("{script}: {told}"))
+    }
+
+    /// Waits until an expression is true, in this page or in one that comes.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, condition: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // A page that is left in this moment answers nothing.
+            let answer = self.try_to_run(condition);
+            if answer == Ok(Value::Bool(true)) {
+                return;
+            }
+            if Instant::now() > deadline {
+                let shown = self.try_to_run("document.body.innerText");
+                panic!("waited in vain for {condition}: {answer:?} {:?} {shown:?}", self.troubles);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a page is all there and shows a text.
+    #[track_caller]
+    pub(crate) fn wait_for_text(&mut self, text: &str) {
+        let shown = format!("document.body.innerText.includes({})", json!(text));
+        self.wait_for(&format!("document.readyState == 'complete' && {shown}"));
+    }
+
+    /// Chooses a file in the element of a form that this selector finds.
+    pub(crate) fn choose_file(&mut self, selector: &str, file: &Path) {
+        let document = self.order("DOM.getDocument", &json!({}));
+        let wanted = json!({ "nodeId": document["root"]["nodeId"], "selector": selector });
+        let found = self.order("DOM.querySelector", &wanted);
+        self.order("DOM.setFileInputFiles", &json!({ "nodeId": found["nodeId"], "files": [file] }));
+    }
+
+    /// Keeps downloads in a folder, under the names that their servers give them.
+    pub(crate) fn download_to(&mut self, folder: &Path) {
+        self.order("Browser.setDownloadBehavior", &json!({ "behavior": "allow", "downloadPath": folder }));
+    }
+
+    /// Waits until a download is there. It has another name until it is complete.
+    pub(crate) fn wait_for_download(&mut self, file: &Path) {
+        let deadline = Instant::now() + PATIENCE;
+        while !file.exists() {
+            assert!(Instant::now() < deadline, "no {}: {:?}", file.display(), self.troubles());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Errors on the console, requests that failed and answers that say so, so far.
+    pub(crate) fn troubles(&mut self) -> &[String] {
+        // All that was said before this is answered has been noted then.
+        self.order("Page.enable", &json!({}));
+        &self.troubles
+    }
+
+    fn try_to_run(&mut self, script: &str) -> Result<Value, Value> {
+        let script = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
+        let mut answer = self.ask("Runtime.evaluate", &script);
+        let result = answer["result"].take();
+        if result["result"].is_null() || !result["exceptionDetails"].is_null() {
+            return Err(if result.is_null() { answer } else { result });
+        }
+        Ok(result["result"]["value"].clone())
+    }
+
+    /// Gives an order that must be obeyed.
+    #[track_caller]
+    fn order(&mut self, method: &str, parameters: &Value) -> Value {
+        let answer = self.ask(method, parameters);
+        assert!(answer["error"].is_null(), "{method} {parameters}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+        self.given += 1;
+        let mut order = json!({ "id": self.given, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            order["sessionId"] = json!(session);
+        }
+        let order = format!("{order}\0");
+        self.orders.write_all(order.as_bytes()).expect("chromium: scripts/setup-tests installs it");
+        loop {
+            let word = self.words.recv_timeout(PATIENCE);
+            let word = word.unwrap_or_else(|_| panic!("no answer to {method}: {:?}", self.troubles));
+            if word["id"] == self.given {
+                return word;
+            }
+            self.note(&word);
+        }
+    }
+
+    fn note(&mut self, word: &Value) {
+        let told = &word["params"];
+        let is_trouble = match word["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" => true,
+            "Runtime.consoleAPICalled" => told["type"] == "error",
+            "Log.entryAdded" => told["entry"]["level"] == "error",
+            "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),
+            // Players give up what they have asked for when they are asked for another part.
+            "Network.loadingFailed" => told["canceled"] != true,
+            _ => false,
+        };
+        if is_trouble {
+            self.troubles.push(word.to_string());
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
