@@ -21,6 +21,8 @@ use crate::Limits;
 pub(crate) enum Taken<'a> {
     /// A request. Until it is answered, it may be asked for again.
     Request(Request<'a>),
+    /// So many bytes at the front that nobody wants: they belong to a request that was answered without them.
+    Unwanted(usize),
     /// A part of one: `input[head_len..][..passed]` is done with; what is around it stays, and more is needed.
     Part {
         /// Length of the head, if that is complete.
@@ -52,6 +54,8 @@ pub(crate) enum Body {
         /// The client waits for `100 Continue` before it sends it.
         awaited: bool,
     },
+    /// Some of it was read, and whoever takes the request shall see to the rest, all of which is behind the input.
+    Begun,
     /// It turned out to be larger than the limit.
     TooLarge,
 }
@@ -60,6 +64,8 @@ pub(crate) enum Body {
 pub(crate) trait BodySink {
     /// Takes some bytes of a body; `false`: there is no room for them.
     fn take(&mut self, data: &[u8]) -> bool;
+    /// Whether the request can be taken now that all that has arrived was taken in, though more is to come.
+    fn has_enough(&self) -> bool;
 }
 
 /// The receiving half of one HTTP/1 connection.
@@ -77,8 +83,10 @@ enum Phase {
     Body { head_len: usize, reader: BodyReader, passed: u64, bytes_max: u64 },
     /// Behind a head of this length, in a body of which no more is wanted.
     TooLarge { head_len: usize },
-    /// Behind a body: head and what is left of the body have these lengths.
-    Passed { head_len: usize, len: usize },
+    /// Behind a body, or what there is of one: head and what is left of the body in the input have these lengths.
+    Passed { head_len: usize, len: usize, body: Body },
+    /// Behind a request that was answered before all of its body was read, of which so much is left.
+    Unwanted { left: u64 },
 }
 
 impl Http1 {
@@ -90,6 +98,11 @@ impl Http1 {
     /// Whether the input ahead belongs to a body.
     pub(crate) fn is_in_body(&self) -> bool {
         matches!(self.phase, Phase::Body { .. })
+    }
+
+    /// Whether the input ahead belongs to a request that was answered.
+    pub(crate) fn is_in_unwanted_body(&self) -> bool {
+        matches!(self.phase, Phase::Unwanted { .. })
     }
 
     /// Looks at the input, which begins where the last request that was answered ended. The contents of bodies go
@@ -137,20 +150,35 @@ impl Http1 {
                                     break;
                                 }
                             }
+                            BodyStep::NeedMore { consumed } if sink.has_enough() => {
+                                self.phase =
+                                    Phase::Passed { head_len, len: at + consumed, body: Body::Begun };
+                                break;
+                            }
                             BodyStep::NeedMore { consumed } => {
                                 return Ok(Taken::Part { head_len, passed: at + consumed - head_len });
                             }
                             BodyStep::End { consumed } => {
-                                self.phase = Phase::Passed { head_len, len: at + consumed };
+                                self.phase =
+                                    Phase::Passed { head_len, len: at + consumed, body: Body::Passed };
                                 break;
                             }
                         }
                     }
                 }
-                Phase::Passed { head_len, len } => {
-                    let (head_bytes, len) = (&input[..*head_len], *len);
+                Phase::Passed { head_len, len, body } => {
+                    let (head_bytes, len, body) = (&input[..*head_len], *len, *body);
                     let head = RequestHead::parse(head_bytes, &limits.head)?;
-                    return Ok(Taken::Request(Request { head, head_bytes, len, body: Body::Passed }));
+                    return Ok(Taken::Request(Request { head, head_bytes, len, body }));
+                }
+                Phase::Unwanted { left } => {
+                    // Fits a usize: it is no more than what is available.
+                    let len = (*left).min(input.len() as u64) as usize;
+                    *left -= len as u64;
+                    if *left == 0 {
+                        self.phase = Phase::Head;
+                    }
+                    return Ok(Taken::Unwanted(len));
                 }
                 Phase::TooLarge { head_len } => {
                     let head_bytes = &input[..*head_len];
@@ -170,6 +198,13 @@ impl Http1 {
         };
     }
 
+    /// So many bytes of the body of the request that was answered last are ahead.
+    pub(crate) fn pass_unwanted(&mut self, left: u64) {
+        if left > 0 {
+            self.phase = Phase::Unwanted { left };
+        }
+    }
+
     /// The request that was taken has been answered, and its bytes are dropped.
     pub(crate) fn handle_answered(&mut self) {
         self.phase = Phase::Head;
@@ -187,6 +222,10 @@ mod tests {
             self.extend_from_slice(data);
             true
         }
+
+        fn has_enough(&self) -> bool {
+            false
+        }
     }
 
     /// Gives a connection its input in pieces and keeps what it leaves, as a session does. Returns the request lines
@@ -203,6 +242,10 @@ mod tests {
                 };
                 let request = match taken {
                     Taken::Request(request) => request,
+                    Taken::Unwanted(len) => {
+                        inbox.drain(..len);
+                        continue;
+                    }
                     Taken::Part { head_len, passed } => {
                         inbox.drain(head_len..head_len + passed);
                         break;
@@ -217,7 +260,7 @@ mod tests {
                         lines.push("!".into());
                         return (lines, None);
                     }
-                    Body::Passed => {}
+                    Body::Passed | Body::Begun => {}
                 }
                 let line = String::from_utf8_lossy(request.head.line).into_owned();
                 lines.push(line + &String::from_utf8_lossy(&std::mem::take(&mut kept)));
@@ -292,6 +335,53 @@ mod tests {
             );
         }
         assert_eq!(kept, b"123456");
+    }
+
+    /// A sink that has enough as soon as it has something.
+    struct Impatient(Vec<u8>);
+
+    impl BodySink for Impatient {
+        fn take(&mut self, data: &[u8]) -> bool {
+            self.0.take(data)
+        }
+
+        fn has_enough(&self) -> bool {
+            !self.0.is_empty()
+        }
+    }
+
+    /// Who wants no more of a body than its beginning is given the request with all that has arrived; what is behind it,
+    /// and what nobody reads of it, is never taken for a request.
+    #[test]
+    fn a_request_may_be_taken_when_its_body_has_begun() {
+        let limits = Limits::default();
+        let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
+        let (mut connection, mut kept) = (Http1::new(), Impatient(Vec::new()));
+        connection.read_body(head.len(), BodyFraming::Length(20), 20);
+        let begun = [&head[..], b"GET /"].concat();
+        for _ in 0..2 {
+            let Ok(Taken::Request(request)) = connection.next(&begun, &limits, &mut kept) else {
+                panic!("no request")
+            };
+            assert_eq!((request.len, request.body), (begun.len(), Body::Begun));
+        }
+        assert_eq!(kept.0, b"GET /");
+        connection.handle_answered();
+        connection.pass_unwanted(15);
+        for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
+            let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits, &mut kept) else {
+                panic!("it is not taken")
+            };
+            assert_eq!(unwanted, len);
+        }
+        assert!(!connection.is_in_unwanted_body());
+        let mut whole = Http1::new();
+        whole.read_body(head.len(), BodyFraming::Length(2), 2);
+        let input = [&head[..], b"12"].concat();
+        let Ok(Taken::Request(request)) = whole.next(&input, &limits, &mut kept) else {
+            panic!("no request")
+        };
+        assert_eq!(request.body, Body::Passed, "what is complete has not just begun");
     }
 
     #[test]

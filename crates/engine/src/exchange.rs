@@ -133,7 +133,8 @@ pub(crate) fn answer(
         site_index,
         method: head.method,
         version: head.version,
-        // Where the next request begins is not known before a body has been read past.
+        // Where the next request begins is not known before a body has been read past, and only an application can take
+        // one that has begun.
         keep_alive: head.keep_alive && given.keep_alive_allowed && request.body == Body::Passed,
         server_header: plan.server_header,
     };
@@ -170,6 +171,9 @@ pub(crate) fn answer(
         _ => None,
     };
     if let Some((delegate, program)) = program {
+        let keep_alive =
+            asked.keep_alive || request.body == Body::Begun && head.keep_alive && given.keep_alive_allowed;
+        let asked = Asked { keep_alive, ..asked };
         return asked.application(ctx, request, given, delegate, &program, outlet);
     }
     if let Body::Ahead { awaited } = request.body {

@@ -1,7 +1,13 @@
-//! The body of a request, kept until it is complete: in memory while it is small, then in a file without a name.
+//! The body of a request, kept until the request can be given away: in memory while it is small.
 //!
-//! An application is given a request when all of it is there. So a client that sends slowly holds no application, and
-//! a body whose length is not announced has one by then.
+//! ```text
+//!   complete within memory_bytes_max ───────────────────────────► given away
+//!   longer, of a known length, and the application admits it ───► given away; the rest follows as it arrives
+//!   longer ───► a file without a name ───► complete ────────────► given away
+//! ```
+//!
+//! A client that sends slowly holds a process of the application from the moment in which the request is given away. So
+//! only so many are admitted before their bodies are complete ([`StreamedBodies`]).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,6 +18,8 @@ use std::sync::Arc;
 use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile};
 use rustix::fs::{Mode, OFlags};
 
+use baton_gateway::{Admission, StreamedBodies};
+
 use crate::connection::BodySink;
 
 /// Where and how a body is kept.
@@ -19,7 +27,7 @@ use crate::connection::BodySink;
 pub struct UploadSettings {
     /// Bytes of a body; beyond it 413.
     pub bytes_max: u64,
-    /// Bytes of it that are kept in memory; a longer one goes to a file.
+    /// Bytes of it that are kept in memory; a longer one is given to the application while it arrives, or goes to a file.
     pub memory_bytes_max: usize,
     /// Folder of such files. They never have a name there, and vanish with the last descriptor.
     pub folder: Arc<Path>,
@@ -32,13 +40,19 @@ pub(crate) struct Upload {
     memory: Vec<u8>,
     file: Option<File>,
     len: u64,
+    /// How many may be given away before they are complete, if this one may.
+    streamed: Option<StreamedBodies>,
+    /// It will be given away now.
+    admission: Option<Admission>,
     /// What keeps the rest from being kept.
     trouble: Option<io::Error>,
 }
 
 impl Upload {
-    pub(crate) fn new(settings: UploadSettings) -> Self {
-        Self { settings, memory: Vec::new(), file: None, len: 0, trouble: None }
+    /// `streamed`: how many may be given away before they are complete, if this one may.
+    pub(crate) fn new(settings: UploadSettings, streamed: Option<StreamedBodies>) -> Self {
+        let (memory, file, len, admission, trouble) = (Vec::new(), None, 0, None, None);
+        Self { settings, memory, file, len, streamed, admission, trouble }
     }
 
     /// What kept the body from being kept, if something did.
@@ -46,15 +60,15 @@ impl Upload {
         self.trouble.as_ref()
     }
 
-    /// The bytes, ready to be sent.
-    pub(crate) fn into_aggregate(self) -> Aggregate {
+    /// The bytes, ready to be sent, and what allows to send them before the rest is there.
+    pub(crate) fn into_parts(self) -> (Aggregate, Option<Admission>) {
         let mut body = Aggregate::default();
         if let Some(file) = self.file {
             body.push(FileSlice::new(Arc::new(OpenFile::new(OwnedFd::from(file))), 0, self.len));
         } else if !self.memory.is_empty() {
             body.push(Buffer::new(self.memory));
         }
-        body
+        (body, self.admission)
     }
 
     fn keep(&mut self, data: &[u8]) -> io::Result<()> {
@@ -62,7 +76,12 @@ impl Upload {
         if let Some(file) = &mut self.file {
             return file.write_all(data);
         }
-        if self.memory.len() + data.len() <= self.settings.memory_bytes_max {
+        let fits = self.memory.len() + data.len() <= self.settings.memory_bytes_max;
+        if !fits && self.admission.is_none() {
+            // Asked for once: what has begun to go to a file stays there.
+            self.admission = self.streamed.take().and_then(|streamed| streamed.admit());
+        }
+        if fits || self.admission.is_some() {
             self.memory.extend_from_slice(data);
             return Ok(());
         }
@@ -83,6 +102,10 @@ impl BodySink for Option<Box<Upload>> {
         }
         upload.trouble.is_none()
     }
+
+    fn has_enough(&self) -> bool {
+        self.as_ref().is_some_and(|upload| upload.admission.is_some())
+    }
 }
 
 fn nameless_file(folder: &Path) -> io::Result<File> {
@@ -96,7 +119,7 @@ mod tests {
 
     fn upload(folder: &Path) -> Upload {
         let folder = folder.into();
-        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, folder })
+        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, folder }, None)
     }
 
     fn bytes_of(body: &Aggregate) -> Vec<u8> {
@@ -121,7 +144,7 @@ mod tests {
         for pieces in [&[&b"12345678"[..]][..], &[b"1234", b"5678", b"9"], &[b"123456789abc"]] {
             let mut kept = Some(Box::new(upload(folder.path())));
             assert!(pieces.iter().all(|piece| BodySink::take(&mut kept, piece)));
-            let body = kept.unwrap().into_aggregate();
+            let (body, _) = kept.unwrap().into_parts();
             assert_eq!(bytes_of(&body), pieces.concat());
             let in_file = matches!(body.front(), Some(baton_buf::Piece::File(_)));
             assert_eq!(in_file, pieces.concat().len() > 8);

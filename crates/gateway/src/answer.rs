@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     spool: Spool,
     stderr: Vec<u8>,
     stderr_bytes: usize,
+    /// Bytes of the request's body that nobody has read.
+    unread: u64,
     ending: Option<Ending>,
 }
 
@@ -51,7 +53,7 @@ enum Head {
 enum Ending {
     End { app_status: u32 },
     Answered(Answered),
-    Failed(Failure),
+    Failed { why: Why, client_lost: bool },
 }
 
 impl Answer {
@@ -64,6 +66,7 @@ impl Answer {
             spool: Spool::new(bounds),
             stderr: Vec::new(),
             stderr_bytes: 0,
+            unread: 0,
             ending: None,
         }
     }
@@ -154,8 +157,13 @@ impl Answer {
     }
 
     /// There will be no more.
-    pub(crate) fn fail(&mut self, failure: Failure) {
-        self.ending = Some(Ending::Failed(failure));
+    pub(crate) fn fail(&mut self, why: Why, client_lost: bool) {
+        self.ending = Some(Ending::Failed { why, client_lost });
+    }
+
+    /// So many bytes of the request's body were not read.
+    pub(crate) fn note_unread(&mut self, bytes: u64) {
+        self.unread = bytes;
     }
 
     /// Whether nothing more comes from the application.
@@ -215,9 +223,11 @@ impl Answer {
             return None;
         }
         Some(match self.ending? {
-            Ending::End { app_status } => News::End { app_status },
+            Ending::End { app_status } => News::End { app_status, unread: self.unread },
             Ending::Answered(answered) => News::Answered(answered),
-            Ending::Failed(failure) => News::Failed(failure),
+            Ending::Failed { why, client_lost } => {
+                News::Failed(Failure { why, client_lost, unread: self.unread })
+            }
         })
     }
 

@@ -20,6 +20,16 @@ impl ConnectionId {
         Self::DATA.start | u64::from(self.generation) << 16 | u64::from(self.index)
     }
 
+    /// The number for the client whose body goes to the connection.
+    pub(crate) fn to_client_data(self) -> u64 {
+        self.to_data() | CLIENT
+    }
+
+    /// Whether an event is the client's, not the connection's own.
+    pub(crate) fn is_client(data: u64) -> bool {
+        data & CLIENT != 0
+    }
+
     pub(crate) fn from_data(data: u64) -> Self {
         Self { index: data as u16, generation: (data >> 16) as u16 & GENERATION_MASK }
     }
@@ -83,5 +93,8 @@ impl Connections {
     }
 }
 
-/// What is left of 31 bits behind the index.
-const GENERATION_MASK: u16 = (1 << 15) - 1;
+/// Tells clients from connections.
+const CLIENT: u64 = 1 << 30;
+
+/// What is left of 30 bits behind the index.
+const GENERATION_MASK: u16 = (1 << 14) - 1;

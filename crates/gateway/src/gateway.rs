@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use rustix::event::epoll::EventFlags;
@@ -19,7 +20,7 @@ use crate::{News, Request, Why, report};
 /// Requests are named by numbers of the caller's choice (`whose`), one at a time each.
 #[derive(Debug)]
 pub struct Gateway {
-    pub(crate) epoll: OwnedFd,
+    pub(crate) epoll: Arc<OwnedFd>,
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) connections: Connections,
     pub(crate) exchanges: HashMap<u64, Exchange, RandomState>,
@@ -43,7 +44,7 @@ impl Gateway {
     /// [`owns`](Self::owns) knows.
     pub fn new(epoll: OwnedFd) -> Self {
         Self {
-            epoll,
+            epoll: Arc::new(epoll),
             pools: Vec::new(),
             connections: Connections::default(),
             exchanges: HashMap::default(),
@@ -89,6 +90,9 @@ impl Gateway {
 
     /// Takes note of an event of a connection.
     pub fn handle_event(&mut self, data: u64, flags: EventFlags, now_ms: u64) {
+        if ConnectionId::is_client(data) {
+            return self.feed(ConnectionId::from_data(data), now_ms);
+        }
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let readable = hung_up || flags.contains(EventFlags::IN);
         let writable = hung_up || flags.contains(EventFlags::OUT);
@@ -103,6 +107,7 @@ impl Gateway {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.has_turn = false;
                 self.read(id, now_ms);
+                self.feed(id, now_ms);
             }
         }
         while let Some(index) = self.released.pop() {

@@ -36,9 +36,11 @@
 //! ```
 
 mod answer;
+mod arriving;
 mod connection;
 mod connections;
 mod exchange;
+mod feeding;
 mod gateway;
 mod input;
 mod negotiate;
@@ -57,6 +59,7 @@ mod socket;
 mod spool;
 mod traffic;
 
+pub use arriving::{Admission, Arriving, StreamedBodies};
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};

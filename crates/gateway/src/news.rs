@@ -24,6 +24,8 @@ pub enum News {
     End {
         /// What the application says of itself: 0 by convention if all went well.
         app_status: u32,
+        /// Bytes of the request's body that nobody has read from the client.
+        unread: u64,
     },
     /// The application has answered on the client's socket, which is the server's again. The last news of its request.
     Answered(Answered),
@@ -39,6 +41,8 @@ pub struct Failure {
     /// Whether the application may have written to the client's socket, in which case nothing can be made of the
     /// connection any more. It has been shut down, and is to be closed.
     pub client_lost: bool,
+    /// Bytes of the request's body that nobody has read from the client.
+    pub unread: u64,
 }
 
 /// The reason of a [`Failure`].
@@ -62,6 +66,12 @@ pub enum Why {
     SpoolFailed(Errno),
     /// The application refused the request.
     Overloaded,
+    /// The client has ended its connection, or its half of it, in the middle of the request's body.
+    ClientGone,
+    /// The client was silent for too long in the middle of the request's body.
+    BodyTimedOut,
+    /// The request's body cannot be read on.
+    BodyLost,
     /// The request itself cannot be said in the application's protocol.
     BadRequest(Broken),
 }
@@ -72,10 +82,16 @@ impl Why {
         match self {
             Self::QueueFull | Self::QueueTimeout | Self::Overloaded => 503,
             Self::TimedOut => 504,
-            Self::BadRequest(_) => 400,
-            Self::SpoolFailed(_) => 500,
+            Self::BadRequest(_) | Self::ClientGone => 400,
+            Self::BodyTimedOut => 408,
+            Self::SpoolFailed(_) | Self::BodyLost => 500,
             Self::NoConnection(_) | Self::Ended | Self::Broken(_) | Self::BadHead(_) => 502,
         }
+    }
+
+    /// Whether it is the client's doing, and nothing to do with the application.
+    pub fn is_clients(self) -> bool {
+        matches!(self, Self::ClientGone | Self::BodyTimedOut | Self::BadRequest(_))
     }
 
     /// One word for logs and metrics.
@@ -90,6 +106,9 @@ impl Why {
             Self::BadHead(_) => "bad-head",
             Self::SpoolFailed(_) => "spool-failed",
             Self::Overloaded => "overloaded",
+            Self::ClientGone => "client-gone",
+            Self::BodyTimedOut => "body-timed-out",
+            Self::BodyLost => "body-lost",
             Self::BadRequest(_) => "bad-request",
         }
     }
@@ -107,6 +126,11 @@ impl fmt::Display for Why {
             Self::BadHead(bad) => write!(f, "its response cannot be sent on: {bad}"),
             Self::SpoolFailed(errno) => write!(f, "its response cannot be kept for a slow client: {errno}"),
             Self::Overloaded => f.write_str("it refuses requests, being overloaded"),
+            Self::ClientGone => f.write_str("its client went away in the middle of the request's body"),
+            Self::BodyTimedOut => f.write_str("its client was silent in the middle of the request's body"),
+            Self::BodyLost => {
+                f.write_str("the request's body cannot be read on: no descriptors or no memory")
+            }
             Self::BadRequest(broken) => write!(f, "the request cannot be said in its protocol: {broken}"),
         }
     }

@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Piece, gather};
+use baton_buf::{Aggregate, Piece, Slice, gather};
 use baton_fcgi::record::CONTENT_BYTES_MAX;
 use baton_fcgi::request;
 use rustix::io::Errno;
@@ -25,6 +25,8 @@ pub(crate) struct Outgoing {
     body: Aggregate,
     /// The request whose body that is; `None`: a body in no records.
     records_of: Option<u16>,
+    /// More of the body is to come.
+    is_open: bool,
     /// Goes with the first byte.
     descriptor: Option<Arc<OwnedFd>>,
     written: u64,
@@ -38,6 +40,7 @@ impl Outgoing {
         self.queue.clear();
         self.body.clear();
         self.records_of = None;
+        self.is_open = false;
         self.descriptor = None;
         &mut self.first
     }
@@ -47,10 +50,11 @@ impl Outgoing {
         self.descriptor = Some(descriptor);
     }
 
-    /// Adds the body of a FastCGI request and its end.
-    pub(crate) fn push_body(&mut self, id: u16, body: &Aggregate) {
+    /// Adds the body of a FastCGI request and its end, or the beginning of one of which more is to come.
+    pub(crate) fn push_body(&mut self, id: u16, body: &Aggregate, is_open: bool) {
+        self.is_open = is_open;
         let in_memory = body.pieces().all(|piece| matches!(piece, Piece::Memory(_)));
-        if in_memory && body.len() <= COPIED_BODY_BYTES_MAX {
+        if !is_open && in_memory && body.len() <= COPIED_BODY_BYTES_MAX {
             for piece in body.pieces() {
                 if let Piece::Memory(slice) = piece {
                     request::push_stdin(&mut self.first, id, slice);
@@ -63,9 +67,24 @@ impl Outgoing {
         }
     }
 
-    /// Adds a body as it is.
-    pub(crate) fn push_raw_body(&mut self, body: &Aggregate) {
+    /// Adds a body as it is, or the beginning of one.
+    pub(crate) fn push_raw_body(&mut self, body: &Aggregate, is_open: bool) {
+        self.is_open = is_open;
         self.queue = body.clone();
+    }
+
+    /// Adds some of a body of which more was to come.
+    pub(crate) fn push_more_body(&mut self, part: Slice, is_last: bool) {
+        self.is_open = !is_last;
+        match self.records_of {
+            Some(_) => self.body.push(part),
+            None => self.queue.push(part),
+        }
+    }
+
+    /// Whether more of the body is to come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// Adds an order, which may go between any two records.
@@ -79,11 +98,11 @@ impl Outgoing {
         } else {
             let mut order = Vec::new();
             write(&mut order);
-            self.queue.push(baton_buf::Slice::from(order));
+            self.queue.push(Slice::from(order));
         }
     }
 
-    /// Whether everything has been handed to the kernel.
+    /// Whether everything that there is has been handed to the kernel.
     pub(crate) fn is_empty(&self) -> bool {
         self.first_sent == self.first.len() && self.queue.is_empty() && self.body.is_empty()
     }
@@ -159,12 +178,12 @@ impl Outgoing {
             let rest = self.body.split_off(CONTENT_BYTES_MAX as u64);
             let content = std::mem::replace(&mut self.body, rest);
             let header = request::stdin_header(id, content.len() as usize);
-            self.queue.push(baton_buf::Slice::from(header.to_vec()));
+            self.queue.push(Slice::from(header.to_vec()));
             self.queue.append(content);
-            if self.body.is_empty() {
+            if self.body.is_empty() && !self.is_open {
                 let mut end = Vec::new();
                 request::push_stdin_end(&mut end, id);
-                self.queue.push(baton_buf::Slice::from(end));
+                self.queue.push(Slice::from(end));
                 self.records_of = None;
             }
         }

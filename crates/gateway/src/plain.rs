@@ -10,7 +10,7 @@ pub(crate) fn push_fastcgi(outgoing: &mut Outgoing, id: u16, keep: bool, block: 
     let first = outgoing.begin();
     request::push_begin(first, id, keep);
     request::push_params(first, id, block);
-    outgoing.push_body(id, &asked.body);
+    outgoing.push_body(id, &asked.body, asked.rest.is_some());
 }
 
 /// Writes an SCGI request.
@@ -19,7 +19,7 @@ pub(crate) fn push_fastcgi(outgoing: &mut Outgoing, id: u16, keep: bool, block: 
 /// A parameter has a byte in it that SCGI has no way to say.
 pub(crate) fn push_scgi(outgoing: &mut Outgoing, asked: &Request) -> Result<(), Broken> {
     let first = outgoing.begin();
-    scgi::push_request(first, &asked.params, asked.body.len())?;
-    outgoing.push_raw_body(&asked.body);
+    scgi::push_request(first, &asked.params, asked.body_len())?;
+    outgoing.push_raw_body(&asked.body, asked.rest.is_some());
     Ok(())
 }

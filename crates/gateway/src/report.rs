@@ -19,6 +19,10 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn note_failure(&mut self, why: Why) {
+        if why.is_clients() {
+            self.abandoned += 1;
+            return;
+        }
         self.failures += 1;
         self.last_failure = Some(why);
     }

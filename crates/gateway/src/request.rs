@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 
-use crate::Application;
+use crate::{Application, Arriving};
 
 /// A request for an application.
 #[derive(Debug)]
@@ -14,8 +14,11 @@ pub struct Request {
     pub application: Arc<Application>,
     /// The parameters, as `baton_fcgi::params::push` writes them, without an offer.
     pub params: Vec<u8>,
-    /// The body, complete.
+    /// The body, or its beginning.
     pub body: Aggregate,
+    /// What is left of the body, if it is to be passed on while it arrives. There must be no `handover` then: as long as
+    /// it is read from, nobody else may have the client's socket.
+    pub rest: Option<Arriving>,
     /// Whether it does no harm to ask twice (RFC 9110 section 9.2.2): then it is, if a connection that was used before
     /// ends without an answer.
     pub idempotent: bool,

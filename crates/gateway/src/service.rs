@@ -14,7 +14,7 @@ use crate::negotiate;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
 use crate::shm::SharedRegion;
-use crate::{Application, Failure, Why, socket};
+use crate::{Application, Request, Why, socket};
 
 impl Gateway {
     /// The pool of an application.
@@ -206,8 +206,9 @@ impl Gateway {
         let deadline_ms = now_ms + settings.timeout_ms.div_ceil(looks);
         self.set_deadline(id, deadline_ms);
         if !self.write(id) {
-            self.read(id, now_ms);
+            return self.read(id, now_ms);
         }
+        self.feed(id, now_ms);
     }
 
     /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
@@ -297,9 +298,11 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let handed_over = connection.handed_over().is_some();
         let refused = why == Why::Overloaded;
-        let idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
+        let request = exchange.request.as_ref();
+        let idempotent = request.is_some_and(|request| request.idempotent);
         let harmless = refused || connection.has_written_nothing() || (idempotent && !handed_over);
-        if exchange.is_retried || !connection.was_used() || !harmless {
+        let possible = request.is_some_and(Request::can_be_repeated);
+        if !possible || exchange.is_retried || !connection.was_used() || !harmless {
             return self.fail_on_connection(id, whose, why, now_ms);
         }
         exchange.is_retried = true;
@@ -333,7 +336,7 @@ impl Gateway {
     /// A request fails.
     pub(crate) fn fail(&mut self, whose: u64, why: Why, client_lost: bool) {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        exchange.answer.fail(Failure { why, client_lost });
+        exchange.answer.fail(why, client_lost);
         if let Some(pool) = &mut self.pools[exchange.pool] {
             pool.tally.note_failure(why);
         }
@@ -345,6 +348,7 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         exchange.at = At::Over;
         if let Some(request) = exchange.request.take() {
+            exchange.answer.note_unread(request.unread());
             self.keep_memory(request.params);
         }
         self.announce(whose);

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::StreamedBodies;
+
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
 pub struct Application {
@@ -71,6 +73,8 @@ pub struct Settings {
     pub transport: TransportChoice,
     /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
     pub connections_max: usize,
+    /// How many requests may be given to it before their bodies are complete; by default, none.
+    pub streamed_bodies: StreamedBodies,
     /// Whether connections are used for more than one request.
     pub keep_connections: bool,
     /// After how many requests a connection is closed; 0: never.
@@ -107,6 +111,7 @@ impl Settings {
             protocol: Protocol::FastCgi,
             transport: TransportChoice::Auto,
             connections_max: 32,
+            streamed_bodies: StreamedBodies::default(),
             keep_connections: true,
             requests_max_per_connection: 0,
             idle_timeout_ms: 100,

@@ -33,6 +33,7 @@ impl Gateway {
                     self.write(id);
                 }
                 self.read(id, now_ms);
+                self.feed(id, now_ms);
             }
             // Nothing was asked: the application has closed it, or does not know what it does; unless the event is of
             // what was read already, in a turn of its own.
@@ -57,8 +58,8 @@ impl Gateway {
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Doing::Serving { whose } = connection.doing else { return };
-        if connection.is_readable() && !std::mem::replace(&mut connection.has_turn, true) {
-            self.turns.push_back(id);
+        if connection.is_readable() {
+            self.give_turn(id);
         }
         self.serve_region(id, whose, now_ms);
     }
@@ -98,9 +99,7 @@ impl Gateway {
                 self.serve_region(id, whose, now_ms);
             }
             Step::Turn => {
-                if !std::mem::replace(&mut connection.has_turn, true) {
-                    self.turns.push_back(id);
-                }
+                self.give_turn(id);
                 self.extend_deadline(id, now_ms);
             }
             Step::Full { moment: true } => {
@@ -147,7 +146,11 @@ impl Gateway {
             Doing::Serving { whose } => {
                 let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
                 if stuck {
-                    self.fail_on_connection(id, whose, Why::TimedOut, now_ms);
+                    let why = match connection.client_due_ms {
+                        u64::MAX => Why::TimedOut,
+                        _ => Why::BodyTimedOut,
+                    };
+                    self.fail_on_connection(id, whose, why, now_ms);
                 } else {
                     self.extend_deadline(id, now_ms);
                 }
@@ -219,12 +222,24 @@ impl Gateway {
         }
     }
 
-    /// Something has happened: the application has all of its time again.
-    fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
+    /// Has a connection read, and its request's body passed on, without an event.
+    pub(crate) fn give_turn(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id)
+            && !std::mem::replace(&mut connection.has_turn, true)
+        {
+            self.turns.push_back(id);
+        }
+    }
+
+    /// Something has happened: the application has all of its time again, unless it is the client's turn.
+    pub(crate) fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
-        connection.deadline_ms = now_ms + pool.application.settings().timeout_ms.div_ceil(looks);
+        connection.deadline_ms = match connection.client_due_ms {
+            u64::MAX => now_ms + pool.application.settings().timeout_ms.div_ceil(looks),
+            client_due_ms => client_due_ms,
+        };
         let due_ms = connection.deadline_ms;
         self.note_due(due_ms);
     }

@@ -117,8 +117,13 @@ settings! {
         patience_ms: u64 = 100, Integer(0, 60_000);
         /// Bytes of a request's body. Beyond it: 413.
         body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
-        /// Bytes of a request's body that are kept in memory until it is complete; longer ones go to a file.
+        /// Bytes of a request's body that are kept in memory until it is complete. Of a longer one whose length is known the
+        /// rest is passed on while it arrives, as `streamed_bodies_max` allows; any other goes to a file until it is complete.
         body_memory_bytes: u64 = 64 << 10, Bytes(0, 1 << 30);
+        /// Requests that the application is given while their bodies arrive, for each worker process of ours; 0: none. Each
+        /// holds one of its processes for as long as its client takes, so that it should have more of them. `auto`: half of
+        /// the worker's share of what `processes` can answer; 0 where Baton does not know how many there are (`to`).
+        streamed_bodies_max: Option<u64> = None, Or("auto", Integer(0, 4_096));
         /// Bytes of a response that wait in memory for a slow client; what is longer goes to a file.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);
         /// Bytes of a response that wait in a file. Beyond it the application waits for the client.

@@ -75,6 +75,8 @@ impl Application {
         // With more connections than it can answer, some would wait as long as others are kept busy.
         let share = (self.processes * self.concurrency / workers.max(1)).max(1);
         self.connections_max = self.connections_max.min(share);
+        // Clients that send slowly never have more than half of the processes, and never the only one.
+        self.streamed_bodies_max.get_or_insert(self.connections_max / 2);
         self.to = Some(to);
         self.command.clear();
     }

@@ -1,5 +1,6 @@
 //! From [`Config`] to what the machines work with. Made inside each worker, since folders are opened with its rights.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -9,6 +10,7 @@ use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
+use baton_gateway::StreamedBodies;
 use baton_http::{HeadLimits, MediaTypes};
 
 use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
@@ -23,8 +25,12 @@ impl Config {
         for (extension, media_type) in &self.media_types {
             types.set(extension, media_type);
         }
-        let planner =
-            Planner { listener_ids, media_types: Arc::new(types), server_header: self.server.server_header };
+        let planner = Planner {
+            listener_ids,
+            media_types: Arc::new(types),
+            server_header: self.server.server_header,
+            streamed_bodies: RefCell::default(),
+        };
         let sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<_>>()?;
         Ok(Plan::new(sites, self.engine_limits(), self.server.server_header))
     }
@@ -99,6 +105,8 @@ struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
     media_types: Arc<MediaTypes>,
     server_header: bool,
+    /// The bodies that arrive at the processes behind each address: routes to the same ones share them.
+    streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
 }
 
 impl Planner<'_> {
@@ -155,7 +163,13 @@ impl Planner<'_> {
 
     fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {
         let (settings, files) = (&route.settings, &route.files);
-        let settings_of_pool = gateway_settings(is_fastcgi, application);
+        let streamed_bodies_max = count(application.streamed_bodies_max.unwrap_or(0));
+        let mut streamed_bodies = self.streamed_bodies.borrow_mut();
+        let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
+        let settings_of_pool = baton_gateway::Settings {
+            streamed_bodies: streamed_bodies.with_max(streamed_bodies_max),
+            ..gateway_settings(is_fastcgi, application)
+        };
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
         let delegate = Arc::new(Delegate {

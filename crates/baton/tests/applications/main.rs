@@ -12,7 +12,9 @@ mod failures;
 mod files;
 mod program;
 mod requests;
+mod scgi;
 mod site;
+mod uploads;
 
 /// Runs a test under an architecture, by every transport.
 fn under(architecture: &str, test: fn(&common::server::Server, &str)) {

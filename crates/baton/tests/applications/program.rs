@@ -1,7 +1,7 @@
 //! The application: real requests on real sockets, answered by threads of the test, each of which is what a process of
 //! an application is to a server. Written with the library that applications in Rust use, it takes up every offer.
 
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::common::server::PATIENCE;
 pub(crate) fn start(socket: &Path, folder: &Path, threads: usize) {
     let first = Responder::bind(socket).expect("a socket");
     // The server's workers may be another user's.
-    std::fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
+    fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
     for _ in 0..threads {
         let mut responder = first.try_clone().expect("a descriptor");
         let folder = folder.to_owned();
@@ -39,21 +39,15 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
     let size = text(request, "QUERY_STRING").parse().unwrap_or(0);
     let named: PathBuf = folder.join("named");
     match path.as_str() {
+        "/echo" | "/progress" | "/refuses" | "/fails" | "/counts" => {
+            let query = text(request, "QUERY_STRING");
+            take_upload(&path, &query, request, folder)
+        }
         "/variables" => {
             let mut lines: Vec<String> =
                 request.variables().map(|pair| format!("{}={}\n", lossy(pair.0), lossy(pair.1))).collect();
             lines.sort();
             write!(request, "Content-Type: text/plain\r\n\r\n{}", lines.concat())
-        }
-        "/echo" => {
-            let mut body = Vec::new();
-            request.read_to_end(&mut body)?;
-            write!(
-                request,
-                "Content-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            )?;
-            request.write_all(&body)
         }
         "/bytes" => {
             write!(request, "Content-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n")?;
@@ -108,7 +102,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         }
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
         "/thinks" => {
-            std::fs::write(folder.join("thinks"), "")?;
+            fs::write(folder.join("thinks"), "")?;
             // Until it is told that this is enough, or for longer than any test waits.
             let deadline = Instant::now() + 2 * PATIENCE;
             while !folder.join("enough").exists() && Instant::now() < deadline {
@@ -125,6 +119,53 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             panic!("in the midst of an answer, as was asked for");
         }
         other => write!(request, "Status: 404 Not Found\r\n\r\n{other}"),
+    }
+}
+
+/// Does with a body what the path says.
+pub(crate) fn take_upload(
+    path: &str,
+    query: &str,
+    mut request: impl Read + Write,
+    folder: &Path,
+) -> io::Result<()> {
+    match path {
+        "/progress" => {
+            write!(request, "Content-Type: text/plain\r\n\r\n")?;
+            let (mut buffer, mut total) = (vec![0; 65_536], 0);
+            loop {
+                let count = request.read(&mut buffer)?;
+                if count == 0 {
+                    return Ok(());
+                }
+                total += count;
+                writeln!(request, "{total}")?;
+                request.flush()?;
+            }
+        }
+        "/refuses" => write!(request, "Status: 403 Forbidden\r\nContent-Length: 3\r\n\r\nno\n"),
+        "/fails" => {
+            request.read_exact(&mut [0; 1000])?;
+            panic!("in the midst of a body, as was asked for");
+        }
+        "/counts" => {
+            let seen = folder.join(query);
+            request.read_exact(&mut [0; 1000])?;
+            fs::write(&seen, "began")?;
+            let rest = io::copy(&mut request, &mut io::sink());
+            fs::write(&seen, if rest.is_ok() { "complete" } else { "cut off" })?;
+            write!(request, "Content-Length: 0\r\n\r\n")
+        }
+        _ => {
+            let mut body = Vec::new();
+            request.read_to_end(&mut body)?;
+            write!(
+                request,
+                "Content-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            )?;
+            request.write_all(&body)
+        }
     }
 }
 

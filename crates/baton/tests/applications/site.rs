@@ -6,7 +6,7 @@ use std::sync::{LazyLock, OnceLock};
 use crate::common::ARCHITECTURES;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
-use crate::program;
+use crate::{program, scgi};
 
 /// What no client may ever see.
 pub(crate) const SECRET: &str = "nobody should read this";
@@ -18,6 +18,9 @@ pub(crate) const TRANSPORTS: [&str; 4] = ["unix", "shm", "passfd", "auto"];
 
 /// Threads of the application for each transport: what a pool of so many processes would be.
 const THREADS: usize = 4;
+
+/// The same for uploads, each of which may hold a process: one for each that the two workers may be given at a time.
+const UPLOAD_THREADS: usize = 8;
 
 /// The site under an architecture, one server for all tests.
 pub(crate) fn server(architecture: &str) -> &'static Server {
@@ -36,8 +39,15 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
         for transport in TRANSPORTS {
             let socket = folder.base().join(format!("{transport}.sock"));
             program::start(&socket, folder.base(), THREADS);
+            program::start(
+                &folder.base().join(format!("{transport}-uploads.sock")),
+                folder.base(),
+                UPLOAD_THREADS,
+            );
             routes.push_str(&ROUTE.replace("{transport}", transport));
         }
+        scgi::start(&folder.base().join("scgi.sock"), folder.base());
+        routes.push_str(SCGI_ROUTE);
         Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{routes}", &routes))
     })
 }
@@ -69,6 +79,19 @@ body_bytes_max = "4 MiB"
 region_bytes = "128 KiB"
 named_files = ["{base}/named"]
 internal_files = { "/protected" = "{base}/named" }
+[[site.route]]
+path = "/{transport}-uploads"
+[site.route.fastcgi]
+to = "unix:{base}/{transport}-uploads.sock"
+transport = "{transport}"
+connections_max = 4
+streamed_bodies_max = 4
+"#;
+
+const SCGI_ROUTE: &str = r#"
+[[site.route]]
+path = "/scgi-uploads"
+scgi = { to = "unix:{base}/scgi.sock", streamed_bodies_max = 8 }
 "#;
 
 /// What was asked for, a path for each transport.

@@ -117,20 +117,26 @@ impl Client {
     fn chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         loop {
-            let mut line = self.take(1);
-            while !line.ends_with(b"\r\n") {
-                line.extend(self.take(1));
-            }
-            let digits = std::str::from_utf8(&line).expect("digits").trim_end();
-            let size = usize::from_str_radix(digits, 16).expect("the size of a chunk");
-            let mut chunk = self.take(size + 2);
-            assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
-            if size == 0 {
+            let mut chunk = self.chunk();
+            if chunk.is_empty() {
                 return body;
             }
-            chunk.truncate(size);
             body.append(&mut chunk);
         }
+    }
+
+    /// Reads one chunk of a body; an empty one is the end.
+    pub(crate) fn chunk(&mut self) -> Vec<u8> {
+        let mut line = self.take(1);
+        while !line.ends_with(b"\r\n") {
+            line.extend(self.take(1));
+        }
+        let digits = std::str::from_utf8(&line).expect("digits").trim_end();
+        let size = usize::from_str_radix(digits, 16).expect("the size of a chunk");
+        let mut chunk = self.take(size + 2);
+        assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
+        chunk.truncate(size);
+        chunk
     }
 
     /// Reads until the connection ends, in order or not; what came until then.

@@ -9,7 +9,7 @@ use baton_buf::Aggregate;
 use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
-use baton_gateway::{HandOver, Request};
+use baton_gateway::{Admission, Arriving, HandOver, Request};
 use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, decode_path};
 
 use super::page::{Page, SERVER};
@@ -133,7 +133,7 @@ pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u
 }
 
 impl Asked<'_> {
-    /// Gives a request to its application, once all of it is there and nothing else is under way.
+    /// Gives a request to its application, once as much of it is there as has to be, and nothing else is under way.
     pub(super) fn application(
         &self,
         ctx: &Context,
@@ -145,15 +145,24 @@ impl Asked<'_> {
     ) -> Answer {
         let head = &request.head;
         if let Body::Ahead { awaited } = request.body {
-            let upload = Box::new(Upload::new(delegate.upload.clone()));
+            let has_length = matches!(head.framing, BodyFraming::Length(_));
+            let streamed = has_length.then(|| delegate.application.settings().streamed_bodies.clone());
+            let upload = Box::new(Upload::new(delegate.upload.clone(), streamed));
             return self.take_body(awaited, head.framing, Some(upload), delegate.upload.bytes_max, outlet);
         }
         // Who is given the socket must find it as if nothing had been asked before.
         if !outlet.is_empty() {
             return Answer::AfterOthers;
         }
-        let body = given.upload.take().map_or_else(Aggregate::default, |upload| upload.into_aggregate());
-        Answer::Delegated(Box::new(self.delegation(ctx, request, given.client, delegate, program, body)))
+        let kept = given.upload.take().map(|upload| upload.into_parts());
+        Answer::Delegated(Box::new(self.delegation(
+            ctx,
+            request,
+            given.client,
+            delegate,
+            program,
+            kept.unwrap_or_default(),
+        )))
     }
 
     /// The request as the application gets it.
@@ -164,11 +173,19 @@ impl Asked<'_> {
         client: Client<'_>,
         delegate: &Arc<Delegate>,
         program: &Program,
-        body: Aggregate,
+        (body, admission): (Aggregate, Option<Admission>),
     ) -> Delegation {
         let head = &request.head;
-        let block = self.parameters(head, client, delegate, program, body.len());
-        let handover = delegate.hand_over.then(|| HandOver {
+        let left = match head.framing {
+            BodyFraming::Length(length) => length.saturating_sub(body.len()),
+            _ => 0,
+        };
+        let rest = admission.filter(|_| left > 0).map(|admission| {
+            Arriving::new(Arc::clone(client.socket), left, ctx.plan.limits.body_timeout_ms, admission)
+        });
+        let block = self.parameters(head, client, delegate, program, body.len() + left);
+        // Nobody else may have a socket from which a body is still read.
+        let handover = (delegate.hand_over && rest.is_none()).then(|| HandOver {
             client: Arc::clone(client.socket),
             minor: self.minor(),
             keep: self.keep_alive,
@@ -177,7 +194,7 @@ impl Asked<'_> {
         });
         let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
-        let given = Request { application, params: block, body, idempotent, handover };
+        let given = Request { application, params: block, body, rest, idempotent, handover };
         let origin = Origin {
             plan: Arc::clone(&ctx.plan),
             delegate: Arc::clone(delegate),

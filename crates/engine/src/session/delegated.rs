@@ -10,7 +10,8 @@
 //!            └─ Failed: an error page. Later on: the connection is cut, so that nothing looks complete
 //! ```
 //!
-//! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it.
+//! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it, or the
+//! gateway reads the rest of the request's body from it.
 
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(super) struct Delegated {
     started_ms: u64,
     /// The application may have the client's socket.
     pub(super) handed_over: bool,
+    /// The gateway reads from the client's socket, of which the session therefore knows nothing.
+    pub(super) is_read_by_others: bool,
     progress: Progress,
     /// There was nothing new when the session asked last.
     pub(super) quiet: bool,
@@ -77,15 +80,17 @@ struct Frame {
 }
 
 impl Delegated {
-    pub(super) fn new(
-        origin: Origin,
-        text: Option<RequestText>,
-        redirected: u32,
-        handed_over: bool,
-        now_ms: u64,
-    ) -> Self {
-        let progress = Progress::Waiting;
-        Self { origin, text, started_ms: now_ms, handed_over, progress, quiet: false, redirected }
+    pub(super) fn new(origin: Origin, text: Option<RequestText>, redirected: u32, now_ms: u64) -> Self {
+        Self {
+            origin,
+            text,
+            started_ms: now_ms,
+            handed_over: false,
+            is_read_by_others: false,
+            progress: Progress::Waiting,
+            quiet: false,
+            redirected,
+        }
     }
 
     pub(super) fn take_text(&mut self) -> Option<RequestText> {
@@ -132,7 +137,7 @@ impl Session {
             Some(News::Body(body)) => self.take_body(&mut delegated, body, ctx),
             Some(News::Rest(rest)) => self.take_rest(&mut delegated, rest, ctx),
             Some(News::Stderr(lines)) => delegated.tell(&lines, ctx),
-            Some(News::End { .. }) => return self.end_delegated(delegated, ctx),
+            Some(News::End { unread, .. }) => return self.end_delegated(delegated, unread, ctx),
             Some(News::Answered(answered)) => return self.answered_elsewhere(&mut delegated, answered, ctx),
             Some(News::Failed(failure)) => return self.fail_delegated(&mut delegated, &failure, ctx),
         }
@@ -212,7 +217,8 @@ impl Session {
         delegated.progress = Progress::Wire { may_go_on: rest.may_go_on };
     }
 
-    fn end_delegated(&mut self, mut delegated: Box<Delegated>, ctx: &mut Context) {
+    fn end_delegated(&mut self, mut delegated: Box<Delegated>, unread: u64, ctx: &mut Context) {
+        self.take_input_back(&mut delegated, unread);
         if let Progress::Held { body, .. } = &delegated.progress {
             let whole = body.len();
             self.begin_held(&mut delegated, Some(whole), ctx);
@@ -224,7 +230,7 @@ impl Session {
             }
             // All was said, and nothing of it was an answer.
             Progress::Waiting | Progress::Held { .. } => {
-                let failure = Failure { why: Why::Ended, client_lost: false };
+                let failure = Failure { why: Why::Ended, client_lost: false, unread };
                 return self.fail_delegated(&mut delegated, &failure, ctx);
             }
             Progress::Wire { may_go_on } => may_go_on,
@@ -264,17 +270,26 @@ impl Session {
     /// There is no answer, or no more of it.
     fn fail_delegated(&mut self, delegated: &mut Delegated, failure: &Failure, ctx: &mut Context) {
         let nothing_sent = delegated.nothing_sent();
-        delegated.origin.remark(ctx, format_args!("{}", failure.why));
-        let status = Status::new(failure.why.status());
-        if !nothing_sent || failure.client_lost {
-            if let Some(elsewhere) = delegated.take_unanswered() {
-                self.log_elsewhere(elsewhere, status.code(), 0, Outcome::ApplicationFailed, ctx);
-            }
-            return self.cut(delegated, ctx);
+        let outcome = match failure.why {
+            Why::ClientGone => Outcome::ClientGone,
+            Why::BodyTimedOut => Outcome::TimedOut,
+            _ => Outcome::ApplicationFailed,
+        };
+        if outcome == Outcome::ApplicationFailed {
+            delegated.origin.remark(ctx, format_args!("{}", failure.why));
         }
+        let status = Status::new(failure.why.status());
+        if !nothing_sent || failure.client_lost || outcome == Outcome::ClientGone {
+            if let Some(elsewhere) = delegated.take_unanswered() {
+                self.log_elsewhere(elsewhere, status.code(), 0, outcome, ctx);
+            }
+            return self.cut(delegated, outcome, ctx);
+        }
+        self.take_input_back(delegated, failure.unread);
+        delegated.origin.keep_alive &= outcome != Outcome::TimedOut;
         let start = self.outlet.end();
         let mut ready = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
-        ready.outcome = Outcome::ApplicationFailed;
+        ready.outcome = outcome;
         self.begin_delegated_response(delegated, &ready, start, ctx);
         self.go_on_after_application(ready.keep_alive);
     }
@@ -293,7 +308,7 @@ impl Session {
 
     /// The rest of a response will not come. Where nothing but the end of the connection would end the body, that end
     /// has to look like the accident that it is: a reset.
-    fn cut(&mut self, delegated: &Delegated, ctx: &mut Context) {
+    fn cut(&mut self, delegated: &Delegated, outcome: Outcome, ctx: &mut Context) {
         let looks_complete = match &delegated.progress {
             Progress::Sending(frame) => frame.framing == Framing::Close,
             Progress::Wire { .. } => true,
@@ -302,7 +317,23 @@ impl Session {
         if looks_complete {
             let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
         }
-        self.end(Outcome::ApplicationFailed, ctx);
+        self.end(outcome, ctx);
+    }
+
+    /// The client's input is the session's again, with so many bytes in front that belong to the request that has been
+    /// answered: they are read past, if they are few, or else the connection ends (RFC 9112, section 9.3).
+    fn take_input_back(&mut self, delegated: &mut Delegated, unread: u64) {
+        if !delegated.is_read_by_others {
+            return;
+        }
+        self.readable = true;
+        // A request that is sent elsewhere within the site would be looked for behind them.
+        let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
+        if unread > UNREAD_BYTES_MAX || !is_answered && unread > 0 {
+            delegated.origin.keep_alive = false;
+        } else {
+            self.connection.pass_unwanted(unread);
+        }
     }
 
     pub(super) fn go_on_after_application(&mut self, goes_on: bool) {
@@ -363,6 +394,9 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 /// What of a body may be held back in the hope for its end.
 const HELD_BYTES_MAX: u64 = 256 * 1024;
+
+/// What of a body that nobody wants is worth reading past, instead of asking the client to connect again.
+const UNREAD_BYTES_MAX: u64 = 256 * 1024;
 
 /// Sixteen digits and a line end.
 const CHUNK_HEAD_BYTES: usize = 18;

@@ -98,6 +98,13 @@ impl Session {
                     self.wait_for_more(!rest.is_empty(), ctx);
                     break;
                 }
+                Ok(Taken::Unwanted(len)) => {
+                    rest = &rest[len..];
+                    if rest.is_empty() {
+                        break;
+                    }
+                    continue;
+                }
                 Err(refusal) => {
                     let (status, why) = (refusal.status(), refusal.to_string());
                     self.refuse(rest, status, &why, Outcome::Refused, ctx);
@@ -191,10 +198,10 @@ impl Session {
             Some(redirected) => (redirected.text, redirected.times),
             None => (ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)), 0),
         };
-        let handed_over = given.handover.is_some();
-        let now_ms = ctx.clock.now_ms();
-        self.state =
-            State::Delegated(Box::new(Delegated::new(origin, text, redirected, handed_over, now_ms)));
+        let mut delegated = Delegated::new(origin, text, redirected, ctx.clock.now_ms());
+        delegated.handed_over = given.handover.is_some();
+        delegated.is_read_by_others = given.rest.is_some();
+        self.state = State::Delegated(Box::new(delegated));
         self.wait_for(Waiting::Application, ctx);
         self.connection.handle_answered();
         Next::Application(Box::new(given))

@@ -185,6 +185,7 @@ impl Session {
             && self.outlet.is_empty()
             && self.inbox.is_empty()
             && !self.connection.is_in_body()
+            && !self.connection.is_in_unwanted_body()
     }
 
     fn waits_for_job(&self) -> bool {

@@ -12,6 +12,7 @@ mod reading;
 
 use std::os::fd::OwnedFd;
 
+use baton_buf::Slice;
 use baton_fcgi::record::MANAGEMENT_ID;
 use baton_fcgi::request;
 use baton_fcgi::response::ResponseReader;
@@ -38,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) deadline_ms: u64,
     /// When the client has had its moment, for which the application waits.
     pub(crate) moment_ms: u64,
+    /// When the client has to have sent more of the request's body; `u64::MAX`: it is not its turn.
+    pub(crate) client_due_ms: u64,
     /// Whether the socket is watched for room to write.
     pub(crate) watches_room: bool,
     /// Whether its turn to be read comes without an event.
@@ -101,6 +104,7 @@ impl Connection {
             doing,
             deadline_ms: u64::MAX,
             moment_ms: u64::MAX,
+            client_due_ms: u64::MAX,
             watches_room: false,
             has_turn: false,
             is_accepted: false,
@@ -158,6 +162,7 @@ impl Connection {
         self.doing = Doing::Serving { whose };
         self.requests += 1;
         self.has_written = false;
+        self.client_due_ms = u64::MAX;
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
             self.way = Way::Scgi;
@@ -199,6 +204,16 @@ impl Connection {
             self.outgoing.attach(descriptor);
         }
         Ok(())
+    }
+
+    /// Adds some of a body that was not complete when the request began.
+    pub(crate) fn push_body(&mut self, part: Slice, is_last: bool) {
+        self.outgoing.push_more_body(part, is_last);
+    }
+
+    /// Whether the application can be given more of the body.
+    pub(crate) fn awaits_body(&self) -> bool {
+        self.outgoing.is_open()
     }
 
     /// Asks the application for values.
@@ -248,6 +263,7 @@ impl Connection {
     /// Takes note that nothing can be written any more. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
         self.outgoing = Outgoing::default();
+        self.client_due_ms = u64::MAX;
         self.keeps = false;
         self.handle_ready(true, true);
     }

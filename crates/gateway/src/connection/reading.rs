@@ -50,6 +50,8 @@ impl Connection {
                     break;
                 }
                 Err(Errno::INTR) => continue,
+                // What an SCGI application has not read of the body when it closes makes its end look like this.
+                Err(Errno::CONNRESET) if matches!(self.way, Way::Scgi) => return self.end(answer),
                 Err(_) => return self.end_abruptly(answer),
             };
             turn_bytes += received.bytes().len();
@@ -68,6 +70,7 @@ impl Connection {
                         && nothing_behind
                         && !self.readable
                         && self.outgoing.is_empty()
+                        && !self.outgoing.is_open()
                         && self.reader.is_between_records();
                     return Step::Done { reusable };
                 }

@@ -64,7 +64,7 @@ fn closed_without_reading() {
         let mut case = Case::new(transport, |_| {});
         // Whether the request was written before the end came is the scheduler's business; if it was, the client was
         // handed over.
-        let Some(Ending::Failed(Failure { why: Why::Ended, client_lost })) = case.got().ending else {
+        let Some(Ending::Failed(Failure { why: Why::Ended, client_lost, .. })) = case.got().ending else {
             panic!("{transport:?}: {:?}", case.got());
         };
         assert!(!client_lost || transport == TransportChoice::PassFd);
@@ -77,7 +77,7 @@ fn closed_after_reading() {
     for transport in EVERY {
         let mut case = Case::new(transport, |peer| drop(peer.request().unwrap()));
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Ended, client_lost: lost };
+        let failure = Failure { why: Why::Ended, client_lost: lost, unread: 0 };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)), "{transport:?}");
         assert!(!lost || case.client_is_cut());
     }
@@ -99,7 +99,7 @@ fn closed_after_any_number_of_bytes() {
                 peer.write(&some);
             });
             let got = case.got();
-            let Some(Ending::Failed(Failure { why: Why::Ended, client_lost })) = got.ending else {
+            let Some(Ending::Failed(Failure { why: Why::Ended, client_lost, .. })) = got.ending else {
                 panic!("{transport:?}, {cut} bytes: {got:?}");
             };
             // From the first byte of output on it is known that it did not answer there.
@@ -129,7 +129,7 @@ fn garbage() {
             peer.event();
         });
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Broken(Broken::Version(b'H')), client_lost: lost };
+        let failure = Failure { why: Why::Broken(Broken::Version(b'H')), client_lost: lost, unread: 0 };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)));
         assert!(!lost || case.client_is_cut());
     }
@@ -307,7 +307,7 @@ fn hanging_applications_are_given_up() {
         });
         let mut driver = Driver::new();
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost };
+        let failure = Failure { why: Why::TimedOut, client_lost: lost, unread: 0 };
         assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
         let mut reset =
             || client.read(&mut [0; 1]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);

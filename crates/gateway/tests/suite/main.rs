@@ -1,5 +1,6 @@
 //! The gateway against an application that follows a script, over real sockets.
 
+mod arriving;
 mod common;
 mod faults;
 mod negotiate;

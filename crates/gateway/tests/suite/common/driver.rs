@@ -1,7 +1,7 @@
 //! A loop in place of the engine, whose clients are the test.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use baton_buf::{Aggregate, Piece};
@@ -30,6 +30,8 @@ pub(crate) struct Got {
     pub(crate) stderr: Vec<u8>,
     pub(crate) rest: Option<Rest>,
     pub(crate) ending: Option<Ending>,
+    /// Of the request's body.
+    pub(crate) unread: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl Got {
     #[track_caller]
     pub(crate) fn why(&self) -> Why {
         match self.ending {
-            Some(Ending::Failed(Failure { why, client_lost: false })) => why,
+            Some(Ending::Failed(Failure { why, client_lost: false, .. })) => why,
             _ => panic!("{self:?}"),
         }
     }
@@ -63,6 +65,11 @@ impl Driver {
 
     pub(crate) fn now_ms(&self) -> u64 {
         1_000_000 + self.started.elapsed().as_millis() as u64
+    }
+
+    /// The descriptor of its interest set.
+    pub(crate) fn epoll_number(&self) -> i32 {
+        self.epoll.as_raw_fd()
     }
 
     pub(crate) fn begin(&mut self, whose: u64, request: Request) {
@@ -165,7 +172,10 @@ impl Driver {
                     got.rest = Some(rest);
                 }
                 News::Body(body) => got.take_body(&body),
-                News::End { .. } => got.ending = Some(Ending::Complete),
+                News::End { unread, .. } => {
+                    got.ending = Some(Ending::Complete);
+                    got.unread = unread;
+                }
                 News::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
                 News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
             }

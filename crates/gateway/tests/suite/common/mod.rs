@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer};
-use baton_gateway::{Application, HandOver, Request, Settings};
+use baton_gateway::{Application, Arriving, HandOver, Request, Settings};
 
 use app::App;
 
@@ -31,6 +31,7 @@ pub(crate) fn get(application: &Arc<Application>) -> Request {
         params,
         body: Aggregate::new(),
         idempotent: true,
+        rest: None,
         handover: None,
     }
 }
@@ -61,4 +62,17 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<OwnedFd>) -> R
         fields: b"Server: test\r\n".to_vec(),
     };
     Request { handover: Some(handover), ..get(application) }
+}
+
+/// A request of whose body `beginning` is there; of the rest, `left` bytes come from the client.
+pub(crate) fn streamed(
+    application: &Arc<Application>,
+    client: &Arc<OwnedFd>,
+    beginning: &[u8],
+    left: u64,
+    timeout_ms: u64,
+) -> Request {
+    let admission = application.settings().streamed_bodies.admit().expect("a place");
+    let rest = Arriving::new(Arc::clone(client), left, timeout_ms, admission);
+    Request { rest: Some(rest), ..post(application, beginning) }
 }
