@@ -45,17 +45,18 @@ pub struct CgiHead {
 
 impl CgiHead {
     /// Judges a head: complete lines, which end with LF or CR LF, and the blank line that ends it. That one may
-    /// be missing, where the output ended with the head.
+    /// be missing, where the output ended with the head. A status line of HTTP in front is taken for a `Status`.
     ///
     /// # Errors
     /// Why no client should see it.
-    pub fn parse(text: Vec<u8>) -> Result<Self, BadHead> {
+    pub fn parse(mut text: Vec<u8>) -> Result<Self, BadHead> {
         if text.len() > HEAD_BYTES_MAX {
             return Err(BadHead::TooLarge);
         }
         if !text.is_empty() && !text.ends_with(b"\n") {
             return Err(BadHead::Incomplete);
         }
+        name_status_line(&mut text);
         let mut known = Known::default();
         for line in lines(&text) {
             let (name, value) = split_line(line).ok_or(BadHead::NotAField)?;
@@ -179,6 +180,17 @@ impl<'a> Known<'a> {
         }
     }
 }
+
+/// Makes a `Status` of a status line (RFC 9112 section 4), with which programs begin that are written to answer clients
+/// themselves (`nph-`). The version is theirs, and says nothing of the answer that is made of it.
+fn name_status_line(text: &mut [u8]) {
+    if let [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b' ', ..] = text {
+        text[..STATUS.len()].copy_from_slice(STATUS);
+    }
+}
+
+/// As long as a version and a blank.
+const STATUS: &[u8; 9] = b"Status:  ";
 
 /// A path that names something.
 fn path(value: &[u8]) -> Result<Box<[u8]>, BadHead> {

@@ -58,6 +58,31 @@ fn a_head_ends_at_its_first_blank_line_whatever_its_lines_end_with() {
     assert_eq!(find_end(b"\n", 2), None, "beyond the end there is nothing");
 }
 
+/// Goal: programs that write a status line are understood, and it never reaches the client as it is.
+#[test]
+fn a_status_line_is_a_status() {
+    for (text, status, reason) in [
+        ("HTTP/1.1 200 OK\r\nA: b\r\n\r\n", 200, "OK"),
+        ("HTTP/1.0 404 Gone: fishing\nA: b\n\n", 404, "Gone: fishing"),
+        ("HTTP/1.1 204\r\n\r\n", 204, ""),
+        ("HTTP/1.1 302 Found\r\nLocation: /path\r\n\r\n", 302, "Found"),
+    ] {
+        let head = parse(text).unwrap();
+        assert_eq!((head.status(), head.reason()), (status, reason.as_bytes()), "{text:?}");
+        assert_eq!(*head.instruction(), Instruction::None, "a path with a status is the client's");
+        let answer = answer(text, MODERN);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} {reason}\r\nServer: baton\r\n")), "{answer}");
+        assert_eq!(answer.matches("HTTP/").count(), 1, "{answer}");
+        assert!(!answer.contains("Status"), "{answer}");
+    }
+    for text in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 \r\n\r\n", "HTTP/1.1 200\nStatus: 404\n\n"] {
+        assert_eq!(parse(text), Err(BadHead::Status), "{text:?}");
+    }
+    for text in ["HTTP/1.1\r\n\r\n", "HTTP/2 200\r\n\r\n", "A: b\nHTTP/1.1 200 OK\n\n"] {
+        assert_eq!(parse(text), Err(BadHead::NotAField), "{text:?}");
+    }
+}
+
 #[test]
 fn what_follows_a_head_is_left_alone() {
     let mut reader = HeadReader::with_buffer(b"of another time".to_vec());

@@ -50,6 +50,9 @@ fn heads_as_the_application_wants_them(server: &Server, below: &str) {
     assert_eq!((nothing.status, nothing.field("content-length")), (204, None));
     let missing = get(&mut client, &format!("{below}/missing"));
     assert_eq!((&*missing.line, missing.text()), ("HTTP/1.1 404 Nothing Here", "no\n"));
+    let absent = get(&mut client, &format!("{below}/status-line"));
+    assert_eq!((&*absent.line, absent.text()), ("HTTP/1.1 404 Not at Home", "no\n"));
+    assert_eq!(absent.field("connection"), None, "the version is the program's, not the client's");
     let elsewhere = get(&mut client, &format!("{below}/elsewhere"));
     assert_eq!((elsewhere.status, elsewhere.field("location")), (302, Some("http://example.org/")));
     let cookies = get(&mut client, &format!("{below}/cookies"));

@@ -69,6 +69,12 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
                 "Set-Cookie: a=1\nSet-Cookie: b=2\nConnection: close\nX-Accel-Buffering: no\n\nyes"
             )
         }
+        "/status-line" => {
+            write!(
+                request,
+                "HTTP/1.0 404 Not at Home\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n"
+            )
+        }
         "/elsewhere" => write!(request, "Location: http://example.org/\r\n\r\n"),
         "/within" => write!(request, "Location: /alphabet.txt\r\n\r\n"),
         "/loop" => write!(request, "Location: {}/loop\r\n\r\n", text(request, "SCRIPT_NAME")),
