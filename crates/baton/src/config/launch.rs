@@ -177,3 +177,24 @@ fn find(program: &str, base: &Path) -> Result<String, String> {
         .any(|folder| !program.is_empty() && access(folder.join(program), Access::EXEC_OK).is_ok());
     if found { Ok(program.to_owned()) } else { Err("it is in none of the folders of PATH".into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients that send slowly never have all processes, nor the only one of a worker.
+    #[test]
+    fn half_of_a_workers_share_may_be_held_by_uploads() {
+        for (processes, concurrency, workers, expected) in
+            [(1, 1, 1, (1, 0)), (2, 1, 1, (2, 1)), (4, 1, 2, (2, 1)), (4, 1, 8, (1, 0)), (2, 8, 2, (8, 4))]
+        {
+            let mut application = Application { processes, concurrency, ..Application::default() };
+            application.settle(Target::Unix("/run/app.sock".into()), workers);
+            let streamed = application.streamed_bodies_max.expect("a number");
+            assert_eq!((application.connections_max, streamed), expected);
+        }
+        let mut application = Application { streamed_bodies_max: Some(7), ..Application::default() };
+        application.settle(Target::Unix("/run/app.sock".into()), 1);
+        assert_eq!(application.streamed_bodies_max, Some(7), "as it was said");
+    }
+}
