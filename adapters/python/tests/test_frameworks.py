@@ -108,9 +108,13 @@ def test_errors(way: Way) -> None:
     assert b"Traceback" not in answer.body
     assert way.ask("GET", "/nowhere").status == 404
     cut = way.ask("GET", "/error-in-stream")
-    # nginx takes the end of a connection that it does not keep for the end of the response.
-    assert not cut.is_complete or way.name == "nginx"
-    assert cut.body == b"first\n" or way.name == "passfd"
+    if way.name.startswith("baton") and cut.status == 502:
+        # All of it was there, and had failed, before anything of it was sent.
+        assert b"first" not in cut.body
+    else:
+        # nginx takes the end of a connection that it does not keep for the end of the response.
+        assert not cut.is_complete or way.name == "nginx"
+        assert cut.body == b"first\n" or way.name == "passfd"
     assert b"secret" not in cut.body
     assert way.ask("GET", "/").body == b"hello stranger\n"
 
