@@ -2,7 +2,7 @@
 
 import os
 import random
-import socket
+import re
 import subprocess
 import threading
 import time
@@ -41,14 +41,10 @@ class Server(SiteCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            cls.address = free.getsockname()
-        address = "%s:%d" % cls.address
         configuration = cls.site.root / "baton.toml"
         configuration.write_text(f"""
             [[site]]
-            listen = ["{address}"]
+            listen = ["127.0.0.1:0"]
             root = "{cls.site.files}"
             [[site.route]]
             path = "/"
@@ -59,13 +55,15 @@ class Server(SiteCase):
         """)
         server = subprocess.Popen([BATON, "run", "--config", configuration], stderr=subprocess.PIPE, text=True)
         cls.addClassCleanup(lambda: (server.terminate(), server.wait(), server.stderr.close()))
-        deadline = time.monotonic() + 10
-        while True:
-            with socket.socket() as trial:
-                if trial.connect_ex(cls.address) == 0:
-                    break
-            assert server.poll() is None and time.monotonic() < deadline, server.stderr.read()
-            time.sleep(0.05)
+        # It has chosen a port, and tells which.
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if told := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+                cls.address = ("127.0.0.1", int(told[1]))
+                break
+        else:
+            raise AssertionError("".join(said))
 
     def fetch(self, path, method="GET"):
         request = urllib.request.Request("http://%s:%d/" % self.address + path, method=method)
