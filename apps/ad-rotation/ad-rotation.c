@@ -1,15 +1,16 @@
 /* A page with an advertisement that changes from visit to visit: a FastCGI program for measurements, in the style of
  * SPECweb99's "custom ad rotation", written against libfcgi.
  *
- *   GET ...?bytes=N   a page of N bytes (32 KiB if not given, at most 8 MiB), with the next advertisement at every
- *                     place for one. Which one was last is told by a cookie.
- *   GET ...?named     the file that AD_FILE names in the environment, by X-Sendfile: none of its bytes come here.
+ *   GET ...?bytes=N     a page of N bytes (32 KiB if not given, at most 8 MiB), with the next advertisement at every
+ *                       place for one. Which one was last is told by a cookie. The page is made in memory and put out
+ *                       with one call, as programs do that look after their speed.
+ *   GET ...?in-place=N  the same page, made where the library sends it from.
+ *   GET ...?named       the file that AD_FILE names in the environment, by X-Sendfile: none of its bytes come here.
  *
- * The page is made in memory and put out with one call, as programs do that look after their speed.
- *
- * Build: cc -O2 -o ad-rotation ad-rotation.c -lfcgi
+ * Build: cc -O2 -o ad-rotation ad-rotation.c -lfcgi     (with -I adapters/libfcgi/include)
  * Run:   spawn-fcgi -s /run/ad.sock -F 8 -- ./ad-rotation
  */
+#include <fcgi_in_place.h>
 #include <fcgiapp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,14 @@ enum { PAGE_MAX = 8 << 20, PAGE_DEFAULT = 32 << 10, PLACES_EVERY = 4096, FIRST_P
 
 static const char text[] =
     "<p>The keeper winds the clockwork at dusk, trims the lamp and writes the weather into his book.</p>\n";
+
+/* A page of so many bytes, with the same advertisement at all its places. */
+struct page {
+    const char *blank;
+    size_t bytes;
+    char ad[64];
+    size_t ad_bytes;
+};
 
 /* The page without advertisements. */
 static void fill(char *page) {
@@ -31,35 +40,55 @@ static unsigned next_ad(const char *cookies) {
     return ((last ? (unsigned)strtoul(last + 8, NULL, 10) : 0) + 1) % ADS;
 }
 
-/* Puts it at all its places. Every advertisement is as long as any other. */
-static void place(char *page, size_t bytes, unsigned ad) {
-    char link[64];
-    int length = snprintf(link, sizeof link, "<a href=\"/ads/%03u\"><img src=\"/ads/%03u.gif\"></a>", ad, ad);
-    for (size_t at = FIRST_PLACE; at + (size_t)length <= bytes; at += PLACES_EVERY) memcpy(page + at, link, (size_t)length);
+/* Writes the bytes of a page from `from` to `to` to `memory`: a place may lie across either end. */
+static void make(const struct page *page, size_t from, size_t to, char *memory) {
+    memcpy(memory, page->blank + from, to - from);
+    size_t first = from < FIRST_PLACE ? 0 : (from - FIRST_PLACE) / PLACES_EVERY;
+    for (size_t at = FIRST_PLACE + first * PLACES_EVERY; at < to && at + page->ad_bytes <= page->bytes; at += PLACES_EVERY) {
+        size_t start = at > from ? at : from, end = at + page->ad_bytes < to ? at + page->ad_bytes : to;
+        if (start < end) memcpy(memory + (start - from), page->ad + (start - at), end - start);
+    }
+}
+
+/* Makes a page where the library sends it from, as far as there is room at a time. */
+static void make_in_place(const struct page *page, FCGX_Stream *out) {
+    char *window;
+    size_t room;
+    for (size_t at = 0; at < page->bytes && (window = fcgi_window(out, &room)); at += room) {
+        if (room > page->bytes - at) room = page->bytes - at;
+        make(page, at, at + room, window);
+        fcgi_written(out, room);
+    }
 }
 
 int main(void) {
-    char *blank = malloc(PAGE_MAX), *page = malloc(PAGE_MAX);
+    char *blank = malloc(PAGE_MAX), *made = malloc(PAGE_MAX);
     const char *file = getenv("AD_FILE");
     FCGX_Request request;
-    if (!blank || !page || FCGX_Init() || FCGX_InitRequest(&request, 0, 0)) return 1;
+    if (!blank || !made || FCGX_Init() || FCGX_InitRequest(&request, 0, 0)) return 1;
     fill(blank);
 
     while (FCGX_Accept_r(&request) == 0) {
         const char *query = FCGX_GetParam("QUERY_STRING", request.envp);
-        unsigned ad = next_ad(FCGX_GetParam("HTTP_COOKIE", request.envp));
-        size_t bytes = PAGE_DEFAULT;
-        if (query && file && strcmp(query, "named") == 0) {
+        if (!query) query = "";
+        if (file && strcmp(query, "named") == 0) {
             FCGX_FPrintF(request.out, "Content-Type: text/html\r\nX-Sendfile: %s\r\n\r\n", file);
         } else {
-            if (query && strncmp(query, "bytes=", 6) == 0) bytes = strtoul(query + 6, NULL, 10);
-            if (bytes > PAGE_MAX) bytes = PAGE_MAX;
-            memcpy(page, blank, bytes);
-            place(page, bytes, ad);
+            unsigned ad = next_ad(FCGX_GetParam("HTTP_COOKIE", request.envp));
+            int in_place = strncmp(query, "in-place=", 9) == 0;
+            struct page page = {.blank = blank, .bytes = PAGE_DEFAULT};
+            if (in_place || strncmp(query, "bytes=", 6) == 0) page.bytes = strtoul(strchr(query, '=') + 1, NULL, 10);
+            if (page.bytes > PAGE_MAX) page.bytes = PAGE_MAX;
+            page.ad_bytes = (size_t)snprintf(page.ad, sizeof page.ad, "<a href=\"/ads/%03u\"><img src=\"/ads/%03u.gif\"></a>", ad, ad);
             FCGX_FPrintF(request.out,
                          "Content-Type: text/html\r\nContent-Length: %lu\r\nSet-Cookie: last_ad=%03u\r\n\r\n",
-                         (unsigned long)bytes, ad);
-            FCGX_PutStr(page, (int)bytes, request.out);
+                         (unsigned long)page.bytes, ad);
+            if (in_place) {
+                make_in_place(&page, request.out);
+            } else {
+                make(&page, 0, page.bytes, made);
+                FCGX_PutStr(made, (int)page.bytes, request.out);
+            }
         }
         FCGX_Finish_r(&request);
     }

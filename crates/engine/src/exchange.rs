@@ -12,6 +12,7 @@ mod file;
 mod named;
 mod page;
 
+use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -94,13 +95,17 @@ pub(crate) struct Client<'a> {
     pub(crate) socket: &'a Arc<OwnedFd>,
     /// Its other end; `None`: a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
+    /// Our end of it, once somebody has asked.
+    pub(crate) local: &'a OnceCell<Option<SocketAddr>>,
 }
 
 impl Client<'_> {
     /// Our end of the connection; `None`: a Unix socket.
     fn local(&self) -> Option<SocketAddr> {
-        let address = rustix::net::getsockname(self.socket).ok()?;
-        SocketAddr::try_from(address).ok()
+        *self.local.get_or_init(|| {
+            let address = rustix::net::getsockname(self.socket).ok()?;
+            SocketAddr::try_from(address).ok()
+        })
     }
 }
 

@@ -106,8 +106,10 @@ impl Drop for Application {
 pub(crate) fn compile_ad_rotation(folder: &Path) -> Result<PathBuf> {
     let (source, executable) = (folder.join("ad-rotation.c"), folder.join("ad-rotation"));
     fs::write(&source, include_str!("../../../apps/ad-rotation/ad-rotation.c"))?;
+    let header = include_str!("../../../adapters/libfcgi/include/fcgi_in_place.h");
+    fs::write(folder.join("fcgi_in_place.h"), header)?;
     let mut cc = Command::new("cc");
-    cc.arg("-O2").arg("-o").arg(&executable).arg(&source).arg("-lfcgi");
+    cc.arg("-O2").arg("-I").arg(folder).arg("-o").arg(&executable).arg(&source).arg("-lfcgi");
     let output = cc.output().context("cc (scripts/setup-bench installs it)")?;
     ensure!(output.status.success(), "cc: {}", String::from_utf8_lossy(&output.stderr));
     Ok(executable)

@@ -1,5 +1,6 @@
 /* Uses the FCGX interface in every way that its header has, and tells what it sees. The first argument is the number of
  * threads that accept. What is done is said by QUERY_STRING, a letter and a number. */
+#include <fcgi_in_place.h>
 #include <fcgiapp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -93,6 +94,19 @@ static void answer(FCGX_Request *r) {
     case 'p': /* characters and nothing else */
       head(r, -1);
       for (long at = 0; at < number; at++) FCGX_PutChar(text[at], r->out);
+      break;
+    case 'i': /* a length is declared, and the body made in place, in windows of all sizes */
+      head(r, number);
+      {
+        char *window;
+        size_t room, most = 1;
+        for (long at = 0; at < number && (window = fcgi_window(r->out, &room)); at += room, most = most * 2 + 1) {
+          if (room > most) room = most;
+          if (room > (size_t)(number - at)) room = number - at;
+          memcpy(window, text + at, room);
+          fcgi_written(r->out, room);
+        }
+      }
       break;
     case 's': /* an exit status, and messages longer than their buffer */
       head(r, -1);

@@ -55,7 +55,7 @@ pub(crate) fn compiled(name: &'static str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let program = directory.path().join(name);
         let status = Command::new("cc")
-            .args(["-Wall", "-O1", "-o"])
+            .args(["-Wall", "-O1", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/include"), "-o"])
             .args([&program, &source])
             .args(["-lfcgi", "-lpthread"])
             .status()

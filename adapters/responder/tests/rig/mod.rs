@@ -257,7 +257,8 @@ impl Server {
             let share = bytes / pieces + u32::from(piece < bytes % pieces);
             request::push_freed(&mut records, ID, share);
         }
-        self.socket.write_all(&records).unwrap();
+        // An application that closes the connection with its answer may have done so already.
+        let _ = self.socket.write_all(&records);
     }
 }
 

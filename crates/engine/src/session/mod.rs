@@ -9,6 +9,7 @@ mod input;
 mod named;
 mod under_way;
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,6 +73,8 @@ pub(crate) struct Session {
     socket: Arc<OwnedFd>,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
+    /// Our end of the connection, which applications are told: it stays what it is.
+    local: OnceCell<Option<SocketAddr>>,
     listener: usize,
     connection: Http1,
     outlet: Outlet,
@@ -135,6 +138,7 @@ impl Session {
         let mut session = Self {
             socket: Arc::new(socket),
             peer,
+            local: OnceCell::new(),
             listener,
             connection: Http1::new(),
             outlet: Outlet::default(),

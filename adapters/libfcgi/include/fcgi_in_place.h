@@ -1,0 +1,36 @@
+/* Responses made where they will be sent from: the window of an output stream, to be written without a copy.
+ *
+ *     size_t room;
+ *     char *window = fcgi_window(request.out, &room);
+ *     size_t written = make_some_of_the_page(window, room);
+ *     fcgi_written(request.out, written);
+ *
+ * Behind Baton, by `shm`, the window lies in the memory that the server sends from; by the other ways, in one buffer that
+ * is used again and again, and stays in the caches of the processor. With the distribution's libfcgi it is the stream's
+ * buffer of 8 KB. Only fields are used that `fcgiapp.h` declares, so that a program runs with either library.
+ */
+#ifndef FCGI_IN_PLACE_H
+#define FCGI_IN_PLACE_H
+
+#include <fcgiapp.h>
+#include <stddef.h>
+
+/* Where the next bytes of a response can be written, and how many there (`room`, in bytes, at least one). NULL: the
+ * stream has ended, since it was closed, the client is gone, or the connection to the server is (`FCGX_GetError`). The
+ * window is good until the stream is used in any other way. */
+static inline char *fcgi_window(FCGX_Stream *out, size_t *room) {
+    if (out->isReader || out->isClosed) return NULL;
+    if (out->wrNext == out->stop) {
+        out->emptyBuffProc(out, 0);
+        if (out->isClosed || out->wrNext == out->stop) return NULL;
+    }
+    *room = (size_t)(out->stop - out->wrNext);
+    return (char *)out->wrNext;
+}
+
+/* The first `bytes` bytes of the window have been written: not more than there was room for. */
+static inline void fcgi_written(FCGX_Stream *out, size_t bytes) {
+    out->wrNext += bytes;
+}
+
+#endif
