@@ -29,7 +29,10 @@ impl Capture {
         let (packets, said) = (folder.join("packets"), folder.join("tcpdump"));
         let file = |path| fs::File::create(path).expect("a file");
         let mut command = Command::new("tcpdump");
-        command.args(["-i", "lo", "-n", "-l", "--immediate-mode", &format!("tcp port {}", server.port())]);
+        // Without a bound on their bytes (heads are enough), the buffer takes no more than some 30 packets, and what
+        // comes while tcpdump does not get its turn is lost.
+        command.args(["-i", "lo", "-n", "-l", "--immediate-mode", "-s", "128", "-B", "8192"]);
+        command.arg(format!("tcp port {}", server.port()));
         command.stdin(Stdio::null()).stdout(file(&packets)).stderr(file(&said));
         let mut tcpdump = command.spawn().expect("tcpdump (scripts/setup-tests installs it)");
         wait_until("tcpdump listens", || {

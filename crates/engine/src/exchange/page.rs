@@ -227,6 +227,8 @@ fn explanation(status: Status) -> &'static str {
         Status::CONTENT_TOO_LARGE => "The body of the request is larger than this server takes.",
         Status::RANGE_NOT_SATISFIABLE => "It is shorter than that.",
         Status::NOT_IMPLEMENTED => "This server does not know the method.",
+        Status::BAD_GATEWAY => "The application that was to answer failed.",
+        Status::GATEWAY_TIMEOUT => "The application that was to answer took too long.",
         Status::SERVICE_UNAVAILABLE => "The server is short of something. Try again soon.",
         _ => "The server could not read what it was to send.",
     }
