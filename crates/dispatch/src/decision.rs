@@ -38,11 +38,14 @@ pub enum Why {
     FirstAssignment,
     /// The target is mapped to this node.
     Mapped,
-    /// The target went to another node, because of a load imbalance or because its node no longer serves.
+    /// The target went to another node, because of a load imbalance, because its node no longer serves, or because it has left the
+    /// memory there and is nearer home here.
     Moved {
         /// The node that had it.
         from: NodeId,
     },
+    /// The target has left all memories, as the front-end believes: its home has to read it again.
+    Cold,
     /// One more node was given the target.
     Replicated {
         /// How many nodes have it now.
@@ -83,6 +86,7 @@ impl Why {
             Self::FirstAssignment => "first-assignment",
             Self::Mapped => "mapped",
             Self::Moved { .. } => "moved",
+            Self::Cold => "cold",
             Self::Replicated { .. } => "replicated",
             Self::Shrunk { .. } => "shrunk",
             Self::RoundRobin => "round-robin",
@@ -109,6 +113,7 @@ impl fmt::Display for Why {
             Self::FirstAssignment => f.write_str("the target is new and went to a lightly loaded node"),
             Self::Mapped => f.write_str("the node is known to have the target"),
             Self::Moved { from } => write!(f, "the target moved here from {from}"),
+            Self::Cold => f.write_str("the target has left memory, and its home reads it again"),
             Self::Replicated { nodes } => write!(f, "one more node got the target: {nodes} have it now"),
             Self::Shrunk { dropped } => write!(f, "the target is no longer kept on {dropped}"),
             Self::RoundRobin => f.write_str("it was the turn of the node"),

@@ -432,9 +432,10 @@ fn list() -> String {
 fn check_changes(changes: &[Change], nodes: usize) -> Result<(), Failure> {
     let joining = changes.iter().filter(|change| matches!(change.what, NodeChange::Join(_))).count();
     for change in changes {
-        let (NodeChange::Fail(node) | NodeChange::Recover(node) | NodeChange::Drain(node)) = change.what
-        else {
-            continue;
+        let node = match change.what {
+            NodeChange::Fail(node) | NodeChange::Recover(node) | NodeChange::Drain(node) => node,
+            NodeChange::LosePart { node, .. } | NodeChange::RegainParts(node) => node,
+            NodeChange::Join(_) => continue,
         };
         if node as usize >= nodes + joining {
             return Err(Failure(format!("--change {change}: there is no node {node}; nodes count from 0")));

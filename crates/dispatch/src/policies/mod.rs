@@ -10,6 +10,7 @@ mod least;
 mod locality;
 mod locality_global;
 mod maglev;
+mod mirror;
 mod power;
 mod ring;
 mod round_robin;

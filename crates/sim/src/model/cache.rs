@@ -112,6 +112,24 @@ impl Cache {
         self.used_bytes = 0;
     }
 
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// There is more room.
+    pub(crate) fn grow(&mut self, capacity_bytes: u64) {
+        self.capacity_bytes = capacity_bytes.max(self.capacity_bytes);
+    }
+
+    /// There is less room; of the files only those are left that are `kept`, as far as it goes.
+    pub(crate) fn shrink(&mut self, capacity_bytes: u64, kept: impl Fn(TargetId) -> bool) {
+        self.capacity_bytes = capacity_bytes.min(self.capacity_bytes);
+        self.files.retain(|&target, _| kept(target));
+        self.queue.retain(|Reverse((_, target))| kept(*target));
+        self.used_bytes = self.files.values().map(|file| file.bytes).sum();
+        while self.used_bytes > self.capacity_bytes && self.evict_least().is_some() {}
+    }
+
     /// Panics if the sizes do not add up.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
@@ -131,7 +149,7 @@ impl Cache {
 
     /// Makes room; false if a file of this size is not kept at all.
     fn make_room(&mut self, bytes: u64, evict: &mut impl FnMut(Evicted)) -> bool {
-        if bytes > self.file_bytes_max {
+        if bytes > self.file_bytes_max.min(self.capacity_bytes) {
             return false;
         }
         while self.used_bytes + bytes > self.capacity_bytes

@@ -103,6 +103,7 @@ impl FrontEnds {
                 NodeChange::Join(weight) => {
                     cluster.join(share_of(weight, clusters), now_us);
                 }
+                NodeChange::LosePart { .. } | NodeChange::RegainParts(_) => {}
             }
         }
         self.tell_membership(now_us);

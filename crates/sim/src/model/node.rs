@@ -54,6 +54,33 @@ pub(crate) struct Node {
     /// Grows when the node fails: what was foreseen before does not happen.
     pub(crate) life: u32,
     pub(crate) is_up: bool,
+    /// What is left of it.
+    pub(crate) parts: Parts,
+}
+
+/// How many of a node's equal parts work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Parts {
+    pub(crate) working: u32,
+    pub(crate) all: u32,
+}
+
+impl Parts {
+    pub(crate) const WHOLE: Self = Self { working: 1, all: 1 };
+
+    /// The share of a node that works, 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        f64::from(self.working) / f64::from(self.all)
+    }
+
+    fn of_bytes(self, bytes: u64) -> u64 {
+        (bytes as f64 * self.share()) as u64
+    }
+
+    /// As much of so many, rounded up.
+    fn of(self, count: u32) -> u32 {
+        (u64::from(count) * u64::from(self.working)).div_ceil(u64::from(self.all)) as u32
+    }
 }
 
 impl Node {
@@ -72,6 +99,7 @@ impl Node {
             load: 0,
             life: 0,
             is_up: true,
+            parts: Parts::WHOLE,
         }
     }
 
@@ -90,6 +118,43 @@ impl Node {
     /// The work of reading a file's next block.
     pub(crate) fn read(&self, target: TargetId, bytes: u64, block: u32) -> Work<Job> {
         Work { job: Job::Read(target), ns: self.profile.read_ns(bytes, block) }
+    }
+
+    /// One of so many parts is gone, and with it the files that are not `kept`. What is under way is finished.
+    pub(crate) fn lose_part(&mut self, of: u32, kept: impl Fn(TargetId) -> bool) {
+        let all = of.max(2);
+        self.parts = Parts { working: all - 1, all };
+        self.cache.shrink(self.parts.of_bytes(self.profile.cache_bytes), kept);
+        // Nothing begins where there are fewer to do it.
+        self.resize_stations();
+    }
+
+    /// All parts work again. Returns what begins on the one that came back.
+    pub(crate) fn regain_parts(&mut self) -> Vec<(Place, Work<Job>)> {
+        self.parts = Parts::WHOLE;
+        self.resize_stations()
+    }
+
+    /// A file comes into memory. A part that came back has no disk but its own to fill its memory from: one of those that
+    /// are reading.
+    pub(crate) fn handle_kept(&mut self, bytes: u64) {
+        let capacity_bytes = self.cache.capacity_bytes();
+        if self.parts == Parts::WHOLE && capacity_bytes < self.profile.cache_bytes {
+            let reading: u32 = self.disks.iter().map(Station::busy).sum();
+            let filled = bytes / u64::from(reading.max(1));
+            self.cache.grow((capacity_bytes + filled).min(self.profile.cache_bytes));
+        }
+    }
+
+    fn resize_stations(&mut self) -> Vec<(Place, Work<Job>)> {
+        let (cpus, reads) = (self.parts.of(self.profile.cpus), self.parts.of(self.profile.reads_per_disk));
+        let begun = self.cpu.resize(cpus).into_iter().map(|work| (Place::Cpu, work));
+        let disks = (0..).map(Place::Disk).zip(&mut self.disks);
+        begun
+            .chain(
+                disks.flat_map(|(place, disk)| disk.resize(reads).into_iter().map(move |work| (place, work))),
+            )
+            .collect()
     }
 
     /// Loses all it has.

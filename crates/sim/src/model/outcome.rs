@@ -6,7 +6,7 @@ use baton_dispatch::Why;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::node::Node;
+use super::node::{Node, Parts};
 
 /// What a run has shown. Shares are from 0 to 1.
 #[derive(Clone, Debug, Serialize)]
@@ -127,6 +127,9 @@ struct NodeMeasures {
     /// Since when it serves.
     up_since_ns: Option<u64>,
     up_ns: u64,
+    /// The same, when only a part of it works counted by that part.
+    worth_ns: f64,
+    parts: Parts,
     /// Work that was done before measuring began, in nanoseconds.
     cpu_before_ns: u64,
     disk_before_ns: u64,
@@ -177,6 +180,7 @@ impl Measures {
                 load_max: measures.load,
                 idle_since_ns: measures.idle_since_ns.map(|_| now_ns),
                 up_since_ns: measures.up_since_ns.map(|_| now_ns),
+                parts: measures.parts,
                 cpu_before_ns: node.cpu.worked_ns(),
                 disk_before_ns: disks_worked_ns(node),
                 ..NodeMeasures::new(measures.capacity)
@@ -202,6 +206,12 @@ impl Measures {
         measures.settle(now_ns);
         measures.idle_since_ns = None;
         measures.up_since_ns = None;
+    }
+
+    /// A node goes on with so many of its parts.
+    pub(crate) fn handle_parts(&mut self, node: usize, parts: Parts, now_ns: u64) {
+        self.nodes[node].settle(now_ns);
+        self.nodes[node].parts = parts;
     }
 
     /// A node has this many connections now.
@@ -264,8 +274,10 @@ impl Measures {
         let seconds = elapsed_ns / 1e9;
         let up = || self.nodes.iter().zip(nodes).filter(|(measures, _)| measures.up_ns > 0);
         let mean = |share: &dyn Fn(&NodeMeasures, &Node) -> f64| {
-            up().map(|(measures, node)| share(measures, node) / measures.up_ns as f64).sum::<f64>()
-                / up().count().max(1) as f64
+            up().map(|(measures, node)| share(measures, node)).sum::<f64>() / up().count().max(1) as f64
+        };
+        let busy = |measures: &NodeMeasures, worked_ns: u64, servers: u32| {
+            worked_ns as f64 / (measures.worth_ns * f64::from(servers))
         };
         let files = (self.hits + self.misses + self.shared_misses + self.lent).max(1) as f64;
         let missed = (self.misses + self.shared_misses + self.lent).max(1) as f64;
@@ -291,13 +303,13 @@ impl Measures {
             miss_ratio: (self.misses + self.shared_misses + self.lent) as f64 / files,
             shared_miss_ratio: self.shared_misses as f64 / missed,
             lent_ratio: self.lent as f64 / missed,
-            idle: mean(&|measures, _| measures.idle_ns as f64),
+            idle: mean(&|measures, _| measures.idle_ns as f64 / measures.up_ns as f64),
             cpu_busy: mean(&|measures, node| {
-                (node.cpu.worked_ns() - measures.cpu_before_ns) as f64 / f64::from(node.cpu.servers())
+                busy(measures, node.cpu.worked_ns() - measures.cpu_before_ns, node.profile.cpus)
             }),
             disk_busy: mean(&|measures, node| {
-                let servers = f64::from(node.profile.disks * node.profile.reads_per_disk);
-                (disks_worked_ns(node) - measures.disk_before_ns) as f64 / servers
+                let servers = node.profile.disks * node.profile.reads_per_disk;
+                busy(measures, disks_worked_ns(node) - measures.disk_before_ns, servers)
             }),
             front_end_busy: front_ends_ns as f64 / elapsed_ns / front_ends_worked_ns.len().max(1) as f64,
             delay: self.delay(),
@@ -335,6 +347,8 @@ impl NodeMeasures {
             idle_ns: 0,
             up_since_ns: None,
             up_ns: 0,
+            worth_ns: 0.0,
+            parts: Parts::WHOLE,
             cpu_before_ns: 0,
             disk_before_ns: 0,
         }
@@ -346,7 +360,9 @@ impl NodeMeasures {
             self.idle_ns += now_ns - std::mem::replace(since_ns, now_ns);
         }
         if let Some(since_ns) = &mut self.up_since_ns {
-            self.up_ns += now_ns - std::mem::replace(since_ns, now_ns);
+            let ns = now_ns - std::mem::replace(since_ns, now_ns);
+            self.up_ns += ns;
+            self.worth_ns += ns as f64 * self.parts.share();
         }
     }
 }

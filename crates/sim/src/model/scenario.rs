@@ -147,12 +147,22 @@ pub enum NodeChange {
     Drain(u32),
     /// One more node, of this weight in hundredths of a standard node.
     Join(u32),
+    /// One of its equal parts fails: of its processors, of the reads that each disk does at a time, and of its memory with
+    /// what is there. What is under way is finished, and front-ends do not know.
+    LosePart {
+        /// Its number.
+        node: u32,
+        /// How many parts it has, from 2 on.
+        parts: u32,
+    },
+    /// It has all its parts again. The memory that came back is filled no faster than one of its disks' reads goes.
+    RegainParts(u32),
 }
 
 impl FromStr for Change {
     type Err = String;
 
-    /// `fail:0@50%`, `recover:0@70%`, `drain:2@10%`, `join@30%`, `join:200@30%`
+    /// `fail:0@50%`, `recover:0@70%`, `drain:2@10%`, `join@30%`, `join:200@30%`, `lose:0/8@50%`, `regain:0@70%`
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -171,6 +181,14 @@ impl FromStr for Change {
             ("fail", _) => NodeChange::Fail(node()?),
             ("recover", _) => NodeChange::Recover(node()?),
             ("drain", _) => NodeChange::Drain(node()?),
+            ("regain", _) => NodeChange::RegainParts(node()?),
+            ("lose", _) => {
+                let (node, parts) = number.split_once('/').ok_or_else(wrong)?;
+                let node =
+                    node.parse().ok().filter(|&node: &u32| (node as usize) < NODES_MAX).ok_or_else(wrong)?;
+                let parts = parts.parse().ok().filter(|&parts| parts >= 2).ok_or_else(wrong)?;
+                NodeChange::LosePart { node, parts }
+            }
             ("join", "") => NodeChange::Join(STANDARD_WEIGHT),
             ("join", weight) => NodeChange::Join(
                 weight.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight)).ok_or_else(wrong)?,
@@ -189,6 +207,8 @@ impl fmt::Display for Change {
             NodeChange::Recover(node) => write!(f, "recover:{node}@{percent}%"),
             NodeChange::Drain(node) => write!(f, "drain:{node}@{percent}%"),
             NodeChange::Join(weight) => write!(f, "join:{weight}@{percent}%"),
+            NodeChange::LosePart { node, parts } => write!(f, "lose:{node}/{parts}@{percent}%"),
+            NodeChange::RegainParts(node) => write!(f, "regain:{node}@{percent}%"),
         }
     }
 }
@@ -199,7 +219,9 @@ mod tests {
 
     #[test]
     fn changes_are_read_and_refused() {
-        for text in ["fail:0@50%", "recover:3@70%", "drain:2@12.5%", "join:200@30%"] {
+        for text in
+            ["fail:0@50%", "recover:3@70%", "drain:2@12.5%", "join:200@30%", "lose:0/8@1%", "regain:0@2%"]
+        {
             assert_eq!(text.parse::<Change>().unwrap().to_string(), text);
         }
         assert_eq!("join@30".parse::<Change>().unwrap().what, NodeChange::Join(STANDARD_WEIGHT));
@@ -211,6 +233,8 @@ mod tests {
             "explode:0@5%",
             "fail:9999999@1%",
             "join:0@1%",
+            "lose:0@1%",
+            "lose:0/1@1%",
         ] {
             assert!(wrong.parse::<Change>().is_err(), "{wrong}");
         }

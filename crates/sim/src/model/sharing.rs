@@ -61,6 +61,7 @@ impl Simulation<'_> {
         let bytes = self.trace.target(target).bytes;
         let now_ns = self.now_ns;
         let mut evicted = Vec::new();
+        self.nodes[node as usize].handle_kept(bytes);
         self.nodes[node as usize].cache.insert(target, bytes, now_ns, |file| evicted.push(file));
         if self.policy() == PolicyName::WrrGms {
             for file in evicted {

@@ -346,6 +346,8 @@ impl<'a> Simulation<'a> {
             }
             NodeChange::Drain(node) if known(node) => self.measures.handle_down(node as usize, self.now_ns),
             NodeChange::Join(weight) if self.nodes.len() < NODES_MAX => self.add_node(weight),
+            NodeChange::LosePart { node, parts } if known(node) => self.lose_part(node, parts),
+            NodeChange::RegainParts(node) if known(node) => self.regain_parts(node),
             _ => return,
         }
         self.front_ends.handle_change(change, self.now_us());
@@ -355,6 +357,23 @@ impl<'a> Simulation<'a> {
     fn add_node(&mut self, weight: u32) {
         self.nodes.push(Node::new(weighted(&self.scenario.profile, weight)));
         self.measures.handle_join(weight, self.now_ns);
+    }
+
+    /// Files lie in the parts of a node as a hash deals them out.
+    fn lose_part(&mut self, node: u32, parts: u32) {
+        let is_kept = |target| !self.trace.target(target).hash.is_multiple_of(u64::from(parts.max(2)));
+        let known = &mut self.nodes[node as usize];
+        known.lose_part(parts, is_kept);
+        self.measures.handle_parts(node as usize, known.parts, self.now_ns);
+    }
+
+    fn regain_parts(&mut self, node: u32) {
+        let known = &mut self.nodes[node as usize];
+        let begun = known.regain_parts();
+        self.measures.handle_parts(node as usize, known.parts, self.now_ns);
+        for (place, work) in begun {
+            self.foresee_done(node, place, work);
+        }
     }
 
     /// A node is gone: its requests go back to their front-ends, before all others, in the order of their arrival.

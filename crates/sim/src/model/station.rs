@@ -25,7 +25,7 @@ impl<J> Station<J> {
 
     /// Takes work; returns it if it begins at once.
     pub(crate) fn offer(&mut self, work: Work<J>) -> Option<Work<J>> {
-        if self.busy == self.servers {
+        if self.busy >= self.servers {
             self.queue.push_back(work);
             return None;
         }
@@ -37,12 +37,23 @@ impl<J> Station<J> {
     /// Work under way is done; returns what begins in its place.
     pub(crate) fn handle_done(&mut self) -> Option<Work<J>> {
         debug_assert!(self.busy > 0);
-        let next = self.queue.pop_front();
+        let next = if self.busy > self.servers { None } else { self.queue.pop_front() };
         match &next {
             Some(work) => self.worked_ns += work.ns,
             None => self.busy -= 1,
         }
         next
+    }
+
+    /// From now on there are so many servers, and at least one. Those that go finish what they have begun; returns what
+    /// those that come begin.
+    pub(crate) fn resize(&mut self, servers: u32) -> Vec<Work<J>> {
+        self.servers = servers.max(1);
+        let free = self.servers.saturating_sub(self.busy) as usize;
+        let begun: Vec<_> = self.queue.drain(..free.min(self.queue.len())).collect();
+        self.busy += begun.len() as u32;
+        self.worked_ns += begun.iter().map(|work| work.ns).sum::<u64>();
+        begun
     }
 
     /// Forgets all work.
@@ -51,19 +62,19 @@ impl<J> Station<J> {
         self.queue.clear();
     }
 
-    pub(crate) fn worked_ns(&self) -> u64 {
-        self.worked_ns
+    /// Servers at work.
+    pub(crate) fn busy(&self) -> u32 {
+        self.busy
     }
 
-    pub(crate) fn servers(&self) -> u32 {
-        self.servers
+    pub(crate) fn worked_ns(&self) -> u64 {
+        self.worked_ns
     }
 
     /// Panics if work waits although somebody is free.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
-        assert!(self.busy <= self.servers);
-        assert!(self.queue.is_empty() || self.busy == self.servers);
+        assert!(self.queue.is_empty() || self.busy >= self.servers);
     }
 }
 

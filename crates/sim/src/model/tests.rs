@@ -72,6 +72,11 @@ fn nothing_is_lost_whatever_fails() {
                 NodeChange::Drain((node + 1) % 3),
                 NodeChange::Fail((node + 1) % 3),
             ];
+            let weakened = (node + 2) % 3;
+            let weaken = [
+                (0.2, NodeChange::LosePart { node: weakened, parts: 2 }),
+                (0.8, NodeChange::RegainParts(weakened)),
+            ];
             let sharing = Sharing::ALL[random.usize(..3)].1;
             let scenario = Scenario {
                 profile: NodeProfile { cache_bytes: 2 << 20, ..NodeProfile::published() },
@@ -81,7 +86,12 @@ fn nothing_is_lost_whatever_fails() {
                     0 => Arrivals::Saturating,
                     _ => Arrivals::Random { per_s: 400.0 },
                 },
-                changes: at.into_iter().zip(changes).map(|(at, what)| Change { at, what }).collect(),
+                changes: at
+                    .into_iter()
+                    .zip(changes)
+                    .chain(weaken)
+                    .map(|(at, what)| Change { at, what })
+                    .collect(),
                 slow_start_us: 500_000,
                 seed,
                 ..Scenario::published(policy, 3)
@@ -197,6 +207,52 @@ fn more_of_a_node_does_more() {
     doubled(throughput("disks=2", 100, &reading), throughput("", 100, &reading));
     doubled(throughput("reads_per_disk=2", 100, &reading), throughput("", 100, &reading));
     doubled(throughput("", 200, &in_memory), throughput("", 100, &in_memory));
+}
+
+/// A machine with everything of two nodes does what one does after it has lost half of it, and all again when that is back.
+#[test]
+fn a_part_of_a_node_may_fail_and_come_back() {
+    let in_memory = trace_of(&[1000], &[0; 4000]);
+    let reading = trace_of(&[1000; 400], &(0..400).collect::<Vec<_>>());
+    let seconds = |changes: &[(f64, NodeChange)], trace: &Trace| {
+        let mut scenario = Scenario::published(PolicyName::Wrr, 1);
+        scenario.profile.set("cpus=2,reads_per_disk=2").unwrap();
+        scenario.changes = changes.iter().map(|&(at, what)| Change { at, what }).collect();
+        let outcome = run_checked(&scenario, trace);
+        assert!(outcome.cpu_busy.max(outcome.disk_busy) > 0.9, "{outcome:?}");
+        outcome.seconds
+    };
+    let lose = |at| (at, NodeChange::LosePart { node: 0, parts: 2 });
+    let regain = |at| (at, NodeChange::RegainParts(0));
+    for trace in [&in_memory, &reading] {
+        let whole = seconds(&[], trace);
+        for (changes, expected) in
+            [(vec![lose(0.0)], 2.0), (vec![lose(0.5)], 1.5), (vec![lose(0.25), regain(0.75)], 1.5)]
+        {
+            let ratio = seconds(&changes, trace) / whole;
+            assert!((ratio / expected - 1.0).abs() < 0.1, "{changes:?}: {ratio}");
+        }
+    }
+}
+
+/// Twenty files of a megabyte are in the memory of a machine that has room for just these. Of two parts one fails, with
+/// the files in it. Asking for the others is no miss; then the lost ones are read, and all are there again.
+#[test]
+fn what_was_in_the_memory_of_a_lost_part_is_read_again() {
+    let each: Vec<u32> = (0..20).collect();
+    let (lost, kept): (Vec<u32>, Vec<u32>) = each.iter().partition(|&&target| target % 2 == 0);
+    let requests = [each.clone(), kept, lost, each].concat();
+    let trace = trace_of(&[1 << 20; 20], &requests);
+    let mut scenario = Scenario::published(PolicyName::Wrr, 1);
+    scenario.profile.set("cache_mb=20").unwrap();
+    // One at a time: what is asked for next is not asked for before.
+    scenario.settings.t_low = 2;
+    scenario.changes = vec![
+        Change { at: 20.5 / 60.0, what: NodeChange::LosePart { node: 0, parts: 2 } },
+        Change { at: 30.5 / 60.0, what: NodeChange::RegainParts(0) },
+    ];
+    let outcome = run_checked(&scenario, &trace);
+    assert!((outcome.miss_ratio - 30.0 / 60.0).abs() < 1e-9, "{}", outcome.miss_ratio);
 }
 
 /// Two nodes of 32 MB, each asked in turn for files of 40 MB together. With shared memory, what one has read the

@@ -6,30 +6,36 @@
 //! waits for the disk, and so do all that join it, until the first of them completes.
 //!
 //! ```text
-//!   known target ──► the node of the target with the shortest CPU queue        (mapped)
+//!   target in memory ► the node of the target with the shortest CPU queue      (mapped)
 //!                        │ that queue is long, another node's is short, and the disk there is not busy
 //!                        │ or the node is full: twice T_high connections, whatever they wait for
 //!                        └─► one more node gets the target                     (replicated)
-//!   new target ────► its home, unless the disk queue there is beyond a bound   (first assignment)
-//!   dynamic ───────► its home, unless the CPU queue there is beyond a bound
+//!   new target ──────► its home, unless the disk queue there is beyond a bound (first assignment)
+//!   cold target ─────► the same: it has to be read again anyway                (cold, moved)
+//!   dynamic ─────────► its home, unless the CPU queue there is beyond a bound
 //! ```
 //!
 //! - **Homes.** A target has an order of preference over the nodes, by rendezvous hashing; its home is the first of them
 //!   with room. Front-ends that never talk to each other agree on it, so the cluster caches a target once, not once for
 //!   each front-end; and after the failure of a node they agree on where its targets go.
+//! - **Cold targets go home.** The front-end keeps a picture of what each node has in memory ([`Mirror`]), from the sizes
+//!   and the order of what it sent there. What has left it is placed as if it were new: reads go where disks have time for
+//!   them, and the empty memory of a node that came back is filled by what has to be read anyway. As long as homes stay,
+//!   a wrong belief costs nothing: the target goes where it is.
 //! - **One copy at a time.** While one more node reads a target, requests for it still go to those that have it. A target
 //!   is given only to nodes whose disk has time for it: when the disks are the bottleneck, spreading makes it worse.
 //! - **No node hoards connections.** One with twice T_high of them takes no more while another has less than T_high, as
 //!   in LARD: the cluster admits a limited number, and those that queue at one node keep all others idle. It matters in
 //!   clusters of hundreds of nodes, where a hot target outruns the reading of its copies, and with files so long that
 //!   reading one outlasts everything else.
-//! - **Quiet sets shrink** as in LARD/R: after a set has been unchanged for K, it loses its most loaded node.
+//! - **Quiet sets shrink** as in LARD/R: after a set has been unchanged for a while, it loses its most loaded node.
 //!
-//! Ideas that were simulated and fell: counting bytes instead of connections in the CPU queue (no difference); letting
-//! targets that must have left a cache go anywhere (more reads: the belief was wrong too often); replicating only targets
+//! Ideas that were simulated and fell: counting bytes instead of connections in the CPU queue (no difference); sending
+//! cold targets to the node with the oldest memory of all, as LB/GC does, or to any with a short disk queue (3 to 5 % more
+//! reads: where no home holds a target, each wrong belief costs one); calling back to a node that returned all that has its
+//! home there, cold or not, while its disk has time (half of what the picture of memory gains); replicating only targets
 //! with several requests under way (no better than asking for an idle disk); the rule of LARD/R below twice T_high beside
-//! our own (a per cent more in some clusters, less in others, also after a node came back); other values of K (no
-//! difference from 5 s to for ever).
+//! our own (a per cent more in some clusters, less in others, also after a node came back).
 
 mod queues;
 mod rendezvous;
@@ -39,6 +45,7 @@ use rendezvous::preferred;
 
 use crate::mapping::Mapping;
 use crate::node_set::{NodeSet, Replicas};
+use crate::policies::mirror::{Mirror, UNKNOWN_BYTES};
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
 
 /// Locality-aware request distribution with homes. Works with or without [`crate::Admission`].
@@ -46,8 +53,11 @@ pub(crate) struct LardHome {
     copies: Mapping<Copies>,
     replicas: Replicas,
     queues: Queues,
+    /// Where the first node of each target has it in memory.
+    memory: Mirror,
     limits: Limits,
     quiet_us: u64,
+    node_cache_bytes: u64,
 }
 
 /// When a queue of a standard node is what.
@@ -94,7 +104,9 @@ impl LardHome {
                 bound: settings.bound(),
                 full: 2.0 * settings.t_high as f32,
             },
-            quiet_us: settings.quiet_us,
+            memory: Mirror::new(settings.mappings_max, settings.node_cache_order, settings.seed),
+            quiet_us: settings.quiet_us.saturating_mul(QUIET_TIMES_K),
+            node_cache_bytes: settings.node_cache_bytes + settings.node_cache_bytes / BENEFIT_OF_DOUBT,
         }
     }
 
@@ -111,7 +123,7 @@ impl LardHome {
             .or_else(|| preferred(target.hash, cluster, is_within))
     }
 
-    /// Gives a target that no node has to its home.
+    /// Gives a target that no node has in memory to its home.
     fn place(&mut self, target: Target, cluster: &Cluster, now: Time, why: Why) -> Decision {
         let Some(node) = self.home(target, cluster, |node| self.queues.disk(node, cluster)) else {
             return Decision::nobody();
@@ -121,10 +133,37 @@ impl LardHome {
         {
             self.release(forgotten);
         }
+        self.believe_in_memory(target, node);
         let read = self.queues.begin_read(node, cluster);
         self.copies
             .insert(target.hash, Copies { nodes: NodeSet::of(node), last_change: now, read: Some(read) });
         Decision::to(node, why)
+    }
+
+    /// Places a target afresh that this node alone has had, and has no more.
+    fn place_again(
+        &mut self,
+        target: Target,
+        from: NodeId,
+        cluster: &Cluster,
+        now: Time,
+        at_home: Why,
+    ) -> Decision {
+        if let Some(lost) = self.copies.forget(target.hash) {
+            self.release(lost);
+        }
+        let decision = self.place(target, cluster, now, at_home);
+        match decision.node {
+            Some(node) if node != from => Decision::to(node, Why::Moved { from }),
+            _ => decision,
+        }
+    }
+
+    /// The node has the target in memory, or soon will.
+    fn believe_in_memory(&mut self, target: Target, node: NodeId) {
+        if self.memory.use_target(target.hash).is_none() {
+            self.memory.insert(target.hash, node, target.bytes_hint.unwrap_or(UNKNOWN_BYTES));
+        }
     }
 
     /// A target that an application makes is in no cache; but the application is, and whatever it reads: so it has a
@@ -158,14 +197,18 @@ impl Policy for LardHome {
             return self.place(target, cluster, now, Why::FirstAssignment);
         };
         let (replicas, queues) = (&mut self.replicas, &mut self.queues);
+        let had = copies.nodes.len();
         copies.forget_lost(replicas, queues, cluster);
+        let first = copies.nodes.first();
         let Some(server) = copies.server(replicas, queues, cluster, self.limits) else {
-            let from = copies.nodes.first();
-            if let Some(lost) = self.copies.forget(target.hash) {
-                self.release(lost);
-            }
-            return self.place(target, cluster, now, Why::Moved { from });
+            return self.place_again(target, first, cluster, now, Why::Moved { from: first });
         };
+        if self.memory.use_target(target.hash).is_none() {
+            if had == 1 && copies.read.is_none() {
+                return self.place_again(target, first, cluster, now, Why::Cold);
+            }
+            self.memory.insert(target.hash, first, target.bytes_hint.unwrap_or(UNKNOWN_BYTES));
+        }
         let mut decision = Decision::to(server, Why::Mapped);
         if let Some(relief) = copies.relief(target, server, replicas, queues, cluster, self.limits)
             && replicas.add(&mut copies.nodes, relief)
@@ -182,6 +225,8 @@ impl Policy for LardHome {
         } else if copies.nodes.len() > 1
             && now.saturating_sub(copies.last_change) > self.quiet_us
             && let Some(dropped) = replicas.most_loaded(&copies.nodes, cluster, server)
+            // What is believed of a target's memory is believed of its first node.
+            && dropped != first
         {
             replicas.remove(&mut copies.nodes, dropped);
             copies.last_change = now;
@@ -190,7 +235,10 @@ impl Policy for LardHome {
         decision
     }
 
-    fn completed(&mut self, target: Target, node: NodeId, _: u64, _: u64, _: Time) {
+    fn completed(&mut self, target: Target, node: NodeId, bytes: u64, _: u64, _: Time) {
+        if target.bytes_hint.is_none() {
+            self.memory.resize(target.hash, node, bytes);
+        }
         // Whoever completes first tells that the target has been read: all others that waited for it wait for the CPU.
         if let Some(copies) = self.copies.peek(target.hash)
             && let Some(read) = copies.read.take_if(|read| read.node == node)
@@ -201,8 +249,16 @@ impl Policy for LardHome {
 
     fn handle_membership(&mut self, cluster: &Cluster, now: Time) {
         self.queues.handle_membership(cluster, now);
+        self.memory.handle_membership(cluster, self.node_cache_bytes);
     }
 }
+
+/// Copies of what is hot now and then are kept for so many times K: they cost less memory than reading them again costs
+/// time. From three times K to for ever there is little difference, with K itself two per cent more reads.
+const QUIET_TIMES_K: u64 = 3;
+/// Memory is believed to hold more than it does, by one part in so many: a target that is sent elsewhere although it is
+/// still there has to be read, one that stays although it is not has to be read anyway.
+const BENEFIT_OF_DOUBT: u64 = 8;
 
 impl Copies {
     /// Takes out nodes that no longer have the target, except for the last one.

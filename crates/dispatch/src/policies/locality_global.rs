@@ -1,16 +1,13 @@
 //! LB/GC: the front-end mirrors the cache of every node (Pai, 1999, section 3.3): an ideal to measure others against.
 
-mod mirror;
-
-use mirror::Mirror;
-
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, STANDARD_WEIGHT, Target, Time, Why};
+use crate::policies::mirror::{Mirror, UNKNOWN_BYTES};
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
 
 /// A target goes to the node that has it in memory. One that nobody has goes to a node with room for it, or else to the one
 /// that holds the globally oldest target, which it thereby evicts.
 ///
 /// The mirror is as good as the sizes that it is told: those of hints, or of answers. A target of unknown size is taken
-/// for [`UNKNOWN_BYTES`] until it was served once.
+/// for a mean one until it was served once.
 pub(crate) struct LocalityGlobalCache {
     mirror: Mirror,
     node_cache_bytes: u64,
@@ -58,17 +55,6 @@ impl Policy for LocalityGlobalCache {
     }
 
     fn handle_membership(&mut self, cluster: &Cluster, _: Time) {
-        // A node has memory by its full weight: starting slowly does not shrink it. What it had is gone when it goes.
-        let standard_bytes = self.node_cache_bytes;
-        self.mirror.set_sizes(cluster.nodes().map(|node| match cluster.is_serving(node) {
-            true => standard_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT),
-            false => 0,
-        }));
-        for node in cluster.nodes().filter(|&node| !cluster.is_serving(node)) {
-            self.mirror.clear(node);
-        }
+        self.mirror.handle_membership(cluster, self.node_cache_bytes);
     }
 }
-
-/// About the mean answer of the Rice trace (Pai, 1999, section 2.4.4: 17 KB).
-const UNKNOWN_BYTES: u64 = 17 << 10;

@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use hashbrown::HashTable;
 
 use crate::hash::pair;
-use crate::{CacheOrder, NodeId};
+use crate::{CacheOrder, Cluster, NodeId, STANDARD_WEIGHT};
 
 /// The caches of all nodes, each with the order of eviction that the nodes are believed to follow.
 ///
 /// A target is in one cache at most: the front-end sends nobody else for it.
-pub(super) struct Mirror {
+pub(crate) struct Mirror {
     index: HashTable<u32>,
     slots: Vec<Cached>,
     free: Vec<u32>,
@@ -46,7 +46,7 @@ struct Cache {
 }
 
 impl Mirror {
-    pub(super) fn new(targets_max: usize, order: CacheOrder, seed: u64) -> Self {
+    pub(crate) fn new(targets_max: usize, order: CacheOrder, seed: u64) -> Self {
         let targets_max = targets_max.clamp(1, u32::MAX as usize);
         Self {
             index: HashTable::with_capacity(targets_max),
@@ -63,18 +63,27 @@ impl Mirror {
         }
     }
 
-    /// Takes these as the sizes of the caches, by node, in bytes.
-    pub(super) fn set_sizes(&mut self, bytes_max: impl Iterator<Item = u64>) {
+    /// Nodes came or went: a standard node has a cache of so many bytes, one that does not serve has none.
+    ///
+    /// A node has memory by its full weight: starting slowly does not shrink it. What it had is gone when it goes.
+    pub(crate) fn handle_membership(&mut self, cluster: &Cluster, standard_bytes: u64) {
+        let bytes_of = |node| match cluster.is_serving(node) {
+            true => standard_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT),
+            false => 0,
+        };
         self.bytes_max.clear();
-        self.bytes_max.extend(bytes_max);
+        self.bytes_max.extend(cluster.nodes().map(bytes_of));
         let nodes = self.bytes_max.len();
         self.used_bytes.resize(nodes, 0);
         self.oldest_at_least.resize(nodes, NOTHING);
         self.caches.resize_with(nodes, Cache::default);
+        for node in cluster.nodes().filter(|&node| !cluster.is_serving(node)) {
+            self.clear(node);
+        }
     }
 
     /// The emptiest cache for its size that has room for so many bytes.
-    pub(super) fn emptiest_with_room(&self, bytes: u64) -> Option<NodeId> {
+    pub(crate) fn emptiest_with_room(&self, bytes: u64) -> Option<NodeId> {
         let sizes = self.used_bytes.iter().zip(&self.bytes_max).enumerate();
         let with_room = sizes.filter(|&(_, (used, max))| used.saturating_add(bytes) <= *max);
         let filled = with_room.map(|(at, (used, max))| (*used as f64 / *max as f64, at));
@@ -82,7 +91,7 @@ impl Mirror {
     }
 
     /// The node that has a target in memory, which is used by this.
-    pub(super) fn use_target(&mut self, target: u64) -> Option<NodeId> {
+    pub(crate) fn use_target(&mut self, target: u64) -> Option<NodeId> {
         let at = self.find(target)? as usize;
         let Cached { node, bytes, .. } = self.slots[at];
         self.slots[at].value = self.value_of_use(node, bytes);
@@ -91,7 +100,7 @@ impl Mirror {
 
     /// Puts a target that no cache has into that of a node, evicting what has to go for it. Nothing happens if it is
     /// larger than the cache.
-    pub(super) fn insert(&mut self, target: u64, node: NodeId, bytes: u64) {
+    pub(crate) fn insert(&mut self, target: u64, node: NodeId, bytes: u64) {
         let Some(&bytes_max) = self.bytes_max.get(node.index()).filter(|&&max| bytes <= max) else { return };
         while self.used_bytes[node.index()] + bytes > bytes_max && self.evict(node) {}
         if self.index.len() == self.targets_max
@@ -120,7 +129,7 @@ impl Mirror {
     }
 
     /// Corrects the size of a target, if this node has it.
-    pub(super) fn resize(&mut self, target: u64, node: NodeId, bytes: u64) {
+    pub(crate) fn resize(&mut self, target: u64, node: NodeId, bytes: u64) {
         let Some(at) = self.find(target) else { return };
         let cached = &mut self.slots[at as usize];
         if cached.node == node {
@@ -131,7 +140,7 @@ impl Mirror {
     }
 
     /// The node whose next eviction is the oldest of all.
-    pub(super) fn globally_oldest(&mut self) -> Option<NodeId> {
+    pub(crate) fn globally_oldest(&mut self) -> Option<NodeId> {
         loop {
             let bounds = self.oldest_at_least.iter().zip(0..);
             let (&at_least, at) = bounds.min().filter(|&(&at_least, _)| at_least != NOTHING)?;
@@ -143,7 +152,7 @@ impl Mirror {
     }
 
     /// Empties the cache of a node.
-    pub(super) fn clear(&mut self, node: NodeId) {
+    pub(crate) fn clear(&mut self, node: NodeId) {
         while self.evict(node) {}
         if let Some(cache) = self.caches.get_mut(node.index()) {
             cache.age = 0.0;
@@ -204,5 +213,7 @@ impl Mirror {
     }
 }
 
+/// What a target of unknown size is taken for: about the mean answer of the Rice trace (Pai, 1999, section 2.4.4: 17 KB).
+pub(crate) const UNKNOWN_BYTES: u64 = 17 << 10;
 /// The value of an eviction from an empty cache: later than all others.
 const NOTHING: u64 = u64::MAX;
