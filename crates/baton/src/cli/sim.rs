@@ -178,7 +178,8 @@ struct Cluster {
     rate: Option<f64>,
 
     /// Let something happen to a node after a share of the requests: fail:0@50%, recover:0@70%, drain:2@10%, join@30%,
-    /// join:200@30% (of weight 200); nodes count from 0. May be given several times
+    /// join:200@30% (of weight 200), lose:0/8@50% (an eighth of a node), regain:0@70% (all of it again); nodes count from
+    /// 0. May be given several times
     #[arg(long = "change", value_name = "CHANGE", help_heading = "Cluster")]
     changes: Vec<Change>,
 

@@ -166,7 +166,8 @@ impl FromStr for Change {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text:?} is no change; expected like fail:0@50%, recover:0@70%, drain:2@10%, join@30%, join:200@30%"
+                "{text:?} is no change; expected like fail:0@50%, recover:0@70%, drain:2@10%, join@30%, join:200@30%, \
+                 lose:0/8@50%, regain:0@70%"
             )
         };
         let (what, at) = text.split_once('@').ok_or_else(wrong)?;
