@@ -589,6 +589,50 @@ error: an application has either `to` or `command`
 }
 
 #[test]
+fn how_many_processes() {
+    let route = |path: &str, processes: &str| {
+        format!(
+            "[[site.route]]\npath = \"{path}\"\nfastcgi = {{ command = [\"sh\"], processes = {processes} }}\n"
+        )
+    };
+    let text = format!(
+        "[[site]]\nroot = \"www\"\n{}{}{}{}",
+        route("/a", "{ min = 3, max = 2 }"),
+        route("/b", "{ max = 2 }"),
+        route("/c", "{ min = 1, max = 2, often = 3 }"),
+        route("/d", "\"many\""),
+    );
+    refused(
+        &text,
+        r#"
+error: `site.route.fastcgi.processes` has a min above its max
+ --> baton.toml:5:43
+  |
+5 | fastcgi = { command = ["sh"], processes = { min = 3, max = 2 } }
+  |                                           ^^^^^^^^^^^^^^^^^^^^ 3 is more than 2
+
+error: `site.route.fastcgi.processes` needs both a min and a max
+ --> baton.toml:8:43
+  |
+8 | fastcgi = { command = ["sh"], processes = { max = 2 } }
+  |                                           ^^^^^^^^^^^ expected an integer from 1 to 4_096 or { min = 2, max = 16, idle_s = 10 }
+
+error: `site.route.fastcgi.processes` has a key that it cannot have
+  --> baton.toml:11:63
+   |
+11 | fastcgi = { command = ["sh"], processes = { min = 1, max = 2, often = 3 } }
+   |                                                               ^^^^^ expected min, max or idle_s
+
+error: `site.route.fastcgi.processes` cannot be a string
+  --> baton.toml:14:43
+   |
+14 | fastcgi = { command = ["sh"], processes = "many" }
+   |                                           ^^^^^^ expected an integer from 1 to 4_096 or { min = 2, max = 16, idle_s = 10 }
+"#,
+    );
+}
+
+#[test]
 fn a_command_that_cannot_be_run() {
     refused(
         "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a\"\nfastcgi = { command = [\"./app\"] }\n[[site.route]]\npath = \"/b\"\nfastcgi = { command = [\"no-such-program\"] }\n",

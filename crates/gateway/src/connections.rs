@@ -30,6 +30,16 @@ impl ConnectionId {
         data & CLIENT != 0
     }
 
+    /// What epoll carries for the bell of a pool: no connection's.
+    pub(crate) fn bell(pool: usize) -> Self {
+        Self { index: BELL, generation: pool as u16 & GENERATION_MASK }
+    }
+
+    /// The pool whose bell it is.
+    pub(crate) fn bell_of(self) -> Option<usize> {
+        (self.index == BELL).then_some(self.generation.into())
+    }
+
     pub(crate) fn from_data(data: u64) -> Self {
         Self { index: data as u16, generation: (data >> 16) as u16 & GENERATION_MASK }
     }
@@ -54,7 +64,7 @@ impl Connections {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                let index = u16::try_from(self.places.len()).ok()?;
+                let index = u16::try_from(self.places.len()).ok().filter(|index| *index != BELL)?;
                 self.places.push(Place::default());
                 index
             }
@@ -95,6 +105,9 @@ impl Connections {
 
 /// Tells clients from connections.
 const CLIENT: u64 = 1 << 30;
+
+/// In the place of an index.
+const BELL: u16 = u16::MAX;
 
 /// What is left of 30 bits behind the index.
 const GENERATION_MASK: u16 = (1 << 14) - 1;

@@ -96,7 +96,11 @@ impl Gateway {
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let readable = hung_up || flags.contains(EventFlags::IN);
         let writable = hung_up || flags.contains(EventFlags::OUT);
-        self.handle_ready(ConnectionId::from_data(data), readable, writable, hung_up, now_ms);
+        let id = ConnectionId::from_data(data);
+        match id.bell_of() {
+            Some(pool) => self.handle_bell(pool, now_ms),
+            None => self.handle_ready(id, readable, writable, hung_up, now_ms),
+        }
     }
 
     /// Does what the time asks for, and gives connections their turn that are to be read without an event. To be called

@@ -37,6 +37,7 @@
 
 mod answer;
 mod arriving;
+mod bell;
 mod connection;
 mod connections;
 mod exchange;
@@ -52,6 +53,7 @@ mod pool;
 mod report;
 mod request;
 mod ring;
+mod roster;
 mod service;
 mod settings;
 mod shm;
@@ -63,7 +65,8 @@ pub use arriving::{Admission, Arriving, StreamedBodies};
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};
+pub use roster::{PlaceReport, Roster};
 pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
-    TransportChoice,
+    TransportChoice, member_path,
 };

@@ -9,10 +9,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::Application;
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
+use crate::roster::{Attendance, Parting};
+use crate::{Address, Application};
 
 /// The connections of one loop to one application, and the requests that wait for one.
 #[derive(Debug)]
@@ -20,7 +21,8 @@ pub(crate) struct Pool {
     pub(crate) application: Arc<Application>,
     pub(crate) negotiation: Negotiation,
     pub(crate) tally: Tally,
-    members: Vec<Member>,
+    /// Which processes there are, if that is known.
+    pub(crate) attendance: Option<Attendance>,
     /// Most recently used last: those that are not needed grow old and are closed.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
@@ -29,16 +31,6 @@ pub(crate) struct Pool {
     open: usize,
     /// The backlog of the application was full: until then no connection is tried.
     backlog_full_until_ms: u64,
-}
-
-/// One address.
-#[derive(Clone, Copy, Debug, Default)]
-struct Member {
-    open: usize,
-    /// Until then it is used only if no other can be: it refused a connection.
-    resting_until_ms: u64,
-    /// When its last connection was closed, in closings of this pool: who rests longest is likeliest to be idle.
-    closed_at: u64,
 }
 
 /// A request in the queue.
@@ -53,7 +45,7 @@ struct Waiter {
 pub(crate) enum Supply {
     /// A connection that nobody uses.
     Idle(ConnectionId),
-    /// Leave to open one to this address.
+    /// Leave to open one to this lane of the processes, which is taken for it; of processes that share an address, 0.
     Open(usize),
     /// Nothing yet.
     Nothing,
@@ -62,7 +54,7 @@ pub(crate) enum Supply {
 impl Pool {
     pub(crate) fn new(application: Arc<Application>) -> Self {
         Self {
-            members: vec![Member::default(); application.addresses().len()],
+            attendance: application.roster().map(Attendance::new),
             negotiation: Negotiation::new(&application),
             tally: Tally::default(),
             application,
@@ -78,27 +70,54 @@ impl Pool {
     pub(crate) fn supply(&mut self, now_ms: u64) -> Supply {
         match self.idle.pop() {
             Some(connection) => Supply::Idle(connection),
-            None => self.address(now_ms).map_or(Supply::Nothing, Supply::Open),
+            None => self.take_lane(now_ms).map_or(Supply::Nothing, Supply::Open),
         }
     }
 
-    /// The address at which another connection may be opened.
-    pub(crate) fn address(&self, now_ms: u64) -> Option<usize> {
-        if self.open >= self.application.settings().connections_max || now_ms < self.backlog_full_until_ms {
+    /// Whether another connection may be opened.
+    pub(crate) fn may_open(&self, now_ms: u64) -> bool {
+        self.open < self.application.settings().connections_max
+            && now_ms >= self.backlog_full_until_ms
+            && self.attendance.as_ref().is_none_or(Attendance::can_take)
+    }
+
+    /// Takes a lane for another connection, if there may be one.
+    pub(crate) fn take_lane(&mut self, now_ms: u64) -> Option<usize> {
+        if !self.may_open(now_ms) {
             return None;
         }
-        let per_member = if self.application.has_members() { 1 } else { usize::MAX };
-        let usable = |member: &Member| member.open < per_member && member.resting_until_ms <= now_ms;
-        let best = self.members.iter().enumerate().filter(|(_, member)| usable(member));
-        best.min_by_key(|(_, member)| member.closed_at).map(|(index, _)| index)
+        self.attendance.as_mut().map_or(Some(0), Attendance::take)
+    }
+
+    /// Where the process of a lane listens.
+    pub(crate) fn address(&self, lane: usize) -> Address {
+        self.application.address(self.attendance.as_ref().map_or(0, |attendance| attendance.place(lane)))
+    }
+
+    /// Nothing comes of a connection to the process of a lane. If that is gone, it is left to whoever starts the
+    /// processes. Whether there may be others.
+    pub(crate) fn give_up_lane(&mut self, lane: usize, is_gone: bool) -> bool {
+        let parting = if is_gone { Parting::Unsure } else { Parting::Done };
+        self.attendance.as_mut().map(|attendance| attendance.give_back(lane, parting)).is_some()
+    }
+
+    /// Whether a connection is not to be used again: its process gets nothing more, or others wait for it.
+    pub(crate) fn is_wanted_elsewhere(&self, lane: usize) -> bool {
+        self.attendance
+            .as_ref()
+            .is_some_and(|attendance| attendance.is_spent(lane) || attendance.is_wanted_by_others())
+    }
+
+    /// Whether requests of other loops wait for the application: then they have their turn, too.
+    pub(crate) fn is_wanted_by_others(&self) -> bool {
+        self.attendance.as_ref().is_some_and(Attendance::is_wanted_by_others)
     }
 
     /// Takes note of a connection, open or about to be.
-    pub(crate) fn opened(&mut self, connection: ConnectionId, member: usize, now_ms: u64) {
+    pub(crate) fn opened(&mut self, connection: ConnectionId, now_ms: u64) {
         self.open += 1;
         self.tally.opened += 1;
-        self.members[member].open += 1;
-        if !self.application.has_members() {
+        if self.attendance.is_none() {
             self.unaccepted.push_back((connection, now_ms));
         }
     }
@@ -129,21 +148,13 @@ impl Pool {
     }
 
     /// Takes note that a connection is no more, or has not come about.
-    pub(crate) fn closed(&mut self, connection: ConnectionId, member: usize) {
+    pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Parting) {
         self.idle.retain(|idle| *idle != connection);
         self.open -= 1;
         self.tally.closed += 1;
-        self.members[member].open -= 1;
-        self.members[member].closed_at = self.tally.closed;
-    }
-
-    /// A member refuses connections: others are tried before it is again. Whether there are others, now or when they
-    /// have served their requests.
-    pub(crate) fn rest(&mut self, member: usize, now_ms: u64) -> bool {
-        if self.members.len() > 1 {
-            self.members[member].resting_until_ms = now_ms + REST_MS;
+        if let Some(attendance) = &mut self.attendance {
+            attendance.give_back(lane, parting);
         }
-        self.members.len() > 1 && self.members.iter().any(|member| member.resting_until_ms <= now_ms)
     }
 
     /// The application has no room in its backlog.
@@ -168,6 +179,7 @@ impl Pool {
         if admitted {
             self.waiting
                 .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
+            self.note_waiting();
         }
         admitted
     }
@@ -175,23 +187,35 @@ impl Pool {
     /// Puts a request back that had its turn already.
     pub(crate) fn put_back(&mut self, whose: u64, until_ms: u64) {
         self.waiting.push_front(Waiter { whose, until_ms });
+        self.note_waiting();
     }
 
     /// The request that has waited for the longest time, which waits no longer.
     pub(crate) fn next_waiter(&mut self) -> Option<u64> {
-        self.waiting.pop_front().map(|waiter| waiter.whose)
+        let waiter = self.waiting.pop_front()?;
+        self.note_waiting();
+        Some(waiter.whose)
     }
 
     /// A request that has waited for too long.
     pub(crate) fn next_overdue(&mut self, now_ms: u64) -> Option<u64> {
         let overdue = |waiter: &Waiter| waiter.until_ms <= now_ms;
         let at = self.waiting.iter().position(overdue)?;
-        self.waiting.remove(at).map(|waiter| waiter.whose)
+        let waiter = self.waiting.remove(at)?;
+        self.note_waiting();
+        Some(waiter.whose)
     }
 
     /// A request does not want to wait any more.
     pub(crate) fn leave(&mut self, whose: u64) {
         self.waiting.retain(|waiter| waiter.whose != whose);
+        self.note_waiting();
+    }
+
+    fn note_waiting(&mut self) {
+        if let Some(attendance) = &mut self.attendance {
+            attendance.want(self.waiting.len());
+        }
     }
 
     /// When something is due that waits for the time alone.
@@ -203,8 +227,7 @@ impl Pool {
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let overdue = self.waiting.iter().map(|waiter| waiter.until_ms).min()?;
-        let rested = self.members.iter().map(|member| member.resting_until_ms);
-        let retry = rested.chain([self.backlog_full_until_ms]).filter(|due| *due > now_ms).min();
+        let retry = Some(self.backlog_full_until_ms).filter(|due| *due > now_ms);
         Some(retry.map_or(overdue, |retry| overdue.min(retry)))
     }
 
@@ -218,6 +241,11 @@ impl Pool {
     /// Requests that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Those without a request.
+    pub(crate) fn idle_connections(&self) -> &[ConnectionId] {
+        &self.idle
     }
 
     /// Connections without a request.
@@ -241,21 +269,24 @@ const ACCEPT_MS: u64 = 20;
 /// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
 const BACKLOG_RETRY_MS: u64 = 5;
 
-/// How long a member that refused a connection is left alone: processes are restarted in less.
-const REST_MS: u64 = 1_000;
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Address, Place, Settings};
+    use crate::{Place, Roster, Settings};
 
     fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
-        let address = |index: usize| Address::Abstract(vec![index as u8]);
         let place = match members {
-            0 => Place::Shared(address(0)),
-            _ => Place::Members((0..members).map(address).collect()),
+            0 => Place::Shared(Address::Abstract(vec![0])),
+            _ => {
+                let roster = Roster::create(members, 1).unwrap();
+                for place in 0..members {
+                    roster.begin(place, 1, None);
+                    roster.set_open(place);
+                }
+                Place::Members { roster: Arc::new(roster), prefix: "/nonexistent".into() }
+            }
         };
         let mut settings = Settings::new("test", place);
         change(&mut settings);
@@ -268,7 +299,7 @@ mod tests {
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for id in &ids {
             assert_eq!(pool.supply(0), Supply::Open(0));
-            pool.opened(*id, 0, 0);
+            pool.opened(*id, 0);
         }
         for id in &ids {
             pool.keep(*id);
@@ -293,7 +324,7 @@ mod tests {
         let mut pool = Pool::new(application(0, |_| {}));
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for (id, now_ms) in ids.iter().zip(0..) {
-            pool.opened(*id, 0, now_ms);
+            pool.opened(*id, now_ms);
         }
         let unaccepted = |id| id != ids[0];
         assert!(!pool.has_starving(ACCEPT_MS, unaccepted), "it has just been opened");
@@ -349,7 +380,7 @@ mod tests {
                 Supply::Open(member) => {
                     let id = ConnectionId::from_data(self.next_id);
                     self.next_id += 1;
-                    self.pool.opened(id, member, self.now_ms);
+                    self.pool.opened(id, self.now_ms);
                     self.busy.push((id, member));
                 }
                 Supply::Nothing => panic!("nobody can be served with nothing"),
@@ -409,7 +440,7 @@ mod tests {
                             game.pool.keep(id);
                             game.idle.push((id, member));
                         } else {
-                            game.pool.closed(id, member);
+                            game.pool.closed(id, member, Parting::Done);
                         }
                         game.advance_queue();
                     }

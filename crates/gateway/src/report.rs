@@ -31,10 +31,9 @@ impl Tally {
 /// One pool.
 pub(crate) fn pool(pool: &Pool) -> Value {
     let tally = &pool.tally;
-    let addresses: Vec<String> = pool.application.addresses().iter().map(ToString::to_string).collect();
     json!({
         "application": pool.application.name(),
-        "addresses": addresses,
+        "address": pool.application.shown_address().to_string(),
         "transport": pool.negotiation.label(),
         "connections": pool.open(),
         "idle": pool.idle(),

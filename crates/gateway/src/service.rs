@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::negotiate;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
+use crate::roster::Parting;
 use crate::shm::SharedRegion;
 use crate::{Application, Request, Why, socket};
 
@@ -24,17 +25,15 @@ impl Gateway {
         if let Some(index) = self.pools.iter().position(is_its) {
             return index;
         }
-        let pool = Some(Pool::new(Arc::clone(application)));
-        match self.pools.iter().position(Option::is_none) {
-            Some(index) => {
-                self.pools[index] = pool;
-                index
-            }
-            None => {
-                self.pools.push(pool);
-                self.pools.len() - 1
-            }
-        }
+        let pool = Pool::new(Arc::clone(application));
+        let free = self.pools.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.pools.push(None);
+            self.pools.len() - 1
+        });
+        self.watch_bell(&pool, index);
+        self.pools[index] = Some(pool);
+        index
     }
 
     /// Forgets a pool that nobody can use again: its application is of an older configuration.
@@ -42,8 +41,8 @@ impl Gateway {
         let is_done = |pool: &Pool| {
             pool.open() == 0 && pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
         };
-        if self.pools[index].as_ref().is_some_and(is_done) {
-            self.pools[index] = None;
+        if let Some(pool) = self.pools[index].take_if(|pool| is_done(pool)) {
+            self.unwatch_bell(&pool);
         }
     }
 
@@ -51,7 +50,7 @@ impl Gateway {
     pub(crate) fn serve_or_queue(&mut self, whose: u64, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
-        if pool.waiting() == 0 {
+        if pool.waiting() == 0 && !pool.is_wanted_by_others() {
             match pool.supply(now_ms) {
                 Supply::Nothing => {}
                 supply => return self.serve_with(whose, index, supply, now_ms),
@@ -60,6 +59,10 @@ impl Gateway {
         if pool.enqueue(whose, now_ms) {
             let due_ms = pool.deadline_ms(now_ms);
             self.note_due(due_ms.unwrap_or(u64::MAX));
+            if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
+                // For what was given back before anybody knew that it waits.
+                self.advance_queue(index, now_ms);
+            }
         } else {
             self.fail(whose, Why::QueueFull, false);
         }
@@ -85,9 +88,9 @@ impl Gateway {
         if !pool.negotiation.is_due(now_ms) {
             return;
         }
-        let Some(member) = pool.address(now_ms) else { return };
+        let Some(lane) = pool.take_lane(now_ms) else { return };
         let until_ms = pool.negotiation.begin(now_ms);
-        match self.open(index, member, Doing::Asking, now_ms) {
+        match self.open(index, lane, Doing::Asking, now_ms) {
             Ok(id) => {
                 self.set_deadline(id, until_ms);
                 if let Some(connection) = self.connections.get_mut(id) {
@@ -97,6 +100,7 @@ impl Gateway {
             }
             Err(_) => {
                 if let Some(pool) = &mut self.pools[index] {
+                    pool.give_up_lane(lane, true);
                     pool.negotiation.end(false, false, now_ms);
                 }
             }
@@ -108,10 +112,12 @@ impl Gateway {
         loop {
             match supply {
                 Supply::Idle(id) => return self.serve(id, whose, now_ms),
-                Supply::Open(member) => match self.open(index, member, Doing::Connecting { whose }, now_ms) {
+                Supply::Open(lane) => match self.open(index, lane, Doing::Connecting { whose }, now_ms) {
                     Ok(id) => return self.begin_connecting(id, whose, now_ms),
                     Err(error) => {
                         let Some(pool) = &mut self.pools[index] else { return };
+                        let is_gone = matches!(error, Errno::CONNREFUSED | Errno::NOENT);
+                        let has_others = pool.give_up_lane(lane, is_gone) && is_gone;
                         if error == Errno::AGAIN {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
@@ -120,7 +126,7 @@ impl Gateway {
                             }
                             return self.put_back(whose, index, now_ms);
                         }
-                        if !pool.rest(member, now_ms) {
+                        if !has_others {
                             return self.fail(whose, Why::NoConnection(error), false);
                         }
                     }
@@ -132,7 +138,7 @@ impl Gateway {
     }
 
     /// Lets a request wait that had its turn, at the front of the queue.
-    fn put_back(&mut self, whose: u64, index: usize, now_ms: u64) {
+    pub(crate) fn put_back(&mut self, whose: u64, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
@@ -143,15 +149,9 @@ impl Gateway {
     }
 
     /// Opens a connection, which may not be connected yet.
-    fn open(
-        &mut self,
-        index: usize,
-        member: usize,
-        doing: Doing,
-        now_ms: u64,
-    ) -> Result<ConnectionId, Errno> {
+    fn open(&mut self, index: usize, lane: usize, doing: Doing, now_ms: u64) -> Result<ConnectionId, Errno> {
         let Some(pool) = &mut self.pools[index] else { return Err(Errno::INVAL) };
-        let connecting = socket::connect(&pool.application.addresses()[member])?;
+        let connecting = socket::connect(&pool.address(lane))?;
         let id = self.connections.reserve().ok_or(Errno::MFILE)?;
         let flags = if connecting.under_way { INPUT | EventFlags::OUT } else { INPUT };
         let data = EventData::new_u64(id.to_data());
@@ -159,11 +159,11 @@ impl Gateway {
             self.connections.remove(id);
             return Err(error);
         }
-        let mut connection = Connection::new(connecting.socket, index, member, doing);
+        let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
         self.connections.put(id, Box::new(connection));
-        pool.opened(id, member, now_ms);
+        pool.opened(id, now_ms);
         Ok(id)
     }
 
@@ -193,6 +193,9 @@ impl Gateway {
         let Some(pool) = &self.pools[connection.pool] else { return };
         let settings = request.application.settings();
         let offered = pool.negotiation.offered(request);
+        if let Some(attendance) = &pool.attendance {
+            attendance.count(connection.lane);
+        }
         exchange.at = At::Connection(id);
         let patience_ms = pool.patience_ms();
         let keep = settings.keep_connections;
@@ -237,14 +240,20 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         let is_crowded = connection.region().is_some_and(SharedRegion::is_crowded);
+        connection.parting = Parting::Done;
         let Some(pool) = &mut self.pools[index] else { return };
         let asks_first = pool.negotiation.is_due(now_ms)
-            && pool.address(now_ms).is_none()
+            && !pool.may_open(now_ms)
             && (pool.waiting() == 0 || pool.negotiation.is_overdue(now_ms));
+        let reusable = reusable && !asks_first && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
-        if !reusable || asks_first || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
+        if !reusable || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
             self.close(id);
             self.negotiate(index, now_ms);
+            if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
+                // They have heard that there is something for them, and so will we.
+                return;
+            }
             return self.advance_queue(index, now_ms);
         }
         // What it has on loan may be on its way to its client within this round. Before that, only room that would have
@@ -278,7 +287,7 @@ impl Gateway {
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             if let Some(connection) = connections.remove(oldest) {
-                pool.closed(oldest, connection.member);
+                pool.closed(oldest, connection.lane, connection.parting);
             }
         }
     }
@@ -287,7 +296,7 @@ impl Gateway {
     pub(crate) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
         if let Some(pool) = &mut self.pools[connection.pool] {
-            pool.closed(id, connection.member);
+            pool.closed(id, connection.lane, connection.parting);
         }
     }
 
@@ -310,12 +319,12 @@ impl Gateway {
         self.close(id);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.retries += 1;
-        if pool.address(now_ms).is_none()
+        if !pool.may_open(now_ms)
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             self.close(oldest);
         }
-        let fresh = self.pools[index].as_ref().and_then(|pool| pool.address(now_ms));
+        let fresh = self.pools[index].as_mut().and_then(|pool| pool.take_lane(now_ms));
         self.serve_with(whose, index, fresh.map_or(Supply::Nothing, Supply::Open), now_ms);
     }
 
@@ -323,6 +332,9 @@ impl Gateway {
     pub(crate) fn fail_on_connection(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
+        if why == Why::TimedOut {
+            connection.parting = Parting::Overdue;
+        }
         let handed = connection.handed_over();
         let client_lost = handed.is_some();
         if let Some(handed) = handed {
@@ -366,7 +378,7 @@ impl Gateway {
 
 /// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
 /// its backlog; over TCP that cannot be seen, so that only an answer tells.
-fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
+pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
     let Some(connection) = connections.get_mut(id) else { return false };
     if !connection.is_accepted && connection.is_local {
         connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);

@@ -2,17 +2,16 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::StreamedBodies;
+use crate::{Roster, StreamedBodies};
 
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
 pub struct Application {
     settings: Settings,
-    addresses: Vec<Address>,
     /// Tells applications apart that differ in nothing else: an old configuration's from the new one's.
     id: u64,
 }
@@ -29,13 +28,25 @@ pub enum Address {
 }
 
 /// Which processes listen where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Place {
     /// Processes that Baton knows nothing of share one address, as those of php-fpm do.
     Shared(Address),
-    /// One process listens at each of these addresses, and does one request at a time: there is never more than one
-    /// connection to each, so that a request goes to an idle process or waits. They must belong to this loop alone.
-    Members(Vec<Address>),
+    /// Each process listens alone: the one in place 3 of the roster at `{prefix}.3`. There are never more connections to
+    /// it than it answers requests at a time, so that a request goes to an idle process or waits.
+    Members {
+        /// Which processes there are. All loops of all workers share it.
+        roster: Arc<Roster>,
+        /// How the paths of the sockets begin.
+        prefix: PathBuf,
+    },
+}
+
+/// Where the process in a place listens.
+pub fn member_path(prefix: &Path, place: usize) -> PathBuf {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push(format!(".{place}"));
+    path.into()
 }
 
 /// What is spoken.
@@ -135,22 +146,17 @@ impl Application {
     /// The first setting that makes no sense.
     pub fn new(settings: Settings) -> Result<Arc<Self>, BadSettings> {
         static APPLICATIONS: AtomicU64 = AtomicU64::new(0);
-        let addresses = match &settings.place {
-            Place::Shared(address) => vec![address.clone()],
-            Place::Members(members) => members.clone(),
-        };
         let within = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
-        within(!addresses.is_empty(), BadSettings::NoAddress)?;
         within((1..=CONNECTIONS_LIMIT).contains(&settings.connections_max), BadSettings::Connections)?;
         within((REGION_BYTES_MIN..1 << 32).contains(&settings.region_bytes), BadSettings::RegionBytes)?;
         within(settings.spool_memory_bytes > 0, BadSettings::SpoolMemory)?;
         within(settings.timeout_ms > 0 && settings.connect_timeout_ms > 0, BadSettings::NoTime)?;
         let handed_over = matches!(settings.transport, TransportChoice::Shm | TransportChoice::PassFd);
-        let remote = addresses.iter().any(|address| matches!(address, Address::Inet(_)));
+        let remote = matches!(settings.place, Place::Shared(Address::Inet(_)));
         within(!(handed_over && remote), BadSettings::TransportOverTcp)?;
         within(!(handed_over && settings.protocol == Protocol::Scgi), BadSettings::TransportOverScgi)?;
         let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Self { settings, addresses, id }))
+        Ok(Arc::new(Self { settings, id }))
     }
 
     /// The settings as they were given.
@@ -163,23 +169,38 @@ impl Application {
         &self.settings.name
     }
 
-    pub(crate) fn addresses(&self) -> &[Address] {
-        &self.addresses
+    /// Where the process in a place listens; of those that share an address, all do there.
+    pub(crate) fn address(&self, place: usize) -> Address {
+        match &self.settings.place {
+            Place::Shared(address) => address.clone(),
+            Place::Members { prefix, .. } => Address::Unix(member_path(prefix, place)),
+        }
+    }
+
+    /// The address by which people know it.
+    pub(crate) fn shown_address(&self) -> Address {
+        match &self.settings.place {
+            Place::Shared(address) => address.clone(),
+            Place::Members { prefix, .. } => Address::Unix(prefix.clone()),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether each process has an address of its own.
-    pub(crate) fn has_members(&self) -> bool {
-        matches!(self.settings.place, Place::Members(_))
+    /// The processes, if each has an address of its own.
+    pub(crate) fn roster(&self) -> Option<&Arc<Roster>> {
+        match &self.settings.place {
+            Place::Shared(_) => None,
+            Place::Members { roster, .. } => Some(roster),
+        }
     }
 
     /// Whether something better than the plain transport is possible at all.
     pub(crate) fn can_share(&self) -> bool {
         self.settings.protocol == Protocol::FastCgi
-            && !self.addresses.iter().any(|address| matches!(address, Address::Inet(_)))
+            && !matches!(self.settings.place, Place::Shared(Address::Inet(_)))
     }
 }
 
@@ -196,8 +217,6 @@ impl fmt::Display for Address {
 /// What is wrong with an application's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSettings {
-    /// There are no addresses.
-    NoAddress,
     /// `connections_max` is out of range.
     Connections,
     /// `region_bytes` is out of range.
@@ -215,7 +234,6 @@ pub enum BadSettings {
 impl fmt::Display for BadSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAddress => f.write_str("the application has no address"),
             Self::Connections => write!(f, "connections_max must be 1 to {CONNECTIONS_LIMIT}"),
             Self::RegionBytes => {
                 write!(f, "region_bytes must be {REGION_BYTES_MIN} or more, and below 4 GiB")

@@ -7,6 +7,7 @@ use crate::connection::{Connection, Doing, Step};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
+use crate::roster::Parting;
 use crate::service::INPUT;
 use crate::{Why, negotiate, socket};
 
@@ -39,6 +40,7 @@ impl Gateway {
             // what was read already, in a turn of its own.
             Doing::Idle => {
                 if hung_up || connection.has_input() {
+                    connection.parting = Parting::Unsure;
                     self.close(id);
                 }
             }
@@ -160,14 +162,11 @@ impl Gateway {
 
     fn handle_connected(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let (index, member) = (connection.pool, connection.member);
+        let index = connection.pool;
         match socket::finish_connecting(&connection.socket) {
             Ok(()) => self.serve(id, whose, now_ms),
             Err(error) => {
                 self.close(id);
-                if let Some(pool) = &mut self.pools[index] {
-                    pool.rest(member, now_ms);
-                }
                 self.fail(whose, Why::NoConnection(error), false);
                 self.advance_queue(index, now_ms);
             }
@@ -259,10 +258,13 @@ impl Gateway {
         }
     }
 
-    fn end_asking(&mut self, id: ConnectionId, knows: bool, now_ms: u64) {
+    pub(crate) fn end_asking(&mut self, id: ConnectionId, knows: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         let answered = connection.is_accepted;
+        if answered {
+            connection.parting = Parting::Done;
+        }
         if let Some(pool) = &mut self.pools[index] {
             pool.negotiation.end(answered, knows, now_ms);
         }

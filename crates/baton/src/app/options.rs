@@ -8,6 +8,7 @@ use baton_sys::process::{Identity, identity};
 use clap::{Args, ValueHint};
 
 use super::libraries;
+use super::manager::Keeper;
 use super::program::Program;
 use crate::config::{StopSignal, Target, target, words_of};
 use crate::run::Trouble;
@@ -77,6 +78,26 @@ pub(crate) struct Run {
     /// Let a program that uses libfcgi answer clients directly
     #[arg(long)]
     dropin: bool,
+
+    /// Processes at a time while requests wait for one; needs --roster
+    #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
+    pub(super) processes_max: Option<u32>,
+
+    /// Seconds after which a process ends that is more than the least and has nothing to do
+    #[arg(long, value_name = "SECONDS", hide = true, default_value_t = 10)]
+    idle: u64,
+
+    /// Replace each process after so many requests; needs --roster
+    #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
+    requests_max: Option<u64>,
+
+    /// Milliseconds that a process may go on with a request that nobody waits for any more
+    #[arg(long, value_name = "MILLISECONDS", hide = true, default_value_t = 60_000)]
+    patience: u64,
+
+    /// Where each process listens alone, at PREFIX.0 and so on, for the server whose roster comes by standard input
+    #[arg(long, value_name = "PREFIX", hide = true, conflicts_with_all = ["listen", "listen_each"])]
+    roster: Option<PathBuf>,
 
     /// File that always says which processes there are, and how often one was replaced, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -150,6 +171,20 @@ impl Run {
         }
         let program = self.command.first().map(Path::new);
         program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// What tells the loops of a server about the processes, and the other way around.
+    ///
+    /// # Errors
+    /// The server has not said which loops.
+    pub(super) fn keeper(&self) -> Result<Option<Keeper>, Trouble> {
+        let patience = Duration::from_millis(self.patience);
+        let inherited = |prefix: &PathBuf| Keeper::inherited(prefix.clone(), self.requests_max, patience);
+        self.roster.as_ref().map(inherited).transpose()
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle)
     }
 
     pub(super) fn lifetime(&self) -> Option<Duration> {

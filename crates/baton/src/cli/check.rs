@@ -24,7 +24,7 @@ impl Check {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
-        config.plan(&HashMap::new())?;
+        config.plan(&HashMap::new(), &HashMap::new())?;
         if self.quiet { Ok(ExitCode::SUCCESS) } else { print(&summary(&self.file, &config)) }
     }
 }

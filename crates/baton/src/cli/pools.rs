@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// Heads of the columns, and the keys of what stands in them.
-pub(super) const COLUMNS: [(&str, &str); 9] = [
+pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("application", "name"),
     ("processes", "processes"),
-    ("restarts", "restarts"),
     ("idle", "idle"),
     ("busy", "busy"),
     ("waiting", "waiting"),
+    ("restarts", "restarts"),
+    ("recycled", "recycled"),
+    ("killed", "killed"),
     ("requests", "requests"),
     ("failures", "failures"),
     ("transport", "transport"),
@@ -31,12 +33,35 @@ pub(super) fn rows(status: &Value) -> Vec<Value> {
         let name = pool["name"].as_str().unwrap_or_default();
         let leaving = if pool["leaving"] == true { " (leaving)" } else { "" };
         let mut row = told.remove(address).unwrap_or_default().row(format!("{name}{leaving}"));
-        row["processes"] = json!(pool["processes"].as_array().map_or(0, Vec::len));
-        row["restarts"] = pool["restarts"].clone();
+        let processes = pool["processes"].as_array().map_or(&[][..], Vec::as_slice);
+        row["processes"] = json!(processes.len());
+        // Beside connections that are kept: processes to which there is none.
+        let unused = processes.iter().filter(|process| process["state"] == "idle").count() as u64;
+        row["idle"] = json!(row["idle"].as_u64().unwrap_or(0) + unused);
+        for key in ["restarts", "recycled", "killed"] {
+            row[key] = pool[key].clone();
+        }
         rows.push(row);
     }
     rows.extend(told.into_iter().map(|(address, told)| told.row(address)));
     rows
+}
+
+/// Heads of the columns of single processes, and the keys of what stands in them.
+pub(super) const PROCESS_COLUMNS: [(&str, &str); 4] =
+    [("process", "pid"), ("application", "application"), ("state", "state"), ("requests", "requests")];
+
+/// The processes of applications that the server started.
+pub(super) fn processes(status: &Value) -> Vec<Value> {
+    let pools = status["applications"].as_array().into_iter().flatten();
+    let processes = pools.flat_map(|pool| {
+        pool["processes"].as_array().into_iter().flatten().map(|process| {
+            let mut row = process.clone();
+            row["application"] = pool["name"].clone();
+            row
+        })
+    });
+    processes.collect()
 }
 
 /// What workers tell of one application.
@@ -77,7 +102,7 @@ fn collect(engine: &Value, told: &mut BTreeMap<String, Told>) {
             for (key, value) in entries {
                 match value.as_array().filter(|_| key == APPLICATIONS) {
                     Some(pools) => pools.iter().for_each(|pool| {
-                        let address = pool["addresses"][0].as_str().unwrap_or_default();
+                        let address = pool["address"].as_str().unwrap_or_default();
                         told.entry(address.to_owned()).or_default().add(pool);
                     }),
                     None => collect(value, told),
@@ -98,11 +123,14 @@ mod tests {
 
     #[test]
     fn what_all_loops_tell_is_added_up() {
-        let pool = |address: &str, idle: u64, transport: &str| json!({ "addresses": [address], "idle": idle, "busy": 1, "waiting": 0, "requests": 10, "failures": 2, "transport": transport });
+        let pool = |address: &str, idle: u64, transport: &str| json!({ "address": address, "idle": idle, "busy": 1, "waiting": 0, "requests": 10, "failures": 2, "transport": transport });
+        let process = |pid: u32, state: &str| json!({ "pid": pid, "state": state, "requests": 5 });
         let status = json!({
             "applications": [
-                { "name": "app", "address": "unix:/a", "processes": [7, 8], "restarts": 3, "leaving": true },
-                { "name": "new", "address": "unix:/n", "processes": [9], "restarts": 0, "leaving": false },
+                { "name": "app", "address": "unix:/a", "processes": [process(7, "busy"), process(8, "idle")],
+                  "restarts": 3, "recycled": 4, "killed": 1, "leaving": true },
+                { "name": "new", "address": "unix:/n", "processes": [process(9, "starting")],
+                  "restarts": 0, "recycled": 0, "killed": 0, "leaving": false },
             ],
             "workers": [
                 { "engine": { "loop": { "applications": [pool("unix:/a", 1, "passfd"), pool("unix:/b", 5, "plain")] } } },
@@ -113,9 +141,13 @@ mod tests {
         let rows = rows(&status);
         let told = |row: usize, key: &str| rows[row][key].to_string();
         let row = |row: usize| COLUMNS.map(|(_, key)| told(row, key)).join(" ");
-        assert_eq!(row(0), r#""app (leaving)" 2 3 7 3 0 30 6 ["passfd","plain"]"#);
-        assert_eq!(row(1), r#""new" 1 0 0 0 0 0 0 []"#);
-        assert_eq!(row(2), r#""unix:/b" null null 5 1 0 10 2 ["plain"]"#);
+        assert_eq!(row(0), r#""app (leaving)" 2 8 3 0 3 4 1 30 6 ["passfd","plain"]"#);
+        assert_eq!(row(1), r#""new" 1 0 0 0 0 0 0 0 0 []"#);
+        assert_eq!(row(2), r#""unix:/b" null 5 1 0 null null null 10 2 ["plain"]"#);
         assert_eq!(rows.len(), 3);
+        let processes = processes(&status);
+        let process = |row: usize| PROCESS_COLUMNS.map(|(_, key)| processes[row][key].to_string()).join(" ");
+        assert_eq!(process(0), r#"7 "app" "busy" 5"#);
+        assert_eq!((process(2), processes.len()), (r#"9 "new" "starting" 5"#.to_owned(), 3));
     }
 }

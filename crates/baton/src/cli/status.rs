@@ -35,6 +35,11 @@ pub(super) fn for_humans(status: &Value) -> String {
         out.push('\n');
         out.push_str(&table(&applications, &pools::COLUMNS));
     }
+    let processes = pools::processes(status);
+    if !processes.is_empty() {
+        out.push('\n');
+        out.push_str(&table(&processes, &pools::PROCESS_COLUMNS));
+    }
     for worker in workers.iter().filter(|worker| worker["engine"].is_object()) {
         out.push_str(&format!("\nworker {}\n", plain(&worker["index"])));
         outline(&worker["engine"], 1, &mut out);
@@ -152,11 +157,15 @@ worker 0
 ";
         assert_eq!(for_humans(&status), expected);
 
-        status["applications"] = json!([{ "name": "app", "address": "unix:/a", "processes": [9], "restarts": 1, "leaving": false }]);
-        status["workers"][0]["engine"]["applications"] = json!([{ "addresses": ["unix:/a"], "idle": 2, "busy": 1, "waiting": 0, "requests": 12, "failures": 0, "transport": "shm" }]);
+        status["applications"] = json!([{ "name": "app", "address": "unix:/a", "processes": [{ "pid": 9, "state": "busy", "requests": 11 }],
+            "restarts": 1, "recycled": 2, "killed": 3, "leaving": false }]);
+        status["workers"][0]["engine"]["applications"] = json!([{ "address": "unix:/a", "idle": 2, "busy": 1, "waiting": 0, "requests": 12, "failures": 0, "transport": "shm" }]);
         let rows = "\n\
-application  processes  restarts  idle  busy  waiting  requests  failures  transport
-        app          1         1     2     1        0        12         0        shm
+application  processes  idle  busy  waiting  restarts  recycled  killed  requests  failures  transport
+        app          1     2     1        0         1         2       3        12         0        shm
+
+process  application  state  requests
+      9          app   busy        11
 ";
         let (before, after) = expected.split_at(expected.find("\nworker 0\n").unwrap());
         assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));

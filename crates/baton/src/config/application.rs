@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
-use super::launch::Command;
+use super::launch::{Command, Processes, ProcessesKind};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::system::{Folder, USER_NAME};
@@ -71,10 +71,11 @@ settings! {
         /// A program that is started with its arguments, and kept running: `["./app", "--verbose"]`. It begins with a
         /// listening socket as its standard input, as FastCGI has it. Either this or `to` must be given.
         command: Vec<String> = Vec::new(), Command;
-        /// Processes that are started.
-        processes: u64 = 4, Integer(1, 4096);
+        /// Processes that are started: a number, or `{ min = 2, max = 16, idle_s = 10 }`: as many as are needed. More are
+        /// started while requests wait for one; one that nobody has needed for `idle_s` seconds (10 if not given) ends.
+        processes: Processes = Processes::fixed(4), ProcessesKind;
         /// Requests that each of them answers at a time: 1, but for programs that have threads or processes of their own, as
-        /// php-fpm has. No worker opens more connections than its share of what all processes together can answer.
+        /// php-fpm has. No process ever has more connections.
         concurrency: u64 = 1, Integer(1, 4096);
         /// Their environment: `{ APP_ENV = "production" }`. Of the server's own they have PATH, TZ, TMPDIR and what chooses
         /// the language, nothing else.
@@ -85,7 +86,10 @@ settings! {
         user: Option<String> = None, Or("auto", USER_NAME);
         /// Seconds after which each process is replaced by a new one, so that what it forgot to give back does not add up.
         lifetime_s: Option<u64> = None, Or("off", Integer(1, 31_536_000));
-        /// Signal that asks a process to end. One that finishes what is under way loses no request when it is replaced.
+        /// Requests after which each process is replaced by a new one, which has begun by then. One that answers several
+        /// at a time gets a few more: those that are under way when the last one comes.
+        requests_max: Option<u64> = None, Or("off", Integer(1, 1_000_000_000));
+        /// Signal that asks a process to end. It gets it between two requests.
         stop_signal: StopSignal = StopSignal::Term, Word::<StopSignal>::new();
         /// Seconds that a process has to end before it is killed.
         grace_s: u64 = 5, Integer(0, 86_400);
@@ -101,7 +105,8 @@ settings! {
         scripts: Vec<String> = Vec::new(), ListOf(ENDING);
         /// Further parameters: `{ APP_ENV = "production" }`.
         params: Vec<(String, String)> = Vec::new(), Pairs(&["HTTP_", "BATON_"]);
-        /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle.
+        /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle. Of
+        /// processes that are started by `command` there are as many as these answer at a time.
         connections_max: u64 = 8, Integer(1, 100_000);
         /// Whether connections are kept between requests. They are closed when nothing has used them for a second, so that
         /// no process of the application waits for a request that another one could have.
@@ -110,7 +115,8 @@ settings! {
         queue_max: u64 = 1_000, Integer(0, 10_000_000);
         /// Milliseconds that a request may wait for a connection. Then: 503 with `Retry-After`.
         queue_ms: u64 = 10_000, Integer(1, DAY_MS);
-        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection.
+        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection. A process
+        /// that was started by `command`, and answers one request at a time, is killed and replaced then.
         timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
         /// Milliseconds for which an application that writes to the client itself waits for a client that takes nothing;
         /// then the server takes the rest over. 10 ms at the most while other requests wait for the application.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::application::{Application, StopSignal, Target};
-use super::kind::{Kind, Reading};
+use super::kind::{Integer, Kind, Reading};
 use super::raw::{Node, Value};
 use super::{Config, RouteSettings};
 
@@ -15,7 +15,9 @@ pub(crate) struct Launch {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// How many there are.
-    pub(crate) processes: u64,
+    pub(crate) processes: Processes,
+    /// How many requests each answers at a time.
+    pub(crate) concurrency: u64,
     /// Variables beside the few that are always there.
     pub(crate) environment: Vec<(String, String)>,
     /// Where they begin.
@@ -24,6 +26,8 @@ pub(crate) struct Launch {
     pub(crate) user: Option<String>,
     /// After how many seconds each is replaced.
     pub(crate) lifetime_s: Option<u64>,
+    /// After how many requests.
+    pub(crate) requests_max: Option<u64>,
     /// What asks them to end.
     pub(crate) stop_signal: StopSignal,
     /// How many seconds that may take.
@@ -59,10 +63,12 @@ impl Application {
         (!self.command.is_empty()).then(|| Launch {
             command: self.command.clone(),
             processes: self.processes,
+            concurrency: self.concurrency,
             environment: self.environment.clone(),
             directory: self.directory.clone(),
             user: self.user.clone(),
             lifetime_s: self.lifetime_s,
+            requests_max: self.requests_max,
             stop_signal: self.stop_signal,
             grace_s: self.grace_s,
             preload: self.preload,
@@ -72,11 +78,11 @@ impl Application {
 
     /// Puts an address in the place of the command. `workers` share the application.
     fn settle(&mut self, to: Target, workers: u64) {
-        // With more connections than it can answer, some would wait as long as others are kept busy.
-        let share = (self.processes * self.concurrency / workers.max(1)).max(1);
-        self.connections_max = self.connections_max.min(share);
         // Clients that send slowly never have more than half of the processes, and never the only one.
-        self.streamed_bodies_max.get_or_insert(self.connections_max / 2);
+        let share = self.processes.max.saturating_mul(self.concurrency) / workers.max(1);
+        self.streamed_bodies_max.get_or_insert(self.connections_max.min(share) / 2);
+        // Its processes are the bound.
+        self.connections_max = baton_gateway::CONNECTIONS_LIMIT as u64;
         self.to = Some(to);
         self.command.clear();
     }
@@ -91,8 +97,8 @@ impl Config {
         })
     }
 
-    /// The same configuration with addresses instead of commands, for each of so many workers. An application keeps its command for which `find`
-    /// has no address.
+    /// The same configuration with addresses instead of commands, for each of so many workers. An application keeps its
+    /// command for which `find` has no address.
     pub(crate) fn settled(&self, workers: u64, find: impl Fn(&Launch) -> Option<Target>) -> Self {
         let mut config = self.clone();
         for application in config.applications_mut() {
@@ -117,6 +123,92 @@ impl Config {
             let RouteSettings { fastcgi, scgi, cgi, .. } = &mut route.settings;
             [fastcgi, scgi, cgi].into_iter().flatten()
         })
+    }
+}
+
+/// How many processes there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Processes {
+    /// At the least.
+    pub(crate) min: u64,
+    /// At the most.
+    pub(crate) max: u64,
+    /// For how many seconds one that is more than the least has had nothing to do when it ends.
+    pub(crate) idle_s: u64,
+}
+
+impl Processes {
+    /// Always as many.
+    pub(crate) const fn fixed(count: u64) -> Self {
+        Self { min: count, max: count, idle_s: IDLE_S }
+    }
+}
+
+/// Longer than the pauses of visitors who go on, shorter than memory would like.
+const IDLE_S: u64 = 10;
+
+/// A number, or a range.
+pub(crate) struct ProcessesKind;
+
+impl ProcessesKind {
+    const COUNT: Integer = Integer(1, 4096);
+    const SECONDS: Integer = Integer(1, 86_400);
+}
+
+impl Kind for ProcessesKind {
+    type Value = Processes;
+
+    fn accepted(&self) -> String {
+        format!("{} or {{ min = 2, max = 16, idle_s = 10 }}", Self::COUNT.accepted())
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Processes> {
+        let entries = match node.get_ref() {
+            Value::Table(entries) => entries,
+            Value::Integer(_) => return Self::COUNT.read(node, reading).map(Processes::fixed),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                return None;
+            }
+        };
+        let (mut min, mut max, mut idle_s) = (None, None, Some(IDLE_S));
+        for (key, value) in entries {
+            match key.get_ref().as_str() {
+                "min" => min = Some(Self::COUNT.read(value, reading)?),
+                "max" => max = Some(Self::COUNT.read(value, reading)?),
+                "idle_s" => idle_s = Self::SECONDS.read(value, reading),
+                _ => {
+                    reading.refuse(
+                        key.span(),
+                        "has a key that it cannot have",
+                        "expected min, max or idle_s",
+                    );
+                    return None;
+                }
+            }
+        }
+        let Some((min, max)) = min.zip(max) else {
+            reading.refuse(
+                node.span(),
+                "needs both a min and a max",
+                format!("expected {}", self.accepted()),
+            );
+            return None;
+        };
+        if min > max {
+            reading.refuse(node.span(), "has a min above its max", format!("{min} is more than {max}"));
+            return None;
+        }
+        Some(Processes { min, max, idle_s: idle_s? })
+    }
+
+    fn write(&self, value: &Processes) -> toml::Value {
+        let number = |number: u64| toml::Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        if *value == Processes::fixed(value.min) {
+            return number(value.min);
+        }
+        let entries = [("min", value.min), ("max", value.max), ("idle_s", value.idle_s)];
+        toml::Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), number(value))).collect())
     }
 }
 
@@ -186,12 +278,12 @@ mod tests {
     #[test]
     fn half_of_a_workers_share_may_be_held_by_uploads() {
         for (processes, concurrency, workers, expected) in
-            [(1, 1, 1, (1, 0)), (2, 1, 1, (2, 1)), (4, 1, 2, (2, 1)), (4, 1, 8, (1, 0)), (2, 8, 2, (8, 4))]
+            [(1, 1, 1, 0), (2, 1, 1, 1), (4, 1, 2, 1), (4, 1, 8, 0), (2, 8, 2, 4)]
         {
+            let processes = Processes::fixed(processes);
             let mut application = Application { processes, concurrency, ..Application::default() };
             application.settle(Target::Unix("/run/app.sock".into()), workers);
-            let streamed = application.streamed_bodies_max.expect("a number");
-            assert_eq!((application.connections_max, streamed), expected);
+            assert_eq!(application.streamed_bodies_max, Some(expected));
         }
         let mut application = Application { streamed_bodies_max: Some(7), ..Application::default() };
         application.settle(Target::Unix("/run/app.sock".into()), 1);

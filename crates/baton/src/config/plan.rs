@@ -3,30 +3,36 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
-use baton_gateway::StreamedBodies;
+use baton_gateway::{Roster, StreamedBodies};
 use baton_http::{HeadLimits, MediaTypes};
 
 use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
 
 impl Config {
-    /// What the configuration means to a worker, whose listeners have these ids.
+    /// What the configuration means to a worker, whose listeners have these ids. At addresses for which there are rosters
+    /// each process listens alone.
     ///
     /// # Errors
     /// A folder or a page that cannot be opened, with its path.
-    pub(crate) fn plan(&self, listener_ids: &HashMap<&ListenAddress, usize>) -> io::Result<Plan> {
+    pub(crate) fn plan(
+        &self,
+        listener_ids: &HashMap<&ListenAddress, usize>,
+        rosters: &Rosters,
+    ) -> io::Result<Plan> {
         let mut types = MediaTypes::builtin();
         for (extension, media_type) in &self.media_types {
             types.set(extension, media_type);
         }
         let planner = Planner {
             listener_ids,
+            rosters,
             media_types: Arc::new(types),
             server_header: self.server.server_header,
             streamed_bodies: RefCell::default(),
@@ -100,9 +106,13 @@ impl Config {
     }
 }
 
+/// The processes of applications, by the addresses that workers know them by.
+pub(crate) type Rosters = HashMap<PathBuf, Arc<Roster>>;
+
 /// What is common to all sites.
 struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
+    rosters: &'a Rosters,
     media_types: Arc<MediaTypes>,
     server_header: bool,
     /// The bodies that arrive at the processes behind each address: routes to the same ones share them.
@@ -168,7 +178,7 @@ impl Planner<'_> {
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
         let settings_of_pool = baton_gateway::Settings {
             streamed_bodies: streamed_bodies.with_max(streamed_bodies_max),
-            ..gateway_settings(is_fastcgi, application)
+            ..gateway_settings(is_fastcgi, application, self.rosters)
         };
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
@@ -262,14 +272,21 @@ fn parameters(application: &Application) -> Vec<(String, String)> {
     parameters
 }
 
-fn gateway_settings(is_fastcgi: bool, application: &Application) -> baton_gateway::Settings {
+fn gateway_settings(
+    is_fastcgi: bool,
+    application: &Application,
+    rosters: &Rosters,
+) -> baton_gateway::Settings {
     use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
     let name = application.to.as_ref().map(Target::to_string);
-    let address = match &application.to {
-        Some(Target::Unix(path)) => Address::Unix(path.clone()),
-        Some(Target::Tcp(address)) => Address::Inet(*address),
+    let place = match &application.to {
+        Some(Target::Unix(path)) => match rosters.get(path) {
+            Some(roster) => Place::Members { roster: Arc::clone(roster), prefix: path.clone() },
+            None => Place::Shared(Address::Unix(path.clone())),
+        },
+        Some(Target::Tcp(address)) => Place::Shared(Address::Inet(*address)),
         // It was not started: this plan is made to be looked at.
-        None => Address::Unix(Path::new("/nonexistent").into()),
+        None => Place::Shared(Address::Unix(Path::new("/nonexistent").into())),
     };
     Settings {
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
@@ -289,7 +306,7 @@ fn gateway_settings(is_fastcgi: bool, application: &Application) -> baton_gatewa
         spool_memory_bytes: application.response_memory_bytes,
         spool_file_bytes_max: application.response_file_bytes_max,
         spool_dir: application.temporary_folder.clone(),
-        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), Place::Shared(address))
+        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), place)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use baton_sys::passing;
 use serde::de::DeserializeOwned;
@@ -20,6 +21,12 @@ pub(super) enum Order {
     Listeners {
         /// See [`Listening::id`](super::listeners::Listening::id).
         ids: Vec<usize>,
+    },
+    /// Here is, in three descriptors, which processes there are of an application, for the next
+    /// [`Prepare`](Self::Prepare).
+    Roster {
+        /// Its address in the configuration.
+        path: PathBuf,
     },
     /// Make a plan of the configuration in the one descriptor that comes with this, and keep it ready.
     Prepare {

@@ -157,6 +157,7 @@ impl Master {
             }),
             tuning: self.tuning,
             config: self.applications.settled(&self.config, processes),
+            rosters: self.applications.rosters(),
         }))
     }
 
@@ -323,6 +324,7 @@ impl Master {
     fn reap(&mut self, now: Instant) {
         // An error means that there are no children.
         while let Ok(Some((pid, ended))) = process::reap() {
+            self.applications.forget_worker(pid);
             if let Some(index) = self.crew.place_of(pid) {
                 // Its last words may still be in the channel.
                 self.handle_reports(index, now);

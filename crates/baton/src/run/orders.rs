@@ -1,14 +1,17 @@
 //! The thread of a worker that takes the master's orders.
 
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_engine::listen::Listener;
 use baton_engine::{Plan, Steering};
+use baton_gateway::Roster;
 use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 
@@ -18,7 +21,7 @@ use super::log;
 use super::poll::timespec;
 use super::privileges::WorkerUser;
 use super::worker::make_plan;
-use crate::config::Config;
+use crate::config::{Config, Rosters};
 
 /// Where orders arrive.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct Desk {
     listeners: Vec<Arc<Listener>>,
     /// Those that came for the next plan.
     fresh: Vec<Arc<Listener>>,
+    /// The processes of applications, by address.
+    rosters: Rosters,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
 }
@@ -58,8 +63,10 @@ impl Desk {
         steering: Arc<Steering>,
         plan: Arc<Plan>,
         listeners: Vec<Arc<Listener>>,
+        rosters: Rosters,
     ) -> Self {
-        Self { channel, user, steering, plan, listeners, fresh: Vec::new(), prepared: None, lingering: None }
+        let (fresh, prepared, lingering) = (Vec::new(), None, None);
+        Self { channel, user, steering, plan, listeners, fresh, rosters, prepared, lingering }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -100,6 +107,7 @@ impl Desk {
     fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
         match order {
             Order::Listeners { ids } => self.take_listeners(ids, descriptors),
+            Order::Roster { path } => self.take_roster(path, descriptors),
             Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
             Order::Commit { generation } => self.commit(generation),
             Order::Abort => {
@@ -136,6 +144,18 @@ impl Desk {
         }
     }
 
+    fn take_roster(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
+        if let Entry::Vacant(vacant) = self.rosters.entry(path) {
+            match Roster::open(descriptors) {
+                Ok(roster) => {
+                    vacant.insert(Arc::new(roster));
+                }
+                // Its requests find nobody.
+                Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
+            }
+        }
+    }
+
     fn prepare(&mut self, generation: u64, ids: &[usize], descriptors: Vec<OwnedFd>) {
         let made = text_of(descriptors)
             .map_err(|error| format!("cannot read the configuration: {error}"))
@@ -146,7 +166,11 @@ impl Desk {
                     return Err("a listener is missing".to_owned());
                 }
                 let listeners = known().filter(|listener| ids.contains(&listener.id)).cloned().collect();
-                Ok(Prepared { generation, plan: make_plan(&config, ids, &self.user)?, listeners })
+                Ok(Prepared {
+                    generation,
+                    plan: make_plan(&config, ids, &self.rosters, &self.user)?,
+                    listeners,
+                })
             });
         match made {
             Ok(prepared) => {
@@ -162,6 +186,8 @@ impl Desk {
             self.plan = Arc::clone(&prepared.plan);
             self.listeners.clone_from(&prepared.listeners);
             self.fresh.clear();
+            // Those that no plan has any more.
+            self.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
             self.steering.reload(prepared.plan, prepared.listeners);
             self.report(&Report::Committed { generation });
         }

@@ -188,6 +188,9 @@ impl Master {
             let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
             self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
         }
+        for (path, roster) in self.applications.rosters() {
+            self.crew.tell(index, &Order::Roster { path }, &roster.descriptors())?;
+        }
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
         self.crew.tell(index, &Order::Prepare { generation: self.generations, listeners }, &[text.as_fd()])
     }

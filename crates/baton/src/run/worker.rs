@@ -18,7 +18,7 @@ use super::channel::{self, Report};
 use super::orders::Desk;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
-use crate::config::Config;
+use crate::config::{Config, Rosters};
 
 /// All that a worker begins with.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct Post {
     pub(super) cpu: Option<usize>,
     /// What it serves.
     pub(super) config: Config,
+    /// The processes of the applications in it that the server has started.
+    pub(super) rosters: Rosters,
     /// How it does its work.
     pub(super) tuning: Tuning,
     /// Of each of the configuration's addresses, in order, the id of its listener.
@@ -60,7 +62,7 @@ pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
 
 fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
-    let plan = make_plan(&post.config, &post.listener_ids, &post.user)?;
+    let plan = make_plan(&post.config, &post.listener_ids, &post.rosters, &post.user)?;
     let steering = Arc::new(Steering::new());
     let desk = Desk::new(
         Arc::clone(channel),
@@ -68,6 +70,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         Arc::clone(&steering),
         Arc::clone(&plan),
         post.listeners.clone(),
+        post.rosters,
     );
     std::thread::Builder::new()
         .name("orders".into())
@@ -110,10 +113,11 @@ fn become_worker(post: &Post) -> Result<(), String> {
 pub(super) fn make_plan(
     config: &Config,
     listener_ids: &[usize],
+    rosters: &Rosters,
     user: &WorkerUser,
 ) -> Result<Arc<Plan>, String> {
     let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids).map(Arc::new).map_err(|error| {
+    config.plan(&ids, rosters).map(Arc::new).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         match user.remedy_if_denied().filter(|_| denied) {
             Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),

@@ -8,5 +8,7 @@ mod common;
 mod cgi;
 mod manager;
 mod php;
+mod pools;
 mod processes;
+mod programs;
 mod supervised;

@@ -45,7 +45,7 @@ pub(crate) fn pools(server: &Server) -> Vec<Value> {
 /// Manager and processes of all pools.
 pub(crate) fn everybody(server: &Server) -> Vec<i32> {
     let numbers = |pool: &Value| {
-        let processes = pool["processes"].as_array().cloned().unwrap_or_default();
+        let processes = pool["processes"].as_array().into_iter().flatten().map(|one| one["pid"].clone());
         [pool["manager"].clone()].into_iter().chain(processes).collect::<Vec<_>>()
     };
     let pools = pools(server);

@@ -11,7 +11,7 @@ use crate::common::server::{Server, wait_until};
 use crate::processes::{application, everybody, lives, pid_of, pools, told};
 
 /// A folder with the application in it, where its user can read it, whoever that is.
-fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     let copy = folder.base().join("application");
     install_program(&copy, fs::read(application()).expect("the application"));
@@ -26,7 +26,7 @@ fn site(arguments: &str, keys: &str) -> String {
     )
 }
 
-fn rewrite(server: &Server, configuration: &str) {
+pub(crate) fn rewrite(server: &Server, configuration: &str) {
     let base = server.folder().base();
     let text = format!("[server]\ncontrol_socket = '{{base}}/control'\n{configuration}")
         .replace("{base}", base.to_str().expect("UTF-8"))
@@ -178,12 +178,13 @@ fn the_status_has_a_row_for_each_application() {
     let server = Server::run(folder(), &site("", "processes = 2"));
     wait_for_processes(&server, 2);
     assert_eq!([server.get("/app").status, server.get("/app").status], [200; 2]);
-    // Name, processes, restarts, and behind those that are idle, busy or waiting just now: requests and failures.
+    // Name, processes, then those that are idle, busy or waiting just now, what was restarted, recycled and killed, and
+    // requests and failures.
     wait_until("the row tells all of it, which loops do once a second", || {
         let status = server.ctl(&["status"]);
         let rows = status.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let mut rows = rows.filter(|cells| cells.len() == 9);
-        rows.any(|cells| cells[..3] == ["application", "2", "0"] && cells[6..8] == ["2", "0"])
+        let mut rows = rows.filter(|cells| cells.len() == 11);
+        rows.any(|cells| cells[..2] == ["application", "2"] && cells[5..10] == ["0", "0", "0", "2", "0"])
     });
 }
 

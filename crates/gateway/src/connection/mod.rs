@@ -23,6 +23,7 @@ pub(crate) use self::reading::Step;
 use crate::outgoing::Outgoing;
 use crate::passfd::HandedOver;
 use crate::plain;
+use crate::roster::Parting;
 use crate::settings::Protocol;
 use crate::shm::SharedRegion;
 use crate::{Request, Why};
@@ -31,9 +32,11 @@ use crate::{Request, Why};
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
-    /// Whose it is, by the index of the pool and of the address in it.
+    /// Whose it is, by the index of the pool and of the lane in it.
     pub(crate) pool: usize,
-    pub(crate) member: usize,
+    pub(crate) lane: usize,
+    /// In which state it leaves its process when it is closed.
+    pub(crate) parting: Parting,
     pub(crate) doing: Doing,
     /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
     pub(crate) deadline_ms: u64,
@@ -96,11 +99,12 @@ pub(crate) enum Offered {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, pool: usize, member: usize, doing: Doing) -> Self {
+    pub(crate) fn new(socket: OwnedFd, pool: usize, lane: usize, doing: Doing) -> Self {
         Self {
             socket,
             pool,
-            member,
+            lane,
+            parting: Parting::Unsure,
             doing,
             deadline_ms: u64::MAX,
             moment_ms: u64::MAX,
@@ -160,6 +164,7 @@ impl Connection {
     ) -> Result<(), Why> {
         let settings = request.application.settings();
         self.doing = Doing::Serving { whose };
+        self.parting = Parting::Unsure;
         self.requests += 1;
         self.has_written = false;
         self.client_due_ms = u64::MAX;

@@ -3,6 +3,7 @@
 mod arriving;
 mod common;
 mod faults;
+mod members;
 mod negotiate;
 mod passfd;
 mod plain;

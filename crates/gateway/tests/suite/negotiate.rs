@@ -8,7 +8,7 @@ use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
 
 use crate::common::app::{App, Asked, Event, Offered, Peer, shared};
 use crate::common::driver::{Driver, Ending};
-use crate::common::{application as with, client, get, handed, post};
+use crate::common::{application as with, client, get, handed, members, post, roster};
 
 /// Notes what was offered, and answers in the ordinary way.
 fn note(seen: &Mutex<Vec<&'static str>>, peer: &mut Peer, mut asked: Asked) {
@@ -92,7 +92,7 @@ fn only_what_is_listed_is_offered() {
 #[test]
 fn a_process_with_one_connection_is_asked_too() {
     let (app, _) = app(1, BOTH);
-    let mut settings = Settings::new("member", Place::Members(vec![app.address()]));
+    let mut settings = Settings::new("member", members(app.folder(), &[&app], roster(&[&app])));
     settings.idle_timeout_ms = 3_600_000;
     let application = baton_gateway::Application::new(settings).unwrap();
     let mut driver = Driver::new();

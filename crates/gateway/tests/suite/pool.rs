@@ -14,14 +14,14 @@ use crate::common::app::App;
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, get, post};
 
-const HELLO: &[u8] = b"Content-Type: text/plain\r\n\r\nhello";
+pub(crate) const HELLO: &[u8] = b"Content-Type: text/plain\r\n\r\nhello";
 
 fn plain(settings: &mut Settings) {
     settings.transport = TransportChoice::Plain;
 }
 
 /// An application that answers a request when the test says so.
-fn answering_on_demand() -> (App, mpsc::Sender<()>) {
+pub(crate) fn answering_on_demand() -> (App, mpsc::Sender<()>) {
     let (sender, receiver) = mpsc::channel();
     let receiver = Mutex::new(receiver);
     let app = App::start(move |peer| {
@@ -270,51 +270,6 @@ fn connections_are_kept_only_as_configured() {
         driver.ask(whose, get(&twice));
     }
     assert_eq!(app.accepted(), 6);
-}
-
-/// Goal: of processes that listen each for itself, an idle one is chosen, and none ever has two requests.
-#[test]
-fn members_get_one_request_each() {
-    let apps: Vec<_> = (0..3).map(|_| answering_on_demand()).collect();
-    let mut settings =
-        Settings::new("members", Place::Members(apps.iter().map(|(app, _)| app.address()).collect()));
-    settings.transport = TransportChoice::Plain;
-    let application = Application::new(settings).unwrap();
-    let mut driver = Driver::new();
-    for whose in 0..4 {
-        driver.begin(whose, get(&application));
-    }
-    assert_eq!((driver.report("busy"), driver.report("waiting")), (3.into(), 1.into()));
-    // Whichever member answers first gets the fourth.
-    let (app, go) = &apps[1];
-    go.send(()).unwrap();
-    go.send(()).unwrap();
-    assert_eq!(driver.finish(3).body, b"hello");
-    assert_eq!(app.accepted(), 1);
-    for (_, go) in &apps {
-        go.send(()).unwrap();
-    }
-    for whose in 0..3 {
-        driver.finish(whose);
-    }
-}
-
-#[test]
-fn a_member_that_is_gone_is_passed_over() {
-    let app = App::answering(HELLO);
-    let gone = Address::Unix(app.folder().join("gone"));
-    let mut settings = Settings::new("members", Place::Members(vec![gone.clone(), app.address(), gone]));
-    settings.transport = TransportChoice::Plain;
-    let application = Application::new(settings).unwrap();
-    let mut driver = Driver::new();
-    for whose in 0..3 {
-        assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
-    }
-    // Both at once: one waits, rather than be sent to where nobody is.
-    driver.begin(3, get(&application));
-    driver.begin(4, get(&application));
-    assert_eq!(driver.finish(3).body, b"hello");
-    assert_eq!(driver.finish(4).body, b"hello");
 }
 
 /// An application of an older configuration is forgotten when its last request has ended.

@@ -2,14 +2,15 @@
 //! keeps running (`baton app run`).
 //!
 //! ```text
-//!   master ── listening socket of a pool, as standard input ──► manager ──► processes
-//!     ▲ └──────────────── its name in the file system ────────► workers: connect
-//!     └──── what manager and processes print, a file with how many there are ◄── manager
+//!   master ── roster of a pool, by standard input ──► manager ──► processes, each with a socket
+//!     ▲ └──── the same roster ──► workers: take a process, connect to its socket, give it back
+//!     └──── what manager and processes print, a file with what has happened ◄── manager
 //! ```
 //!
-//! The sockets belong to the master: when a manager ends, and its processes with it, clients wait for the next one.
-//! They are in a folder that only the workers may enter, another one for each master: so a server and the one that
-//! takes its place have processes of their own. Workers never hear of commands: their configuration has addresses.
+//! The [roster](baton_gateway::Roster) belongs to the master: when a manager ends, and its processes with it, requests
+//! wait for the next one's. The sockets are in a folder that only the workers may enter, another one for each master: so
+//! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
+//! configuration has addresses, and to each of these there is a roster.
 //!
 //! A reload keeps pools that stay the same. Others are stopped when a request that was given to them before may not
 //! take any longer.
@@ -18,6 +19,7 @@ mod folder;
 mod pool;
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_sys::process::Ended;
@@ -28,7 +30,7 @@ use self::pool::Pool;
 use super::log;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
-use crate::config::{Application, Config, Target};
+use crate::config::{Application, Config, Rosters, Target};
 
 /// All pools of a server.
 #[derive(Debug, Default)]
@@ -76,6 +78,16 @@ impl Applications {
             let pool = self.pools.iter().find(|pool| pool.launch == *launch)?;
             Some(Target::Unix(pool.path().to_owned()))
         })
+    }
+
+    /// Which processes there are, by the addresses of the pools.
+    pub(super) fn rosters(&self) -> Rosters {
+        self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.roster()))).collect()
+    }
+
+    /// A worker has ended: what it held of processes is free.
+    pub(super) fn forget_worker(&self, pid: i32) {
+        self.pools.iter().for_each(|pool| pool.roster().forget(pid.unsigned_abs()));
     }
 
     /// Lets pools go, in their time, that the configuration does not have.

@@ -1,21 +1,22 @@
-//! One application: its socket, and the manager that keeps its processes running.
+//! One application: the list of its processes, and the manager that keeps its processes running.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_gateway::{PlaceReport, Roster};
+use baton_sys::passing;
 use baton_sys::process::{self, Ended};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::app::Lines;
-use crate::config::{Launch, OWN_EXECUTABLE, word_of};
+use crate::config::{Launch, OWN_EXECUTABLE, Processes, word_of};
 use crate::run::backoff::Backoff;
 use crate::run::trouble::Trouble;
 use crate::run::{describe_end, log};
@@ -27,8 +28,9 @@ pub(super) struct Pool {
     pub(super) launch: Launch,
     user: Option<String>,
     name: String,
+    /// How the paths begin at which its processes listen.
     path: PathBuf,
-    socket: OwnedFd,
+    roster: Arc<Roster>,
     state: State,
     manager: Option<Manager>,
     outputs: Vec<Lines>,
@@ -58,10 +60,10 @@ struct Manager {
 }
 
 impl Pool {
-    /// Opens its socket. The processes are started by [`advance`](Self::advance).
+    /// A pool without processes: they are started by [`advance`](Self::advance).
     ///
     /// # Errors
-    /// What stands in the way of the socket.
+    /// What stands in the way of its roster.
     pub(super) fn open(
         launch: Launch,
         user: Option<String>,
@@ -70,14 +72,17 @@ impl Pool {
         now: Instant,
     ) -> Result<Self, Trouble> {
         let name = launch.name().to_owned();
-        let socket = listen(&path)
-            .map_err(|error| Trouble::of(format_args!("listen for {name} on {}", path.display()), &error))?;
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        // For all that begin before those whose places they take have ended.
+        let places = count(launch.processes.max).saturating_mul(2).saturating_add(SPARE_PLACES);
+        let roster = Roster::create(places, count(launch.concurrency))
+            .map_err(|error| Trouble::of(format_args!("make a list of the processes of {name}"), &error))?;
         Ok(Self {
             launch,
             user,
             name,
             path,
-            socket,
+            roster: Arc::new(roster),
             state: State::Wanted,
             manager: None,
             outputs: Vec::new(),
@@ -88,9 +93,14 @@ impl Pool {
         })
     }
 
-    /// Where its processes listen.
+    /// What its processes are known by to workers.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Which processes there are.
+    pub(super) fn roster(&self) -> &Arc<Roster> {
+        &self.roster
     }
 
     /// Some application uses it whose requests may take that long.
@@ -170,19 +180,27 @@ impl Pool {
     fn start_manager(&self) -> io::Result<(i32, Lines)> {
         let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
+        // It waits there for the manager, who reads it first.
+        let (channel, managers_end) = passing::message_pair()?;
+        passing::send(&channel, b"r", &self.roster.descriptors())?;
         let launch = &self.launch;
+        let Processes { min, max, idle_s } = launch.processes;
         let mut command = Command::new(OWN_EXECUTABLE);
         command
             .arg0("baton")
-            .args(["app", "run", "--listen", "stdin", "--name", &self.name])
+            .args(["app", "run", "--name", &self.name, "--roster"])
+            .arg(&self.path)
             .args(["--parent", &std::process::id().to_string()])
-            .args(["--processes", &launch.processes.to_string(), "--grace", &launch.grace_s.to_string()])
+            .args(["--processes", &min.to_string(), "--processes-max", &max.to_string()])
+            .args(["--idle", &idle_s.to_string(), "--grace", &launch.grace_s.to_string()])
+            .args(["--patience", &self.patience.as_millis().to_string()])
             .args(["--stop-signal", word_of(launch.stop_signal), "--status"])
             .arg(self.status_path())
             .args(launch.environment.iter().map(|(name, value)| format!("--env={name}={value}")));
         let options = [
             ("--user", self.user.clone()),
             ("--lifetime", launch.lifetime_s.map(|seconds| seconds.to_string())),
+            ("--requests-max", launch.requests_max.map(|requests| requests.to_string())),
         ];
         for (flag, value) in options {
             command.args(value.map(|value| [flag.to_owned(), value]).into_iter().flatten());
@@ -196,7 +214,7 @@ impl Pool {
         command
             .arg("--")
             .args(&launch.command)
-            .stdin(self.socket.try_clone()?)
+            .stdin(managers_end)
             .stdout(Stdio::null())
             .stderr(theirs)
             // A Ctrl-C in the terminal is the master's matter.
@@ -229,6 +247,8 @@ impl Pool {
     pub(super) fn handle_end(&mut self, ended: Ended, now: Instant) {
         self.forward();
         let Some(manager) = self.manager.take() else { return };
+        // Its processes end with it.
+        self.roster.clear();
         if matches!(self.state, State::Stopping(_)) {
             return;
         }
@@ -246,30 +266,28 @@ impl Pool {
     pub(super) fn report(&self) -> Value {
         let told = fs::read_to_string(self.status_path()).ok();
         let told: Value = told.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let count = |what: &str| told[what].as_u64().unwrap_or(0);
+        let process =
+            |one: PlaceReport| json!({ "pid": one.pid, "state": one.state, "requests": one.requests });
+        let processes: Vec<Value> = self.roster.report().into_iter().map(process).collect();
         json!({
             "name": self.name,
             "command": self.launch.command,
             "address": format!("unix:{}", self.path.display()),
             "manager": self.manager.as_ref().map(|manager| manager.pid),
-            "processes": if self.manager.is_some() { told["processes"].clone() } else { json!([]) },
-            "restarts": told["restarts"].as_u64().unwrap_or(0) + self.managers_replaced,
+            "processes": processes,
+            "waiting": self.roster.waiting(),
+            "started": count("started"),
+            "restarts": count("restarts") + self.managers_replaced,
+            "recycled": count("recycled"),
+            "killed": count("killed"),
             "leaving": self.state != State::Wanted,
         })
     }
 }
 
-fn listen(path: &Path) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    // The folder is what keeps others away.
-    fs::set_permissions(path, Permissions::from_mode(0o666))?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(socket)
-}
-
-/// Connections that wait to be accepted; workers open few.
-const BACKLOG: i32 = 4096;
+/// Places beside two for each process: processes that were told to end may take their time.
+const SPARE_PLACES: usize = 8;
 
 /// What a manager gets beyond the time that its processes have, to close up.
 const MANAGERS_GRACE: Duration = Duration::from_secs(2);

@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    fn round(&mut self) {
+    pub(crate) fn round(&mut self) {
         let wait_ms = self.gateway.deadline_ms().map_or(5, |due| due.saturating_sub(self.now_ms()).min(5));
         let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: wait_ms as i64 * 1_000_000 };
         let mut events: Vec<Event> = Vec::with_capacity(64);

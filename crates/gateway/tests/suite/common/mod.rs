@@ -5,10 +5,11 @@ pub(crate) mod driver;
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer};
-use baton_gateway::{Application, Arriving, HandOver, Request, Settings};
+use baton_gateway::{Application, Arriving, HandOver, Place, Request, Roster, Settings, member_path};
 
 use app::App;
 
@@ -75,4 +76,23 @@ pub(crate) fn streamed(
     let admission = application.settings().streamed_bodies.admit().expect("a place");
     let rest = Arriving::new(Arc::clone(client), left, timeout_ms, admission);
     Request { rest: Some(rest), ..post(application, beginning) }
+}
+
+/// A roster in which these applications are, and are open.
+pub(crate) fn roster(apps: &[&App]) -> Arc<Roster> {
+    let roster = Roster::create(apps.len(), 1).unwrap();
+    for place in 0..apps.len() {
+        roster.begin(place, 1, None);
+        roster.set_open(place);
+    }
+    Arc::new(roster)
+}
+
+/// The place of processes that listen each for itself. `folder` has names for them then.
+pub(crate) fn members(folder: &Path, apps: &[&App], roster: Arc<Roster>) -> Place {
+    let prefix = folder.join("member");
+    for (place, app) in apps.iter().enumerate() {
+        std::os::unix::fs::symlink(app.folder().join("app"), member_path(&prefix, place)).unwrap();
+    }
+    Place::Members { roster, prefix }
 }

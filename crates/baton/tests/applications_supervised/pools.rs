@@ -1,0 +1,255 @@
+//! Pools that grow and shrink, processes that are replaced before anybody notices, and those that take too long.
+//!
+//! The application is asked to end by a signal that it has never heard of, which ends it at once: whatever it is in the
+//! middle of then is lost. So no request fails only if it is asked between two requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::client::{Client, Response};
+use crate::common::server::{Server, wait_until};
+use crate::processes::{everybody, lives, pid_of, pools, told};
+use crate::supervised::{folder, rewrite};
+
+/// A site with the application below `/app`, with these keys beside its command.
+fn site(workers: usize, arguments: &str, keys: &str) -> String {
+    format!(
+        "processes = {workers}\n[[site]]\nlisten = ['127.0.0.1:0']\nroot = '{{root}}'\n[[site.route]]\npath = '/app'\n\
+         fastcgi = {{ command = ['./application'{arguments}], stop_signal = 'int', {keys} }}\n"
+    )
+}
+
+fn run(workers: usize, keys: &str) -> Server {
+    Server::run(folder(), &site(workers, "", keys))
+}
+
+/// A client that has asked for something and not read the answer.
+fn asking(server: &Server, path: &str) -> Client {
+    let mut client = server.connect();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+    client
+}
+
+/// Asks for something that takes long, and is gone then, and says so.
+fn give_up(server: &Server, path: &str) {
+    let requests = || pools(server)[0]["processes"][0]["requests"].as_u64();
+    let before = requests();
+    let client = asking(server, path);
+    wait_until("the application has it", || requests() > before);
+    rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("an option");
+}
+
+/// A file that is not there yet, and a path that is answered when it is.
+fn gate(server: &Server, what: &str) -> (PathBuf, String) {
+    let file = server.folder().base().join("gate");
+    let path = format!("/app/{what}={}", file.display());
+    (file, path)
+}
+
+fn count(server: &Server, what: &str) -> u64 {
+    pools(server)[0][what].as_u64().unwrap_or_else(|| panic!("no {what}"))
+}
+
+/// The processes, without their manager.
+fn processes(server: &Server) -> BTreeSet<i32> {
+    everybody(server)[1..].iter().copied().collect()
+}
+
+fn states(server: &Server) -> Vec<Value> {
+    let processes = pools(server)[0]["processes"].as_array().cloned().expect("processes");
+    processes.iter().map(|process| process["state"].clone()).collect()
+}
+
+/// Goal: there are as many processes as are needed, within bounds, whichever worker needs them; and when they are not
+/// needed any more they go, without a request noticing.
+#[test]
+fn a_pool_grows_while_requests_wait_and_shrinks_again() {
+    for workers in [1, 2] {
+        let server = run(workers, "processes = { min = 1, max = 3, idle_s = 1 }");
+        wait_until("it begins with one", || states(&server) == ["idle"]);
+        let (file, path) = gate(&server, "wait");
+        let mut clients: Vec<_> = (0..5).map(|_| asking(&server, &path)).collect();
+        wait_until("all are busy", || states(&server) == ["busy"; 3] && count(&server, "waiting") == 2);
+        assert_eq!(count(&server, "started"), 3);
+        fs::write(file, "").expect("a file");
+        let answers: Vec<_> = clients.iter_mut().map(Client::response).collect();
+        let pids: BTreeSet<_> = answers.iter().map(pid_of).collect();
+        assert_eq!(pids.len(), 3, "the three that were started, and each did something");
+        wait_until("those that are not needed end", || {
+            // Two workers that keep their connections for a moment would need two processes.
+            assert!(workers > 1 || server.get("/app").status == 200);
+            processes(&server).len() == 1
+        });
+        wait_until("they have ended", || pids.iter().filter(|&&pid| lives(pid)).count() == 1);
+        assert_eq!((count(&server, "killed"), count(&server, "restarts")), (0, 0));
+    }
+}
+
+/// Goal: each process gets exactly as many requests as it may have, and its heir is there when it has. Method: one
+/// process, whose clients would have to wait otherwise; and several, asked by many at once.
+#[test]
+fn processes_are_replaced_after_so_many_requests() {
+    let server = run(1, "processes = 1, requests_max = 5");
+    let pids: Vec<_> = (0..20).map(|_| pid_of(&server.get("/app"))).collect();
+    for of_one in pids.chunks(5) {
+        assert!(of_one.iter().all(|pid| *pid == of_one[0]), "{pids:?}");
+    }
+    assert_eq!(pids.iter().collect::<BTreeSet<_>>().len(), 4);
+    wait_until("the last one is replaced, too", || count(&server, "recycled") == 4);
+    wait_until("they are gone", || !pids.iter().any(|&pid| lives(pid)));
+
+    let server = run(2, "processes = 3, requests_max = 7");
+    let answers = thread::scope(|scope| {
+        let asks = |_| {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.connect();
+                (0..40).map(|_| pid_of(&client.get("/app"))).collect::<Vec<_>>()
+            })
+        };
+        let clients: Vec<_> = (0..6).map(asks).collect();
+        clients.into_iter().flat_map(|client| client.join().expect("a client")).collect::<Vec<_>>()
+    });
+    let mut requests: BTreeMap<i32, u64> = BTreeMap::new();
+    answers.into_iter().for_each(|pid| *requests.entry(pid).or_default() += 1);
+    assert_eq!(requests.values().sum::<u64>(), 240);
+    let (full, others): (Vec<u64>, Vec<u64>) = requests.values().partition(|&&requests| requests == 7);
+    // A process is asked what it can do on a connection of its own, which is no request.
+    assert!(others.iter().all(|requests| *requests < 7) && others.len() <= 3, "{full:?} {others:?}");
+    assert_eq!((count(&server, "killed"), count(&server, "restarts")), (0, 0));
+}
+
+/// Goal: old processes go between two requests, and the next one is there. Method: requests without a pause.
+#[test]
+fn old_processes_are_replaced_without_a_failed_request() {
+    let server = run(2, "processes = 1, lifetime_s = 1");
+    let mut pids = BTreeSet::new();
+    wait_until("two are replaced", || {
+        pids.insert(pid_of(&server.get("/app")));
+        pids.len() == 3
+    });
+}
+
+/// Goal: the process that takes too long is ended, whatever it does about it, and nobody else. Method: another one writes
+/// all the time.
+#[test]
+fn who_takes_too_long_is_killed_and_nobody_else() {
+    for arguments in ["", ", 'stubborn'"] {
+        let keys = "processes = 2, timeout_ms = 500, grace_s = 0, transport = 'unix'";
+        let server = Server::run(folder(), &site(2, arguments, keys));
+        wait_until("they are ready", || states(&server) == ["idle"; 2]);
+        let first = processes(&server);
+        let (file, path) = gate(&server, "drip");
+        let mut other = server.connect();
+        other.send(format!("GET {path} HTTP/1.0\r\n\r\n"));
+        wait_until("one is busy", || states(&server).contains(&"busy".into()));
+        assert_eq!(server.get("/app/hang").status, 504);
+        wait_until("it is replaced", || count(&server, "killed") == 1 && states(&server).len() == 2);
+        let second = processes(&server);
+        fs::write(file, "").expect("a file");
+        let answer = String::from_utf8(other.until_the_end()).expect("text");
+        let (dots, pid) =
+            answer.split_once("\r\n\r\n").and_then(|answer| answer.1.split_once("pid=")).expect("all");
+        assert!(dots.bytes().all(|byte| byte == b'.') && !dots.is_empty(), "{answer}");
+        let kept: Vec<_> = first.intersection(&second).collect();
+        assert!(kept.len() == 1 && pid == format!("{}\n", kept[0]), "{answer}");
+        wait_until("it is gone", || first.iter().filter(|&&pid| lives(pid)).count() == 1);
+        assert!(server.said().contains("takes too long for a request"), "{}", server.said());
+    }
+}
+
+#[test]
+fn an_answer_that_has_begun_is_cut_when_its_process_is_killed() {
+    let server = run(1, "processes = 1, timeout_ms = 300, transport = 'unix'");
+    wait_until("it is ready", || states(&server) == ["idle"]);
+    let mut client = asking(&server, "/app/begin/hang");
+    let got = client.until_the_end();
+    let text = String::from_utf8_lossy(&got);
+    assert!(
+        text.starts_with("HTTP/1.1 200") && text.contains("begun") && !text.ends_with("0\r\n\r\n"),
+        "{text}"
+    );
+    wait_until("it is replaced", || count(&server, "killed") == 1 && states(&server) == ["idle"]);
+    assert_eq!(server.get("/app").status, 200);
+}
+
+/// Goal: a process that nobody waits for any more is not given anything before it is done, and does not stay for ever.
+#[test]
+fn who_was_left_in_the_middle_comes_back_or_is_killed() {
+    let server = run(1, "processes = 1, timeout_ms = 1000, transport = 'unix'");
+    wait_until("it is ready", || states(&server) == ["idle"]);
+    let (file, path) = gate(&server, "wait");
+    give_up(&server, &path);
+    wait_until("nobody knows", || states(&server) == ["unsure"]);
+    let mut waiting = asking(&server, "/app");
+    fs::write(file, "").expect("a file");
+    assert_eq!(waiting.response().status, 200);
+    assert_eq!(count(&server, "killed"), 0);
+
+    let pid = pid_of(&server.get("/app"));
+    give_up(&server, "/app/hang");
+    wait_until("it is killed", || count(&server, "killed") == 1);
+    assert_ne!(pid_of(&server.get("/app")), pid);
+}
+
+/// Goal: heirs that cannot begin are tried less and less often, and meanwhile the old process serves; what it may not
+/// serve waits.
+#[test]
+fn heirs_that_die_at_once_keep_nobody_from_being_served() {
+    let folder = folder();
+    let stop = folder.base().join("stop");
+    let arguments = format!(", 'unless={}'", stop.display());
+    let server = Server::run(folder, &site(1, &arguments, "processes = 1, requests_max = 8"));
+    wait_until("it is ready", || states(&server) == ["idle"]);
+    fs::write(&stop, "").expect("a file");
+    let first = pid_of(&server.get("/app"));
+    for _ in 0..6 {
+        assert_eq!(pid_of(&server.get("/app")), first);
+    }
+    wait_until("heirs die", || server.said().contains("the next one starts in 400ms"));
+    assert_eq!(pid_of(&server.get("/app")), first);
+    let mut client = asking(&server, "/app");
+    wait_until("it waits", || count(&server, "waiting") == 1);
+    fs::remove_file(stop).expect("a file");
+    assert_ne!(pid_of(&client.response()), first);
+}
+
+/// Goal: a reload in the middle of a request: the old process answers it, and the new one what comes then.
+#[test]
+fn a_reload_waits_for_what_is_under_way() {
+    let server = run(1, "processes = 1");
+    wait_until("it is ready", || states(&server) == ["idle"]);
+    let (file, path) = gate(&server, "wait");
+    let mut client = asking(&server, &path);
+    wait_until("it is busy", || states(&server) == ["busy"]);
+    rewrite(&server, &site(1, ", 'new'", "processes = 1"));
+    server.ctl(&["reload"]);
+    assert_eq!(told(&server.get("/app"), "args"), "new");
+    fs::write(file, "").expect("a file");
+    assert_eq!(told(&client.response(), "args"), "");
+}
+
+/// Goal: what a worker held when it died is used again, when it is done with what it did.
+#[test]
+fn processes_outlive_the_worker_that_used_them() {
+    let server = run(1, "processes = 1");
+    wait_until("it is ready", || states(&server) == ["idle"]);
+    let pid = pid_of(&server.get("/app"));
+    let (file, path) = gate(&server, "wait");
+    let _client = asking(&server, &path);
+    wait_until("it is asked", || pools(&server)[0]["processes"][0]["requests"] == 2);
+    let manager = everybody(&server)[0];
+    let children = server.workers().into_iter().filter(|child| child.as_raw_nonzero().get() != manager);
+    let worker = children.map(|pid| pid.as_raw_nonzero().get()).next().expect("a worker");
+    kill_process(Pid::from_raw(worker).expect("not 0"), Signal::KILL).expect("a signal");
+    wait_until("nobody knows", || states(&server) == ["unsure"]);
+    fs::write(file, "").expect("a file");
+    let answer: Response = server.get("/app");
+    assert_eq!(pid_of(&answer), pid);
+}

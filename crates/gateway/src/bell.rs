@@ -1,0 +1,72 @@
+//! What a loop does when something has changed about processes that it shares with other loops.
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use crate::connection::Doing;
+use crate::connections::ConnectionId;
+use crate::gateway::Gateway;
+use crate::pool::Pool;
+use crate::service::is_unaccepted;
+use crate::{Request, Why};
+
+impl Gateway {
+    /// Listens to the bell of a pool.
+    pub(crate) fn watch_bell(&self, pool: &Pool, index: usize) {
+        if let Some(bell) = pool.attendance.as_ref().and_then(|attendance| attendance.bell.as_ref()) {
+            let data = EventData::new_u64(ConnectionId::bell(index).to_data());
+            // Without it requests find out late that there are processes for them; there is no memory then.
+            let _ = epoll::add(&self.epoll, bell, data, EventFlags::IN | EventFlags::ET);
+        }
+    }
+
+    /// Does not listen to it any more.
+    pub(crate) fn unwatch_bell(&self, pool: &Pool) {
+        if let Some(bell) = pool.attendance.as_ref().and_then(|attendance| attendance.bell.as_ref()) {
+            // Others have it open: closing it would not be enough.
+            let _ = epoll::delete(&self.epoll, bell);
+        }
+    }
+
+    /// Something has changed about the processes of an application, or other loops wait for one.
+    pub(crate) fn handle_bell(&mut self, index: usize, now_ms: u64) {
+        let Some(pool) = self.pools.get_mut(index).and_then(Option::as_mut) else { return };
+        let mut unwanted = pool.idle_connections().to_vec();
+        unwanted.retain(|id| {
+            self.connections.get_mut(*id).is_some_and(|connection| pool.is_wanted_elsewhere(connection.lane))
+        });
+        unwanted.into_iter().for_each(|id| self.close(id));
+        self.leave_ended(index, now_ms);
+        self.advance_queue(index, now_ms);
+        if let Some(attendance) = self.pools[index].as_ref().and_then(|pool| pool.attendance.as_ref()) {
+            attendance.call_for_more();
+        }
+    }
+
+    /// Lets requests wait again that are in the backlogs of processes that have ended: those whom a process has started
+    /// may have its socket still, and never accept them.
+    fn leave_ended(&mut self, index: usize, now_ms: u64) {
+        let Some(attendance) = self.pools[index].as_ref().and_then(|pool| pool.attendance.as_ref()) else {
+            return;
+        };
+        let its = self.connections.iter().filter(|(_, connection)| connection.pool == index);
+        let ended = its.filter(|(_, connection)| attendance.has_ended(connection.lane));
+        for id in ended.map(|(id, _)| id).collect::<Vec<_>>() {
+            if !is_unaccepted(&mut self.connections, id) {
+                continue;
+            }
+            match self.connections.get_mut(id).map(|connection| connection.doing) {
+                Some(Doing::Serving { whose }) => {
+                    let request = self.exchanges.get(&whose).and_then(|exchange| exchange.request.as_ref());
+                    if request.is_some_and(Request::can_be_repeated) {
+                        self.close(id);
+                        self.put_back(whose, index, now_ms);
+                    } else {
+                        self.fail_on_connection(id, whose, Why::Ended, now_ms);
+                    }
+                }
+                Some(Doing::Asking) => self.end_asking(id, false, now_ms),
+                _ => {}
+            }
+        }
+    }
+}
