@@ -97,6 +97,8 @@ pub(crate) struct Client<'a> {
     pub(crate) peer: Option<SocketAddr>,
     /// Our end of it, once somebody has asked.
     pub(crate) local: &'a OnceCell<Option<SocketAddr>>,
+    /// Bytes that were written to it, as far as is known.
+    pub(crate) sent: u64,
 }
 
 impl Client<'_> {

@@ -26,6 +26,8 @@ pub(crate) struct Answer {
     stderr_bytes: usize,
     /// Bytes of the request's body that nobody has read.
     unread: u64,
+    /// Somebody may have the client's socket still, who has not used it.
+    must_end: bool,
     ending: Option<Ending>,
 }
 
@@ -67,6 +69,7 @@ impl Answer {
             stderr: Vec::new(),
             stderr_bytes: 0,
             unread: 0,
+            must_end: false,
             ending: None,
         }
     }
@@ -161,6 +164,11 @@ impl Answer {
         self.ending = Some(Ending::Failed { why, client_lost });
     }
 
+    /// The application had the client's socket, and has not used it.
+    pub(crate) fn note_must_end(&mut self) {
+        self.must_end = true;
+    }
+
     /// So many bytes of the request's body were not read.
     pub(crate) fn note_unread(&mut self, bytes: u64) {
         self.unread = bytes;
@@ -226,7 +234,8 @@ impl Answer {
             Ending::End { app_status } => News::End { app_status, unread: self.unread },
             Ending::Answered(answered) => News::Answered(answered),
             Ending::Failed { why, client_lost } => {
-                News::Failed(Failure { why, client_lost, unread: self.unread })
+                let Self { unread, must_end, .. } = *self;
+                News::Failed(Failure { why, client_lost, must_end, unread })
             }
         })
     }

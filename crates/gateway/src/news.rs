@@ -41,6 +41,9 @@ pub struct Failure {
     /// Whether the application may have written to the client's socket, in which case nothing can be made of the
     /// connection any more. It has been shut down, and is to be closed.
     pub client_lost: bool,
+    /// Whether the application has had the client's socket, has written nothing to it, and is gone. Since somebody may
+    /// have a copy of the socket still, the answer is to be the last, and the socket to be shut for writing behind it.
+    pub must_end: bool,
     /// Bytes of the request's body that nobody has read from the client.
     pub unread: u64,
 }

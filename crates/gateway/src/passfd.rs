@@ -3,7 +3,8 @@
 //! The socket goes with the request's first byte. From then on the server does not touch it, until the application says
 //! that it has answered, hands the rest back, or begins to answer in the ordinary way, which means that it never used
 //! the socket. If it says nothing for too long, the client decides: as long as it acknowledges bytes, it is being
-//! answered.
+//! answered. If it is gone, the kernel tells whether it has written anything: if not, there is still an answer to be given,
+//! the last one of the connection, since a process that is not gone as a whole may have the socket still.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use crate::HandOver;
 #[derive(Debug)]
 pub(crate) struct HandedOver {
     client: Arc<OwnedFd>,
+    /// Bytes that were written to the client before.
+    sent: u64,
     /// Bytes that the client had acknowledged at the last look.
     acknowledged: Option<u64>,
     /// Looks in a row at which that was the same.
@@ -26,10 +29,11 @@ pub(crate) struct HandedOver {
 impl HandedOver {
     /// Offers the socket: appends the offer to a block of parameters.
     pub(crate) fn offer(handover: &HandOver, patience_ms: u32, block: &mut Vec<u8>) -> Self {
-        let HandOver { minor, keep, head, .. } = *handover;
+        let HandOver { minor, keep, head, sent, .. } = *handover;
         let transport = Transport::PassFd(Client { minor, keep, head });
         Offer { transport, fds: 1, patience_ms, fields: &handover.fields }.push(block);
-        Self { client: Arc::clone(&handover.client), acknowledged: None, looks_without_progress: 0 }
+        let client = Arc::clone(&handover.client);
+        Self { client, sent, acknowledged: None, looks_without_progress: 0 }
     }
 
     /// The descriptor that goes with the offer.
@@ -44,6 +48,11 @@ impl HandedOver {
         self.acknowledged = acknowledged;
         self.looks_without_progress = if progress { 0 } else { self.looks_without_progress + 1 };
         self.looks_without_progress >= LOOKS
+    }
+
+    /// Whether nobody has written anything to the client, as far as the kernel can tell: of a Unix socket it cannot.
+    pub(crate) fn is_untouched(&self) -> bool {
+        baton_sys::progress::bytes_written(&*self.client).is_ok_and(|written| written == self.sent)
     }
 
     /// Ends the client's connection for everyone who has the socket. Nothing that looks complete must come out of it,

@@ -335,10 +335,15 @@ impl Gateway {
         if why == Why::TimedOut {
             connection.parting = Parting::Overdue;
         }
-        let handed = connection.handed_over();
-        let client_lost = handed.is_some();
-        if let Some(handed) = handed {
-            handed.cut();
+        let mut client_lost = false;
+        if let Some(handed) = connection.handed_over() {
+            // Whoever is not gone may be about to write.
+            client_lost = why != Why::Ended || !handed.is_untouched();
+            if client_lost {
+                handed.cut();
+            } else if let Some(exchange) = self.exchanges.get_mut(&whose) {
+                exchange.answer.note_must_end();
+            }
         }
         self.close(id);
         self.fail(whose, why, client_lost);

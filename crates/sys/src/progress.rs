@@ -38,6 +38,21 @@ pub fn bytes_acknowledged(socket: impl AsFd) -> io::Result<u64> {
     counter.copied().map(u64::from_ne_bytes).ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
+/// Bytes that were ever written to a TCP connection, by whoever has the socket, whether they have arrived or not.
+///
+/// # Errors
+/// As [`bytes_acknowledged`].
+pub fn bytes_written(socket: impl AsFd) -> io::Result<u64> {
+    loop {
+        // What is acknowledged between the two would be counted twice. On TCP these are the bytes not acknowledged.
+        let under_way = unread_by_peer(&socket)?;
+        let acknowledged = bytes_acknowledged(&socket)?;
+        if unread_by_peer(&socket)? == under_way {
+            return Ok(acknowledged + under_way as u64);
+        }
+    }
+}
+
 /// Where `tcpi_bytes_acked` is in the kernel's `struct tcp_info`, which only ever grows at its end. libc's does not
 /// reach as far.
 const BYTES_ACKED_AT: usize = 120;
@@ -59,6 +74,27 @@ mod tests {
         assert!(unread_by_peer(&ours).unwrap() > 0);
         theirs.read_exact(&mut [0; 5]).unwrap();
         assert_eq!(unread_by_peer(&ours).unwrap(), 0);
+    }
+
+    /// Goal: each byte counts from the moment in which it is written, once. Method: more than the peer's socket holds, so
+    /// that some is acknowledged, some under way, and some not sent.
+    #[test]
+    fn what_was_written_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        assert_eq!(bytes_written(&server).unwrap(), 0);
+        server.write_all(b"x").unwrap();
+        assert_eq!(bytes_written(&server).unwrap(), 1);
+        server.set_nonblocking(true).unwrap();
+        let mut total = 1;
+        while let Ok(count) = server.write(&[7; 10_000]) {
+            total += count;
+            assert_eq!(bytes_written(&server).unwrap(), total as u64);
+        }
+        client.read_exact(&mut vec![0; total]).unwrap();
+        assert_eq!(bytes_written(&server).unwrap(), total as u64);
+        assert!(bytes_written(UnixStream::pair().unwrap().0).is_err());
     }
 
     #[test]

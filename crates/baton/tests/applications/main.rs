@@ -10,6 +10,7 @@ mod common;
 mod answers;
 mod failures;
 mod files;
+mod holders;
 mod program;
 mod requests;
 mod scgi;

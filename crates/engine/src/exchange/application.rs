@@ -191,6 +191,7 @@ impl Asked<'_> {
             keep: self.keep_alive,
             head: self.method == Method::Head,
             fields: response_fields(ctx, self.server_header, delegate),
+            sent: client.sent,
         });
         let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);

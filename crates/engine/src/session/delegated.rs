@@ -203,6 +203,8 @@ impl Session {
     fn take_rest(&mut self, delegated: &mut Delegated, rest: Rest, ctx: &mut Context) {
         delegated.handed_over = false;
         ctx.tally.add(Metric::BytesSent, rest.head_sent + rest.body_sent);
+        self.sent_by_others =
+            self.sent_by_others.saturating_add(rest.head_sent.saturating_add(rest.body_sent));
         let ready = Ready {
             status: rest.status,
             head_bytes: 0,
@@ -230,7 +232,7 @@ impl Session {
             }
             // All was said, and nothing of it was an answer.
             Progress::Waiting | Progress::Held { .. } => {
-                let failure = Failure { why: Why::Ended, client_lost: false, unread };
+                let failure = Failure { why: Why::Ended, client_lost: false, must_end: false, unread };
                 return self.fail_delegated(&mut delegated, &failure, ctx);
             }
             Progress::Wire { may_go_on } => may_go_on,
@@ -253,6 +255,8 @@ impl Session {
     /// The application has written its answer to the client's socket.
     fn answered_elsewhere(&mut self, delegated: &mut Delegated, answered: Answered, ctx: &mut Context) {
         ctx.tally.add(Metric::BytesSent, answered.head_bytes + answered.body_bytes);
+        self.sent_by_others =
+            self.sent_by_others.saturating_add(answered.head_bytes.saturating_add(answered.body_bytes));
         let outcome = match answered.outcome {
             AnswerOutcome::Complete if answered.complete => Outcome::Complete,
             AnswerOutcome::ClientGone => Outcome::ClientGone,
@@ -286,7 +290,11 @@ impl Session {
             return self.cut(delegated, outcome, ctx);
         }
         self.take_input_back(delegated, failure.unread);
-        delegated.origin.keep_alive &= outcome != Outcome::TimedOut;
+        delegated.origin.keep_alive &= outcome != Outcome::TimedOut && !failure.must_end;
+        if failure.must_end {
+            // Closing alone ends nothing while others have the socket: it is shut behind the answer, for all of them.
+            (self.readable, self.input_ended) = (true, false);
+        }
         let start = self.outlet.end();
         let mut ready = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
         ready.outcome = outcome;

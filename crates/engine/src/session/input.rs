@@ -153,7 +153,12 @@ impl Session {
             listener: self.listener,
             keep_alive_allowed: !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max,
             found,
-            client: Client { socket: &self.socket, peer: self.peer, local: &self.local },
+            client: Client {
+                socket: &self.socket,
+                peer: self.peer,
+                local: &self.local,
+                sent: self.outlet.sent() + self.sent_by_others,
+            },
             upload: &mut self.upload,
         };
         let start = self.outlet.end();

@@ -103,6 +103,8 @@ pub(crate) struct Session {
     hung_up: bool,
     /// The request at the front of the inbox is not what the client asked for.
     redirected: Option<Box<Redirected>>,
+    /// Bytes that applications have written to the socket, as far as they have told: how they framed them, they have not.
+    sent_by_others: u64,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
@@ -157,6 +159,7 @@ impl Session {
             deadline_ms: u64::MAX,
             hung_up: false,
             redirected: None,
+            sent_by_others: 0,
             sent_at_deadline_start: 0,
         };
         session.wait_for(Waiting::FirstRequest, ctx);

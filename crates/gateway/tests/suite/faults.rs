@@ -64,11 +64,12 @@ fn closed_without_reading() {
         let mut case = Case::new(transport, |_| {});
         // Whether the request was written before the end came is the scheduler's business; if it was, the client was
         // handed over.
-        let Some(Ending::Failed(Failure { why: Why::Ended, client_lost, .. })) = case.got().ending else {
+        let Some(Ending::Failed(Failure { why: Why::Ended, client_lost: false, must_end, .. })) =
+            case.got().ending
+        else {
             panic!("{transport:?}: {:?}", case.got());
         };
-        assert!(!client_lost || transport == TransportChoice::PassFd);
-        assert_eq!(client_lost, client_lost && case.client_is_cut());
+        assert!(!must_end || transport == TransportChoice::PassFd);
     }
 }
 
@@ -76,11 +77,34 @@ fn closed_without_reading() {
 fn closed_after_reading() {
     for transport in EVERY {
         let mut case = Case::new(transport, |peer| drop(peer.request().unwrap()));
-        let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Ended, client_lost: lost, unread: 0 };
+        let must_end = transport == TransportChoice::PassFd;
+        let failure = Failure { why: Why::Ended, client_lost: false, must_end, unread: 0 };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)), "{transport:?}");
-        assert!(!lost || case.client_is_cut());
+        rustix::io::write(&case.server, b"5").unwrap();
+        assert!(!case.client_is_cut(), "{transport:?}: it can be answered");
     }
+}
+
+/// One byte is enough: the client could take anything that follows for the rest of it. Nor can anything be said to a
+/// client on a Unix socket, of which nobody counts what is written to it.
+#[test]
+fn closed_after_writing_to_the_client() {
+    let mut case = Case::new(TransportChoice::PassFd, |peer| {
+        if let Offered::PassFd { client, .. } = peer.request().unwrap().offer {
+            rustix::io::write(&client, b"H").unwrap();
+        }
+    });
+    let lost = Failure { why: Why::Ended, client_lost: true, must_end: false, unread: 0 };
+    assert_eq!(case.got().ending, Some(Ending::Failed(lost)));
+    while !matches!(case.client.read(&mut [0; 1]), Ok(0) | Err(_)) {}
+
+    let app = App::start(|peer| drop(peer.request()));
+    let application = application(&app, |settings| settings.transport = TransportChoice::PassFd);
+    let (server, mut client) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut driver = Driver::new();
+    let got = driver.ask(1, handed(&application, &Arc::new(server.into())));
+    assert_eq!(got.ending, Some(Ending::Failed(lost)));
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
 }
 
 /// The application ends after each byte of its answer: a response that was cut short never looks complete.
@@ -99,11 +123,13 @@ fn closed_after_any_number_of_bytes() {
                 peer.write(&some);
             });
             let got = case.got();
-            let Some(Ending::Failed(Failure { why: Why::Ended, client_lost, .. })) = got.ending else {
+            let Some(Ending::Failed(Failure { why: Why::Ended, client_lost: false, must_end, .. })) =
+                got.ending
+            else {
                 panic!("{transport:?}, {cut} bytes: {got:?}");
             };
             // From the first byte of output on it is known that it did not answer there.
-            assert_eq!(client_lost, transport == TransportChoice::PassFd && cut <= 8, "{cut}");
+            assert_eq!(must_end, transport == TransportChoice::PassFd && cut <= 8, "{cut}");
             assert_eq!(got.head.is_some(), cut >= 16);
         }
     }
@@ -129,7 +155,12 @@ fn garbage() {
             peer.event();
         });
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Broken(Broken::Version(b'H')), client_lost: lost, unread: 0 };
+        let failure = Failure {
+            why: Why::Broken(Broken::Version(b'H')),
+            client_lost: lost,
+            must_end: false,
+            unread: 0,
+        };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)));
         assert!(!lost || case.client_is_cut());
     }
@@ -307,7 +338,7 @@ fn hanging_applications_are_given_up() {
         });
         let mut driver = Driver::new();
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost, unread: 0 };
+        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: false, unread: 0 };
         assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
         let mut reset =
             || client.read(&mut [0; 1]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);

@@ -61,6 +61,7 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<OwnedFd>) -> R
         keep: true,
         head: false,
         fields: b"Server: test\r\n".to_vec(),
+        sent: 0,
     };
     Request { handover: Some(handover), ..get(application) }
 }

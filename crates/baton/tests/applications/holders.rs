@@ -1,0 +1,86 @@
+//! Applications that get a client's socket and let the server down: raw ones, which read the request and no more of the
+//! protocol.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crate::common::folder::Folder;
+use crate::common::server::Server;
+
+/// A server, behind which `end` is what becomes of each request: it gets the application's end of the connection and the
+/// client's socket.
+fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
+    let folder = Folder::new();
+    folder.write("page.txt", "a file");
+    let socket = folder.base().join("app.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&socket, open).expect("permissions");
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let connection = connection.expect("a connection");
+            let received = baton_sys::passing::receive(&connection, &mut [0; 65_536]);
+            let (_, mut descriptors) = received.expect("a request");
+            end(connection, descriptors.pop().expect("the client's socket"));
+        }
+    });
+    Server::run(folder, &SITE.replace("{architecture}", architecture))
+}
+
+const SITE: &str = r#"
+architecture = "{architecture}"
+processes = 1
+[[site]]
+listen = ["127.0.0.1:0"]
+root = "{root}"
+[[site.route]]
+path = "/app"
+fastcgi = { to = "unix:{base}/app.sock", transport = "passfd" }
+"#;
+
+/// Goal: the client learns what has happened, and nobody can say anything to it behind that. Method: an application
+/// that closes its connection at once and keeps the socket for ever; a client that has been answered before by the
+/// server, so that there is something to count. The end of the connection can only come from a shutdown.
+fn nothing_was_written(architecture: &str) {
+    let server = server(architecture, |_, client| std::mem::forget(client));
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/page.txt").text(), "a file");
+    }
+    let answer = client.get("/app/x");
+    assert_eq!((answer.status, answer.field("connection")), (502, Some("close")));
+    client.expect_end();
+}
+
+/// Part of an answer is followed by nothing.
+fn something_was_written(architecture: &str) {
+    let server = server(architecture, |_, client| {
+        rustix::io::write(&client, b"HTTP/1.1 200 OK\r\nContent-").expect("written");
+    });
+    let mut client = server.connect();
+    client.send("GET /app/x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let got = client.until_the_end();
+    assert!(b"HTTP/1.1 200 OK\r\nContent-".starts_with(&got), "{}", String::from_utf8_lossy(&got));
+}
+
+macro_rules! under {
+    ($($module:ident, $word:literal;)+) => {
+        $(mod $module {
+            #[test]
+            fn nothing_was_written() {
+                super::nothing_was_written($word);
+            }
+
+            #[test]
+            fn something_was_written() {
+                super::something_was_written($word);
+            }
+        })+
+    };
+}
+
+under! {
+    auto, "auto";
+    pipeline, "pipeline";
+    threads, "threads";
+}
