@@ -140,7 +140,11 @@ unsafe fn next_request(its: &mut Request) -> bool {
         let begun = loop {
             match exchange.connection().next_request() {
                 Ok(Some(begun)) => break begun,
-                Err(ReadError::Failed(Errno::INTR)) if !shutdown::is_pending() => {}
+                // A request may have been sent just before the signal came, and is answered. None comes behind it.
+                Err(ReadError::Failed(Errno::INTR)) if shutdown::is_pending() => {
+                    exchange.connection().stop_receiving();
+                }
+                Err(ReadError::Failed(Errno::INTR)) => {}
                 Ok(None) | Err(_) => return false,
             }
         };

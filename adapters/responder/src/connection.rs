@@ -11,7 +11,7 @@ use baton_fcgi::application::{Part, RequestReader, push_end, push_unknown_type, 
 use baton_fcgi::response::ProtocolStatus;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, Shutdown};
 
 use crate::descriptors::Descriptors;
 use crate::environment::Environment;
@@ -215,6 +215,13 @@ impl Connection {
             }
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Lets the server send nothing more: at a Unix socket it learns so at once, and asks somebody else. What it has
+    /// sent before is still read, so that between two requests none is lost.
+    pub fn stop_receiving(&self) {
+        // It can only fail because the connection has ended.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
     }
 
     /// The variables of the request.

@@ -1,5 +1,10 @@
 //! When programs end.
 
+use std::io::Read;
+use std::net::Shutdown;
+
+use baton_fcgi::request;
+use rustix::net::SendFlags;
 use rustix::process::{Signal, kill_process};
 
 use crate::program::{Library, Program};
@@ -29,6 +34,36 @@ fn the_signal_of_the_original_ends_a_program_that_waits() {
                 assert_eq!(status.code(), Some(0), "{library:?}, {keeps_connection}");
             });
             drop(kept);
+        }
+    }
+}
+
+/// Goal: a request that a program could be sent is answered, whenever the signal comes. Method: signal and request at
+/// once, on a connection that is kept, again and again; a server that cannot send it any more asks another process.
+#[test]
+fn no_request_is_lost_to_the_signal() {
+    for _ in 0..60 {
+        let program = Program::of("streams", &[], Library::Ours);
+        let mut server = program.connect();
+        server.ask(&[("QUERY_STRING", "e")], b"");
+        assert_eq!(server.reply().end, Some(0));
+        let mut records = Vec::new();
+        let mut block = Vec::new();
+        baton_fcgi::params::push(&mut block, b"QUERY_STRING", b"e");
+        request::push_begin(&mut records, 1, true);
+        request::push_params(&mut records, 1, &block);
+        request::push_stdin_end(&mut records, 1);
+        let pid = program.pid();
+        let sent = std::thread::scope(|scope| {
+            scope.spawn(|| kill_process(pid, Signal::USR1).unwrap());
+            rustix::net::send(&server.socket, &records, SendFlags::NOSIGNAL)
+        });
+        if sent.is_ok() {
+            server.socket.shutdown(Shutdown::Write).unwrap();
+            let mut answer = Vec::new();
+            // Its end may be a reset, if the program did not read that there is no more.
+            let _ = server.socket.read_to_end(&mut answer);
+            assert!(!answer.is_empty(), "it was sent, and lost");
         }
     }
 }
