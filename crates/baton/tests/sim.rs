@@ -112,3 +112,23 @@ fn what_cannot_be_done_is_said() {
         assert!(!output.status.success() && told.contains(expected), "{arguments:?}: {told}");
     }
 }
+
+/// Reading logs may take minutes: what is wrong with the flags is told before anything is read or made.
+#[test]
+fn wrong_flags_are_refused_before_the_work_begins() {
+    let cases: [(&[&str], &str); 4] = [
+        (&["compare", "zipf:requests=9", "--nodes", "4", "--change", "lose:4/8@5%"], "there is no node 4"),
+        (&["compare", "/no/such/log", "--nodes", "2", "--change", "regain:2@5%"], "there is no node 2"),
+        (&["compare", "/no/such/log", "--set", "speed=9"], "there is no setting \"speed\""),
+        (&["advise", "/no/such/log", "--t-high", "9"], "--t-high has to be more than --t-low"),
+    ];
+    for (arguments, expected) in cases {
+        let output = sim(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(expected), "{arguments:?}: {told}");
+        assert!(
+            !told.contains("making the trace") && !told.contains("reading the logs"),
+            "{arguments:?}: {told}"
+        );
+    }
+}

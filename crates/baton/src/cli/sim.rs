@@ -14,7 +14,7 @@ use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeP
 use baton_sim::report::{Report, claims_table, page, svg};
 use baton_sim::runner::Runner;
 use baton_sim::trace::{
-    CHESS, HotTargets, IBM, LogReader, LogSummary, RICE, Trace, Zipf, synthesize, with_hot_targets,
+    CHESS, HotTargets, IBM, LogReader, LogSummary, Published, RICE, Trace, Zipf, synthesize, with_hot_targets,
 };
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
@@ -257,13 +257,14 @@ impl Compare {
         let progress = Progress::default();
         let tell = |what: &str, share| progress.tell(what, share);
         let runner = self.output.runner(&tell);
-        runner.announce("making the trace");
-        let (trace, summary) = self.trace()?;
-        let usual = if summary.is_some() { NodeProfile::nvme() } else { NodeProfile::published() };
+        // What is wrong with the flags is told before the work begins: reading logs may take minutes.
+        let usual = if self.built_in().is_some() { NodeProfile::published() } else { NodeProfile::nvme() };
         let scenario = self.cluster.scenario(usual, self.output.seed)?;
         let nodes =
             if scenario.weights.len() > 1 { vec![scenario.weights.len()] } else { self.nodes.clone() };
         check_changes(&scenario.changes, nodes.iter().copied().max().unwrap_or(0))?;
+        runner.announce("making the trace");
+        let (trace, summary) = self.trace()?;
         let trace = self.cluster.shape(trace, self.output.seed);
         let mut report = compare(runner, &trace, &scenario, &self.policies, &nodes);
         report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
@@ -272,20 +273,38 @@ impl Compare {
     }
 
     fn trace(&self) -> Result<(Trace, Option<LogSummary>), Failure> {
-        let seed = self.output.seed;
-        if let [only] = &self.traces[..] {
-            let name = only.to_str().unwrap_or_default();
-            let published = [&RICE, &IBM, &CHESS].into_iter().find(|published| published.name == name);
-            if let Some(published) = published {
-                return Ok((synthesize(published, published.requests_default, seed).0, None));
-            }
-            if let Some(parameters) = name.strip_prefix("zipf") {
-                let zipf: Zipf = parameters.trim_start_matches(':').parse()?;
-                return Ok((zipf.trace(seed), None));
-            }
+        if let Some(built_in) = self.built_in() {
+            return Ok((built_in.make(self.output.seed)?, None));
         }
         let (trace, summary) = read_logs(&self.traces)?;
         Ok((trace, Some(summary)))
+    }
+
+    /// The built-in trace that is named, if it is no log.
+    fn built_in(&self) -> Option<BuiltIn<'_>> {
+        let [only] = &self.traces[..] else { return None };
+        let name = only.to_str()?;
+        let published = [&RICE, &IBM, &CHESS].into_iter().find(|published| published.name == name);
+        published
+            .map(BuiltIn::Published)
+            .or_else(|| name.strip_prefix("zipf").map(|rest| BuiltIn::Zipf(rest.trim_start_matches(':'))))
+    }
+}
+
+/// A trace that is made, not read.
+enum BuiltIn<'a> {
+    /// From published statistics.
+    Published(&'static Published),
+    /// By Zipf's law, with these parameters.
+    Zipf(&'a str),
+}
+
+impl BuiltIn<'_> {
+    fn make(&self, seed: u64) -> Result<Trace, Failure> {
+        match self {
+            Self::Published(published) => Ok(synthesize(published, published.requests_default, seed).0),
+            Self::Zipf(parameters) => Ok(parameters.parse::<Zipf>()?.trace(seed)),
+        }
     }
 }
 
@@ -294,9 +313,9 @@ impl Advise {
         let progress = Progress::default();
         let tell = |what: &str, share| progress.tell(what, share);
         let runner = self.output.runner(&tell);
+        let scenario = self.cluster.scenario(NodeProfile::nvme(), self.output.seed)?;
         runner.announce("reading the logs");
         let (trace, summary) = read_logs(&self.logs)?;
-        let scenario = self.cluster.scenario(NodeProfile::nvme(), self.output.seed)?;
         let trace = self
             .cluster
             .shape(trace.prefix(self.cluster.requests.unwrap_or(ADVICE_REQUESTS)), self.output.seed);
