@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::common::client::Client;
-use crate::common::folder::Folder;
-use crate::common::server::Server;
 use crate::document::compare;
-use crate::program::Program;
+use crate::program::behind_a_server;
 use crate::trace::{Call, Trace};
 use crate::usual::usual;
 
@@ -28,20 +26,7 @@ fn responses_of_applications_take_the_calls_of_the_document() {
 
 /// The usual calls of server and application from one request to the next.
 fn calls(transport: &str, path: &str) -> (Vec<String>, Vec<String>) {
-    let folder = Folder::new();
-    let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
-    std::fs::create_dir(&named).expect("a folder");
-    std::fs::write(named.join("file.bin"), [b'n'; 1 << 20]).expect("a file");
-    let application = Program::start(&folder, &socket);
-    let path = path.replace("{base}", &folder.base().display().to_string());
-    let mounted = format!(
-        "/app=unix:{},transport={transport},connections_max=1,named_files=[\"{}\"]",
-        socket.display(),
-        named.display()
-    );
-    // Files that are asked for again and again would come into memory, and leave it by being copied.
-    let never = "cache.memory_hot_file_bytes_max=0";
-    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
+    let (server, application, path) = behind_a_server(transport, path, 1 << 20);
     let mut client = server.connect();
     for _ in 0..3 {
         client.get(&path);

@@ -5,9 +5,7 @@ use std::net::TcpStream;
 
 use baton_lab::copies::{Ledger, Watch};
 
-use crate::common::folder::{Folder, pattern};
-use crate::common::server::Server;
-use crate::program::Program;
+use crate::program::behind_a_server;
 
 /// Large enough to come in many pieces, and for a named file to be sent from the page cache.
 const BODY_BYTES: u64 = 1_000_000;
@@ -60,20 +58,7 @@ fn a_named_file_is_not_copied() {
 /// The ledger of one response, and how many bytes the client got. The response is not the first one: how connections
 /// come about is no part of it.
 fn one_response(transport: &str, path: &str) -> (Ledger, u64) {
-    let folder = Folder::new();
-    let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
-    std::fs::create_dir(&named).expect("a folder");
-    std::fs::write(named.join("file.bin"), pattern(BODY_BYTES as usize, 2)).expect("a file");
-    let application = Program::start(&folder, &socket);
-    let path = path.replace("{base}", &folder.base().display().to_string());
-    let mounted = format!(
-        "/app=unix:{},transport={transport},connections_max=1,named_files=[\"{}\"]",
-        socket.display(),
-        named.display()
-    );
-    // Files that are asked for again and again would come into memory, and leave it by being copied.
-    let never = "cache.memory_hot_file_bytes_max=0";
-    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
+    let (server, application, path) = behind_a_server(transport, path, BODY_BYTES as usize);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     for _ in 0..3 {
         exchange(&mut client, &path);

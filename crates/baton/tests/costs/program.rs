@@ -12,7 +12,7 @@ use baton_responder::Responder;
 use rustix::process::Pid;
 
 use crate::common::folder::{Folder, pattern};
-use crate::common::server::wait_until;
+use crate::common::server::{Server, wait_until};
 
 /// A running application; it ends when this is dropped.
 pub(crate) struct Program(Child);
@@ -32,6 +32,26 @@ impl Program {
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.0)
     }
+}
+
+/// A server that has the application at `/app`, by a way, with one connection to it; and `path`, which may name a file in
+/// `{base}/named`, of which there is one of so many bytes, `file.bin`.
+pub(crate) fn behind_a_server(transport: &str, path: &str, file_bytes: usize) -> (Server, Program, String) {
+    let folder = Folder::new();
+    let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
+    std::fs::create_dir(&named).expect("a folder");
+    std::fs::write(named.join("file.bin"), pattern(file_bytes, 2)).expect("a file");
+    let application = Program::start(&folder, &socket);
+    let path = path.replace("{base}", &folder.base().display().to_string());
+    let mounted = format!(
+        "/app=unix:{},transport={transport},connections_max=1,named_files=[\"{}\"]",
+        socket.display(),
+        named.display()
+    );
+    // Files that are asked for again and again would come into memory, and leave it by being copied.
+    let never = "cache.memory_hot_file_bytes_max=0";
+    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
+    (server, application, path)
 }
 
 impl Drop for Program {
