@@ -1,7 +1,7 @@
 //! The server's part: requests with and without offers on one FastCGI connection, and what comes of them.
 
 use std::fs::File;
-use std::io::{IoSlice, Write};
+use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
@@ -239,9 +239,12 @@ impl Server {
                 return true;
             }
             let mut buffer = vec![0; 64 << 10];
-            match read_some(&mut self.stream, &mut buffer).expect("an answer in time") {
-                0 => return false,
-                read => self.ahead.extend_from_slice(&buffer[..read]),
+            match read_some(&mut self.stream, &mut buffer) {
+                Ok(0) => return false,
+                Ok(read) => self.ahead.extend_from_slice(&buffer[..read]),
+                // A process that is killed before it has read everything resets its connections.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return false,
+                Err(error) => panic!("no answer in time: {error}"),
             }
         }
     }
