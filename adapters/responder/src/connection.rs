@@ -246,20 +246,36 @@ impl Connection {
     /// # Errors
     /// The body does not go on, now or later.
     pub fn read_body(&mut self) -> Result<Range<usize>, ReadError> {
+        // Whoever waits is not told that there is nothing yet.
+        Ok(self.next_piece(RecvFlags::empty())?.unwrap_or(0..0))
+    }
+
+    /// The same without waiting: `None` if nothing of the body is there yet.
+    ///
+    /// # Errors
+    /// As for [`read_body`](Self::read_body).
+    pub fn read_body_now(&mut self) -> Result<Option<Range<usize>>, ReadError> {
+        self.next_piece(RecvFlags::DONTWAIT)
+    }
+
+    fn next_piece(&mut self, flags: RecvFlags) -> Result<Option<Range<usize>>, ReadError> {
         self.lent = 0;
         loop {
             if let Some(piece) = self.body.pop_front() {
                 self.lent = piece.end;
-                return Ok(piece);
+                return Ok(Some(piece));
             }
             if self.body_ended {
-                return Ok(0..0);
+                return Ok(Some(0..0));
             }
             if let Some(error) = self.failed {
                 return Err(error);
             }
-            match self.receive_ahead(RecvFlags::empty()) {
+            match self.receive_ahead(flags) {
                 Ok(()) | Err(ReadError::Failed(Errno::INTR)) => {}
+                Err(ReadError::Failed(Errno::AGAIN)) if flags.contains(RecvFlags::DONTWAIT) => {
+                    return Ok(None);
+                }
                 Err(error) => self.failed = Some(error),
             }
         }

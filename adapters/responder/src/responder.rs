@@ -185,6 +185,22 @@ impl Request<'_> {
         self.responder.connection.as_ref().map(Link::socket)
     }
 
+    /// Reads as much of the body as has arrived, without waiting for more: `None` if that is nothing, 0 at its end. To be
+    /// called before [`socket`](Self::socket) is polled for input, since some of it may have been received already.
+    ///
+    /// # Errors
+    /// The body does not go on, now or later.
+    pub fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(connection) = &mut self.responder.connection else { return Ok(Some(0)) };
+        if self.unread.is_empty() && !buffer.is_empty() {
+            match connection.read_body_now()? {
+                Some(piece) => self.unread = piece,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(self.take_unread(buffer)))
+    }
+
     /// What the server is told as the exit status that a CGI program would have.
     pub fn set_exit_status(&mut self, status: u32) {
         self.exit_status = status;
@@ -208,6 +224,15 @@ impl Request<'_> {
             self.responder.close(connection);
         }
         finished
+    }
+
+    fn take_unread(&mut self, buffer: &mut [u8]) -> usize {
+        let Some(connection) = &mut self.responder.connection else { return 0 };
+        let piece = &connection.buffer()[self.unread.clone()];
+        let read = piece.len().min(buffer.len());
+        buffer[..read].copy_from_slice(&piece[..read]);
+        self.unread.start += read;
+        read
     }
 
     fn write_answer(
@@ -242,11 +267,7 @@ impl Read for Request<'_> {
         if self.unread.is_empty() && !buffer.is_empty() {
             self.unread = connection.read_body()?;
         }
-        let piece = &connection.buffer()[self.unread.clone()];
-        let read = piece.len().min(buffer.len());
-        buffer[..read].copy_from_slice(&piece[..read]);
-        self.unread.start += read;
-        Ok(read)
+        Ok(self.take_unread(buffer))
     }
 }
 

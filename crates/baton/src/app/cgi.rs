@@ -1,22 +1,29 @@
 //! `baton app cgi`: a FastCGI application that runs a program for each request (RFC 3875).
 //!
 //! The program is the request's `SCRIPT_FILENAME`; no shell has a part in it. Its environment is that of this process
-//! and the request's variables. The body is complete before it begins, in a file without a name: a program may answer
-//! before it reads, or never read.
+//! and the request's variables. It is started at once, and from then on bytes go both ways as they come:
+//!
+//! ```text
+//!   server ──► body ────► one piece ──► the program's standard input     the next one when that has been taken
+//!   server ◄── response ◄─ one piece ◄── its standard output              error log ◄── its standard error
+//! ```
+//!
+//! Neither way waits for the other, so a program may answer before it reads, while it reads, or never read.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use baton_fcgi::environment::environment_of;
 use baton_responder::{Request, Responder};
 use clap::Args;
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Access, Mode, OFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::Access;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::run::Trouble;
 
@@ -57,58 +64,146 @@ fn answer(request: &mut Request<'_>) -> io::Result<()> {
             return write!(request, "Status: {status}\r\nContent-Type: text/plain\r\n\r\n{status}\n");
         }
     };
-    let body = body_of(request)?;
+    let has_body =
+        request.variable("CONTENT_LENGTH").is_some_and(|length| !length.is_empty() && length != b"0");
     let mut command = Command::new(&program);
     command
         .envs(variables_of(request)?)
         .current_dir(program.parent().unwrap_or(Path::new("/")))
-        .stdin(body.map_or_else(Stdio::null, Stdio::from))
+        .stdin(if has_body { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut running = Running(command.spawn()?);
-    forward(&mut running.0, request)?;
-    let status = running.0.wait()?;
+    let status = Running::new(command.spawn()?)?.run(request)?;
     request.set_exit_status(u32::try_from(status.code().unwrap_or(1)).unwrap_or(1));
-    Ok(())
-}
-
-/// Passes on what the program prints, until it has closed both its outputs.
-fn forward(program: &mut Child, request: &mut Request<'_>) -> io::Result<()> {
-    let mut output = program.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-    let mut errors = program.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-    let mut buffer = vec![0; PIECE_BYTES];
-    while output.is_some() || errors.is_some() {
-        let [prints, complains, hangs_up] = wait([
-            (output.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            (errors.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            (request.socket(), PollFlags::RDHUP),
-        ])?;
-        if hangs_up {
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
-        if prints && let Some(piece) = piece(&mut output, &mut buffer)? {
-            request.write_all(piece)?;
-            // A client that waits for a line is not to wait for the next one.
-            request.flush()?;
-        }
-        if complains && let Some(piece) = piece(&mut errors, &mut buffer)? {
-            request.log(piece)?;
-        }
-    }
     Ok(())
 }
 
 /// Bytes that are read at a time: what a pipe holds.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A program. Whatever happens, it does not outlive the request.
-struct Running(Child);
+/// A program, and the pipes that lead to it. Whatever happens, it does not outlive the request.
+struct Running {
+    program: Child,
+    /// Tells of its end; `None` when it has ended.
+    life: Option<OwnedFd>,
+    /// `None`: there is no body, or all of it was given, or the program has closed it.
+    input: Option<File>,
+    output: Option<File>,
+    errors: Option<File>,
+    body: Body,
+}
+
+/// What is left of the request's body.
+struct Body {
+    piece: Box<[u8]>,
+    /// Where in the piece is what the program has not taken.
+    unwritten: std::ops::Range<usize>,
+    ended: bool,
+}
+
+impl Running {
+    fn new(mut program: Child) -> io::Result<Self> {
+        let input = program.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let output = program.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let errors = program.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let piece = if input.is_some() { vec![0; PIECE_BYTES] } else { Vec::new() };
+        let body = Body { piece: piece.into(), unwritten: 0..0, ended: input.is_none() };
+        let mut running = Self { program, life: None, input, output, errors, body };
+        if let Some(input) = &running.input {
+            // Else it would take a piece as a whole, however long the program needs for it.
+            rustix::io::ioctl_fionbio(input, true)?;
+        }
+        let pid = i32::try_from(running.program.id()).ok().and_then(Pid::from_raw);
+        running.life = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose()?;
+        Ok(running)
+    }
+
+    /// Passes on the body and what the program prints, until it has ended and nobody has its outputs any more.
+    ///
+    /// # Errors
+    /// The server has hung up, or the body breaks off, which the program must not take for its end.
+    fn run(mut self, request: &mut Request<'_>) -> io::Result<ExitStatus> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        while self.life.is_some() || self.output.is_some() || self.errors.is_some() {
+            let goes_on = self.feed(request)?;
+            let wants_more = !self.body.ended && self.body.unwritten.is_empty();
+            let news = if wants_more { PollFlags::IN | PollFlags::RDHUP } else { PollFlags::RDHUP };
+            let room = if self.body.unwritten.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            let descriptors = [
+                (self.life.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (self.input.as_ref().map(AsFd::as_fd), room),
+                (self.output.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (self.errors.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (request.socket(), news),
+            ];
+            let [life, input, output, errors, server] = wait(descriptors, goes_on)?;
+            if server.intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            if !life.is_empty() {
+                self.life = None;
+            }
+            if input.intersects(PollFlags::ERR | PollFlags::HUP) {
+                self.input = None;
+            }
+            if !output.is_empty()
+                && let Some(piece) = piece(&mut self.output, &mut buffer)?
+            {
+                request.write_all(piece)?;
+                // A client that waits for a line is not to wait for the next one.
+                request.flush()?;
+            }
+            if !errors.is_empty()
+                && let Some(piece) = piece(&mut self.errors, &mut buffer)?
+            {
+                request.log(piece)?;
+            }
+        }
+        self.program.wait()
+    }
+
+    /// Gives the program a piece of what has arrived of the body. Of one that does not want any more the rest is read
+    /// past: behind it, the server has more to say. Whether there may be another piece at once.
+    fn feed(&mut self, request: &mut Request<'_>) -> io::Result<bool> {
+        let body = &mut self.body;
+        if body.unwritten.is_empty() {
+            if body.ended {
+                return Ok(false);
+            }
+            match request.read_now(&mut body.piece)? {
+                None => return Ok(false),
+                Some(bytes) => (body.unwritten, body.ended) = (0..bytes, bytes == 0),
+            }
+        }
+        let Some(input) = &mut self.input else {
+            body.unwritten = 0..0;
+            return Ok(true);
+        };
+        if body.ended {
+            // Which is the end of the pipe.
+            self.input = None;
+            return Ok(false);
+        }
+        match input.write(&body.piece[body.unwritten.clone()]) {
+            Ok(bytes) => body.unwritten.start += bytes,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(false),
+                io::ErrorKind::Interrupted => {}
+                // It has closed its standard input, or is gone.
+                io::ErrorKind::BrokenPipe => self.input = None,
+                _ => return Err(error),
+            },
+        }
+        Ok(true)
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, if all is well.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // It has ended already, if all is well. If not, it ends before its input does: the end of a body that broke off
+        // would look like that of a complete one.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
     }
 }
 
@@ -135,32 +230,24 @@ fn variables_of(request: &Request<'_>) -> io::Result<Vec<(std::ffi::OsString, st
     environment_of(&block).map_err(|_| io::Error::other("a variable cannot be one of an environment"))
 }
 
-/// The body of a request, in a file without a name.
-fn body_of(request: &mut Request<'_>) -> io::Result<Option<File>> {
-    if request.variable("CONTENT_LENGTH").is_none_or(|length| length.is_empty() || length == b"0") {
-        return Ok(None);
-    }
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?);
-    io::copy(request, &mut file)?;
-    file.rewind()?;
-    Ok(Some(file))
-}
-
-/// Waits until something is so of one of the descriptors that are there; says of which.
-fn wait<const N: usize>(descriptors: [(Option<BorrowedFd<'_>>, PollFlags); N]) -> io::Result<[bool; N]> {
+/// Waits until something is so of one of the descriptors that are there, or only looks at them; says what.
+fn wait<const N: usize>(
+    descriptors: [(Option<BorrowedFd<'_>>, PollFlags); N],
+    only_looks: bool,
+) -> io::Result<[PollFlags; N]> {
+    let no_time = Timespec::default();
     let present = descriptors.iter().filter_map(|(descriptor, flags)| Some(((*descriptor)?, *flags)));
     let mut polled: Vec<_> =
         present.map(|(descriptor, flags)| PollFd::from_borrowed_fd(descriptor, flags)).collect();
     loop {
-        match rustix::event::poll(&mut polled, None) {
+        match rustix::event::poll(&mut polled, only_looks.then_some(&no_time)) {
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
             Ok(_) => break,
         }
     }
-    let mut ready = polled.iter().map(|descriptor| !descriptor.revents().is_empty());
-    Ok(descriptors.map(|(descriptor, _)| descriptor.is_some() && ready.next().unwrap_or(false)))
+    let mut seen = polled.iter().map(PollFd::revents);
+    Ok(descriptors.map(|(descriptor, _)| descriptor.and_then(|_| seen.next()).unwrap_or(PollFlags::empty())))
 }
 
 /// What a pipe has; one that has ended is closed.

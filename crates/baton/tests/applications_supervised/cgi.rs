@@ -1,8 +1,10 @@
 //! `cgi = {…}`: a program for each request.
 
 use std::fs;
-use std::time::Instant;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
 
+use crate::common::client::{Client, Response};
 use crate::common::folder::{Folder, install_program};
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::processes::lives;
@@ -75,6 +77,90 @@ fn a_program_may_answer_before_it_reads() {
     assert!(answer.body.ends_with(b"\x00300000\n") && answer.body.len() == 500_007, "{}", answer.body.len());
 }
 
+/// Bytes that do not wait in memory, so that the request is given to the program before the rest of it is there.
+const BEGINNING: usize = 100_000;
+
+/// A server whose program is given uploads as they arrive, and a client that has sent the beginning of one.
+fn uploading(program: &str, body_bytes: usize) -> (Server, Client) {
+    let server = server(&[("a.cgi", program)], "streamed_bodies_max = 1, processes = 1, user = 'root'");
+    let mut client = server.connect();
+    client.send(format!("POST /a.cgi HTTP/1.1\r\nHost: a\r\nContent-Length: {body_bytes}\r\n\r\n"));
+    client.send(vec![b'x'; BEGINNING]);
+    (server, client)
+}
+
+/// The answer of a program, whose length nobody knows.
+fn get(server: &Server, path: &str) -> Response {
+    let mut client = server.connect();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    client.answer_to("GET")
+}
+
+/// Goal: a program reads what has arrived, and is read meanwhile. Method: it answers each line that it is sent, which the
+/// client reads before it sends the next one.
+#[test]
+fn a_program_sees_an_upload_as_it_arrives() {
+    let lines = ["one\n", "two\n", "three\n"];
+    let program = format!("echo 'Content-Type: a/b'; echo; head -c {BEGINNING} | wc -c; exec cat");
+    let (_server, mut client) = uploading(&program, BEGINNING + lines.concat().len());
+    assert_eq!(client.head().status, 200);
+    assert_eq!(client.chunk(), format!("{BEGINNING}\n").into_bytes());
+    for line in lines {
+        client.send(line);
+        assert_eq!(client.chunk(), line.as_bytes());
+    }
+    assert!(client.chunk().is_empty(), "nothing but the end");
+}
+
+/// Whether it closes its standard input, leaves it open and unread, or reads a little: its answer is complete before the
+/// body is, and its process has the next request.
+#[test]
+fn a_program_need_not_read() {
+    for reads in ["exec <&-", ":", "head -c 1000 > /dev/null"] {
+        let program = format!("{reads}; echo 'Content-Type: a/b'; echo; head -c 300000 /dev/zero");
+        let (server, mut client) = uploading(&program, 10_000_000);
+        let answer = client.answer_to("POST");
+        assert_eq!((answer.status, answer.body.len()), (200, 300_000), "{reads}");
+        assert_eq!(get(&server, "/a.cgi").body.len(), 300_000, "{reads}");
+    }
+}
+
+/// Goal: a client that is gone is not taken for the end of the body. Method: the program would write a file at the end.
+#[test]
+fn a_program_whose_client_goes_away_does_not_see_an_end() {
+    let program = "echo $$ > pid.new; mv pid.new pid; cat > /dev/null; echo > end";
+    let (server, client) = uploading(program, 1_000_000);
+    let pid = server.folder().path("pid");
+    wait_until("the program runs", || pid.exists());
+    let pid = fs::read_to_string(pid).expect("a file").trim().parse().expect("a process");
+    drop(client);
+    wait_until("the program is killed", || !lives(pid));
+    // The next one runs when the process is done with this one.
+    install_program(&server.folder().path("b.cgi"), "#!/bin/sh\necho 'Content-Type: a/b'; echo; echo next");
+    assert_eq!(get(&server, "/b.cgi").text(), "next\n");
+    assert!(!server.folder().path("end").exists(), "it took what it had for everything");
+}
+
+/// Goal: nobody collects what a program does not read. Method: a body of which pipes and sockets hold only a part is sent
+/// until nobody takes more, and arrives as a whole when the program reads it.
+#[test]
+fn a_program_that_reads_later_holds_the_client_up() {
+    let total = 64 << 20;
+    let program = "while ! [ -e go ]; do sleep 0.01; done; echo 'Content-Type: a/b'; echo; exec wc -c";
+    let (server, mut client) = uploading(program, total);
+    client.stream().set_write_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+    let piece = vec![b'x'; 1 << 20];
+    let mut left = total - BEGINNING;
+    while let Ok(taken) = (&mut client.stream()).write(&piece[..piece.len().min(left)]) {
+        left -= taken;
+        assert!(left > total / 4, "somebody has taken most of it");
+    }
+    client.stream().set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    server.folder().write("go", "");
+    client.send(vec![b'x'; left]);
+    assert_eq!(client.answer_to("POST").text().trim(), total.to_string());
+}
+
 #[test]
 fn a_program_that_hangs_is_killed_when_the_server_gives_up() {
     let program = "echo $$ > pid; exec sleep 1000";
@@ -85,6 +171,6 @@ fn a_program_that_hangs_is_killed_when_the_server_gives_up() {
     let deadline = Instant::now() + PATIENCE;
     while lives(pid) {
         assert!(Instant::now() < deadline, "it goes on");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
