@@ -3,6 +3,7 @@
 //! A control thread gives orders; the threads that run steps find them when they wake up. Each of them waits on an
 //! eventfd of its own beside its sockets, and compares one number per wake-up.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -52,8 +53,12 @@ struct Desk {
     work: Option<(Arc<Plan>, Vec<Arc<Listener>>)>,
     wakers: Vec<Arc<OwnedFd>>,
     log: Option<Arc<LogWriter>>,
+    held: Option<Held>,
     reports: BTreeMap<String, Value>,
 }
+
+/// Something that is dropped when nobody needs it any more.
+type Held = Arc<dyn Any + Send + Sync>;
 
 impl Desk {
     /// A socket that nobody accepts from must be closed: clients would wait in its queue.
@@ -93,6 +98,12 @@ impl Steering {
         self.order(|desk| desk.work = Some((plan, listeners)));
     }
 
+    /// Keeps something until every thread has found the orders that were given before the next call: what the plan at
+    /// hand is about, if this is called behind each [`reload`](Self::reload).
+    pub fn hold(&self, held: impl Any + Send + Sync) {
+        self.order(|desk| desk.held = Some(Arc::new(held)));
+    }
+
     /// Goes on with the access log in another file.
     pub fn reopen_log(&self, file: OwnedFd) {
         if let Some(log) = &self.lock().log {
@@ -125,7 +136,7 @@ impl Steering {
     pub(crate) fn subscribe(self: &Arc<Self>) -> io::Result<Subscription> {
         let waker = Arc::new(rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         self.lock().wakers.push(Arc::clone(&waker));
-        Ok(Subscription { steering: Arc::clone(self), waker, seen: 0 })
+        Ok(Subscription { steering: Arc::clone(self), waker, seen: 0, held: None, rests: false })
     }
 
     fn order(&self, change: impl FnOnce(&mut Desk)) {
@@ -149,6 +160,9 @@ pub(crate) struct Subscription {
     steering: Arc<Steering>,
     waker: Arc<OwnedFd>,
     seen: u64,
+    held: Option<Held>,
+    /// Whether the thread serves nobody before it has asked for orders again.
+    rests: bool,
 }
 
 impl Subscription {
@@ -159,15 +173,27 @@ impl Subscription {
 
     /// The orders, if they have changed since this was last asked.
     pub(crate) fn poll(&mut self) -> Option<Orders> {
-        let epoch = self.steering.epoch.load(Ordering::Acquire);
-        if epoch == self.seen {
+        let epoch = || self.steering.epoch.load(Ordering::Acquire);
+        if epoch() == self.seen && !self.rests {
             return None;
         }
-        self.seen = epoch;
-        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
         let desk = self.steering.lock();
+        self.rests = false;
+        self.held.clone_from(&desk.held);
+        // Orders are changed under the lock: what is held belongs to these.
+        let epoch = epoch();
+        if std::mem::replace(&mut self.seen, epoch) == epoch {
+            return None;
+        }
+        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
         let (plan, listeners) = desk.work.clone()?;
         Some(Orders { phase: desk.phase.unwrap_or(Phase::Serving), plan, listeners })
+    }
+
+    /// The thread may wait for long, woken by something else than orders, and asks for them before it serves anybody:
+    /// nothing is held for it meanwhile.
+    pub(crate) fn rest(&mut self) {
+        (self.held, self.rests) = (None, true);
     }
 
     /// Tells how this thread is.

@@ -65,7 +65,7 @@ pub use arriving::{Admission, Arriving, StreamedBodies};
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};
-pub use roster::{PlaceReport, Roster};
+pub use roster::{Claim, PlaceReport, Roster};
 pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, member_path,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use baton_engine::listen::Listener;
 use baton_engine::{Plan, Steering};
-use baton_gateway::Roster;
+use baton_gateway::{Claim, Roster};
 use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::listeners::address_of;
 use super::log;
 use super::poll::timespec;
 use super::privileges::WorkerUser;
-use super::worker::make_plan;
+use super::worker::{claims, make_plan};
 use crate::config::{Config, Rosters};
 
 /// Where orders arrive.
@@ -52,6 +52,7 @@ struct Lingering {
 struct Prepared {
     generation: u64,
     plan: Arc<Plan>,
+    claims: Vec<Claim>,
     listeners: Vec<Arc<Listener>>,
 }
 
@@ -169,6 +170,7 @@ impl Desk {
                 Ok(Prepared {
                     generation,
                     plan: make_plan(&config, ids, &self.rosters, &self.user)?,
+                    claims: claims(&config, &self.rosters),
                     listeners,
                 })
             });
@@ -189,6 +191,7 @@ impl Desk {
             // Those that no plan has any more.
             self.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
             self.steering.reload(prepared.plan, prepared.listeners);
+            self.steering.hold(prepared.claims);
             self.report(&Report::Committed { generation });
         }
     }

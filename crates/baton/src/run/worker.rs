@@ -11,6 +11,7 @@ use std::sync::Arc;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::Counters;
 use baton_engine::{LogSettings, Plan, Steering, Tuning};
+use baton_gateway::Claim;
 use baton_sys::process;
 use rustix::process::Signal;
 
@@ -18,7 +19,7 @@ use super::channel::{self, Report};
 use super::orders::Desk;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
-use crate::config::{Config, Rosters};
+use crate::config::{Config, Rosters, Target};
 
 /// All that a worker begins with.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
     let plan = make_plan(&post.config, &post.listener_ids, &post.rosters, &post.user)?;
     let steering = Arc::new(Steering::new());
+    steering.hold(claims(&post.config, &post.rosters));
     let desk = Desk::new(
         Arc::clone(channel),
         post.user,
@@ -104,6 +106,16 @@ fn become_worker(post: &Post) -> Result<(), String> {
         Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),
         None => Ok(()),
     }
+}
+
+/// What keeps the processes that a configuration is about.
+pub(super) fn claims(config: &Config, rosters: &Rosters) -> Vec<Claim> {
+    let addresses = config.applications().filter_map(|application| application.to.as_ref());
+    let rosters = addresses.filter_map(|address| match address {
+        Target::Unix(path) => rosters.get(path),
+        Target::Tcp(_) => None,
+    });
+    rosters.filter_map(Claim::new).collect()
 }
 
 /// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use baton_engine::ArchitectureName;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -223,16 +224,32 @@ fn heirs_that_die_at_once_keep_nobody_from_being_served() {
 /// Goal: a reload in the middle of a request: the old process answers it, and the new one what comes then.
 #[test]
 fn a_reload_waits_for_what_is_under_way() {
-    let server = run(1, "processes = 1");
+    let server = run(1, "processes = 1, timeout_ms = 3600000");
     wait_until("it is ready", || states(&server) == ["idle"]);
     let (file, path) = gate(&server, "wait");
     let mut client = asking(&server, &path);
     wait_until("it is busy", || states(&server) == ["busy"]);
-    rewrite(&server, &site(1, ", 'new'", "processes = 1"));
+    rewrite(&server, &site(1, ", 'new'", "processes = 1, timeout_ms = 3600000"));
     server.ctl(&["reload"]);
     assert_eq!(told(&server.get("/app"), "args"), "new");
     fs::write(file, "").expect("a file");
     assert_eq!(told(&client.response(), "args"), "");
+    wait_until("the old pool has ended, long before its time", || pools(&server).len() == 1);
+}
+
+/// Goal: a pool that nobody needs any more does not wait until a request would have had its time, whichever threads have
+/// to hear that there is another. Method: that time is longer than any test.
+#[test]
+fn a_pool_that_is_idle_ends_with_the_reload_that_drops_it() {
+    for architecture in ArchitectureName::ALL {
+        let site = |arguments| format!("architecture = '{architecture}'\n{}", site(2, arguments, ""));
+        let server = Server::run(folder(), &site(""));
+        assert_eq!(server.get("/app").status, 200, "{architecture}");
+        rewrite(&server, &site(", 'new'"));
+        server.ctl(&["reload"]);
+        wait_until("the old pool has ended", || pools(&server).len() == 1);
+        assert_eq!(told(&server.get("/app"), "args"), "new", "{architecture}");
+    }
 }
 
 /// Goal: what a worker held when it died is used again, when it is done with what it did.

@@ -129,6 +129,7 @@ impl Roster {
 
     /// A process that had loops is gone. What they have held may still be busy.
     pub fn forget(&self, pid: u32) {
+        self.forget_claims(pid);
         for seat in (0..SEATS).filter(|&seat| self.seat(seat)[SEAT_PID].load(SeqCst) == u64::from(pid)) {
             for place in 0..self.places {
                 for lane in self.lanes_of(place) {

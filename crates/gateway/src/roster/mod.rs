@@ -20,6 +20,7 @@
 //! ([`Roster::forget`]), and empties all places when the keeper has ended ([`Roster::clear`]).
 
 mod attendance;
+mod claim;
 mod keeping;
 
 use std::io;
@@ -30,6 +31,7 @@ use baton_sys::shared::SharedNumbers;
 use rustix::event::EventfdFlags;
 
 pub(crate) use self::attendance::Attendance;
+pub use self::claim::Claim;
 pub use self::keeping::PlaceReport;
 
 /// The processes of one application, as all who have to do with them see them.
@@ -68,8 +70,7 @@ impl Roster {
     pub fn create(places: usize, lanes: usize) -> io::Result<Self> {
         let (places, lanes) = (places.clamp(1, PLACES_MAX), lanes.max(1));
         let lanes = lanes.min((LANES_MAX / places).max(1));
-        let numbers =
-            SharedNumbers::create(LANES_AT + places * (PLACE_NUMBERS + lanes) + SEATS * SEAT_NUMBERS)?;
+        let numbers = SharedNumbers::create(numbers_of(places, lanes))?;
         numbers[PLACES].store(places as u64, SeqCst);
         numbers[LANES].store(lanes as u64, SeqCst);
         let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -87,8 +88,7 @@ impl Roster {
         let number = |at: usize| Some(usize::try_from(numbers.get(at)?.load(SeqCst)).unwrap_or(usize::MAX));
         let (places, lanes) = number(PLACES).zip(number(LANES)).ok_or_else(invalid)?;
         let is_sane = (1..=PLACES_MAX).contains(&places) && (1..=LANES_MAX).contains(&lanes);
-        let expected = |()| LANES_AT + places * (PLACE_NUMBERS + lanes) + SEATS * SEAT_NUMBERS;
-        if is_sane.then_some(()).map(expected) != Some(numbers.len()) {
+        if !is_sane || numbers_of(places, lanes) != numbers.len() {
             return Err(invalid());
         }
         Ok(Self { numbers, bell, call, places, lanes })
@@ -250,6 +250,11 @@ impl Roster {
         let at = LANES_AT + self.places * (self.lanes + PLACE_NUMBERS) + seat * SEAT_NUMBERS;
         &self.numbers[at..at + SEAT_NUMBERS]
     }
+
+    /// The process that has a claim.
+    fn claim(&self, claim: usize) -> &AtomicU64 {
+        &self.numbers[self.numbers.len() - CLAIMS + claim]
+    }
 }
 
 impl Lane {
@@ -262,6 +267,11 @@ impl Lane {
     pub(crate) fn index(self) -> usize {
         self.index
     }
+}
+
+/// How many numbers there are in all.
+const fn numbers_of(places: usize, lanes: usize) -> usize {
+    LANES_AT + places * (PLACE_NUMBERS + lanes) + SEATS * SEAT_NUMBERS + CLAIMS
 }
 
 /// After how many requests the keeper is told that a process is about to be spent: early enough for a new one to begin.
@@ -279,7 +289,9 @@ const CALLED: usize = 3;
 const ROOM: usize = 4;
 /// How many seats are taken.
 const SEATED: usize = 5;
-/// Then come the lanes, the places and the seats.
+/// Whether there were more claims than can be counted.
+const UNCOUNTED: usize = 6;
+/// Then come the lanes, the places, the seats and the claims.
 const LANES_AT: usize = 8;
 
 const PLACE_PID: usize = 0;
@@ -296,6 +308,9 @@ const SEAT_NUMBERS: usize = 2;
 
 /// Loops that can use a roster at a time: more than machines have CPUs, twice during a reload.
 const SEATS: usize = 2_048;
+
+/// Workers whose requests may be for the processes, twice during a reload.
+const CLAIMS: usize = 2_048;
 
 /// More processes than this are not started, with others that take their places.
 const PLACES_MAX: usize = 2 * 4_096;

@@ -1,6 +1,7 @@
 //! Lanes that change hands, and laws that hold however they do.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -68,6 +69,38 @@ fn what_a_dead_loop_has_held_is_looked_at() {
     assert_eq!(roster.report().iter().map(|place| place.state).collect::<Vec<_>>(), ["unsure", "busy"]);
     assert_eq!(roster.waiting(), 1);
     assert_eq!(roster.sit_down(), Some(dead));
+}
+
+#[test]
+fn who_may_ask_and_who_was_asked_keep_processes() {
+    let roster = Arc::new(opened(1, 2, None));
+    assert!(roster.is_abandoned());
+    let claims = [Claim::new(&roster), Claim::new(&roster)];
+    let seat = roster.sit_down().unwrap();
+    let lane = roster.take(seat).unwrap();
+    assert!(!roster.is_abandoned());
+    drop(claims);
+    assert!(!roster.is_abandoned(), "a request is under way");
+    roster.give_back(lane, Parting::Unsure);
+    assert!(!roster.is_abandoned(), "its client is gone, which the process may not know");
+    roster.set_open(0);
+    roster.want(seat, 1);
+    assert!(!roster.is_abandoned(), "a request waits");
+    roster.want(seat, 0);
+    assert!(roster.is_abandoned());
+}
+
+#[test]
+fn the_claims_of_the_dead_are_forgotten_and_none_is_lost() {
+    let roster = Arc::new(opened(1, 1, None));
+    std::mem::forget(Claim::new(&roster));
+    assert!(!roster.is_abandoned());
+    roster.forget(std::process::id());
+    assert!(roster.is_abandoned());
+    let all: Vec<_> = (0..CLAIMS).map(|_| Claim::new(&roster).unwrap()).collect();
+    assert!(Claim::new(&roster).is_none());
+    drop(all);
+    assert!(!roster.is_abandoned(), "somebody could not be counted");
 }
 
 /// The keeper is called once in time, and once at the end.

@@ -12,8 +12,8 @@
 //! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
 //! configuration has addresses, and to each of these there is a roster.
 //!
-//! A reload keeps pools that stay the same. Others are stopped when a request that was given to them before may not
-//! take any longer.
+//! A reload keeps pools that stay the same. Others are stopped when no worker can have a request for them any more and
+//! none is under way, or when it may not take any longer.
 
 mod folder;
 mod pool;

@@ -47,10 +47,21 @@ pub(super) struct Pool {
 enum State {
     /// The configuration has it.
     Wanted,
-    /// It finishes what it was given, until then.
-    Leaving(Instant),
+    /// It finishes what it was given.
+    Leaving(Leaving),
     /// Its manager was asked to end, and is killed then.
     Stopping(Instant),
+}
+
+/// How a pool leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaving {
+    /// Until when at the latest.
+    until: Instant,
+    /// When it is looked at again.
+    next_look: Instant,
+    /// Whether nobody needed it at the last look.
+    is_abandoned: bool,
 }
 
 #[derive(Debug)]
@@ -114,7 +125,8 @@ impl Pool {
     /// No application uses it any more, but requests may be under way.
     pub(super) fn leave(&mut self, now: Instant) {
         if self.state == State::Wanted {
-            self.state = State::Leaving(now + self.patience);
+            let (until, next_look) = (now + self.patience, now + LOOK_AGAIN);
+            self.state = State::Leaving(Leaving { until, next_look, is_abandoned: false });
         }
     }
 
@@ -134,8 +146,9 @@ impl Pool {
 
     /// Does what is due.
     pub(super) fn advance(&mut self, now: Instant) {
-        match self.state {
-            State::Leaving(until) if until <= now => self.stop(now),
+        let state = self.state;
+        match state {
+            State::Leaving(leaving) if self.is_time_to_go(leaving, now) => self.stop(now),
             State::Stopping(until) if until <= now => self.kill(now),
             State::Wanted | State::Leaving(_) if self.manager.is_none() && self.due <= now => self.start(now),
             _ => {}
@@ -147,9 +160,19 @@ impl Pool {
         let start = self.manager.is_none().then_some(self.due);
         match self.state {
             State::Wanted => start,
-            State::Leaving(until) => Some(start.map_or(until, |due| due.min(until))),
+            State::Leaving(leaving) => start.into_iter().chain([leaving.until, leaving.next_look]).min(),
             State::Stopping(until) => Some(until),
         }
+    }
+
+    /// Whether nobody needs it any more, at two looks in a row, or it has had its time.
+    fn is_time_to_go(&mut self, leaving: Leaving, now: Instant) -> bool {
+        if now < leaving.next_look {
+            return leaving.until <= now;
+        }
+        let is_abandoned = self.roster.is_abandoned();
+        self.state = State::Leaving(Leaving { next_look: now + LOOK_AGAIN, is_abandoned, ..leaving });
+        leaving.until <= now || leaving.is_abandoned && is_abandoned
     }
 
     fn kill(&mut self, now: Instant) {
@@ -288,6 +311,9 @@ impl Pool {
 
 /// Places beside two for each process: processes that were told to end may take their time.
 const SPARE_PLACES: usize = 8;
+
+/// How soon a pool that leaves is looked at again. Many times what a request takes from one thread to another.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What a manager gets beyond the time that its processes have, to close up.
 const MANAGERS_GRACE: Duration = Duration::from_secs(2);

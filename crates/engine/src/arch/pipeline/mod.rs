@@ -265,6 +265,7 @@ impl<'p> Line<'p> {
             }
             drop(turn);
             hands.publish();
+            hands.subscription.rest();
         }
         if let Some(log) = &mut hands.ctx.log {
             log.flush();
