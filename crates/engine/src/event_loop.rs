@@ -209,10 +209,12 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             }
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
-                let wake = Wake::Ready {
-                    readable: flags.intersects(INPUT),
-                    input_ends: flags.intersects(INPUT_ENDS),
-                    hung_up: flags.intersects(HUNG_UP),
+                let hung_up = flags.intersects(HUNG_UP);
+                let wake = if hung_up && self.gateway.is_unanswered(data) {
+                    Wake::End(Outcome::ClientGone)
+                } else {
+                    let (readable, input_ends) = (flags.intersects(INPUT), flags.intersects(INPUT_ENDS));
+                    Wake::Ready { readable, input_ends, hung_up }
                 };
                 self.advance(Token::from_data(data), wake);
             }

@@ -166,6 +166,19 @@ impl Gateway {
         }
     }
 
+    /// Whether nobody but the server can have answered a request that is under way: its application does not have the
+    /// client's socket, or has written nothing to it. If the client is gone then, nobody has got anything, and the request
+    /// can be [abandoned](Self::abandon); otherwise the application finds out by itself, and says what it has sent.
+    pub fn is_unanswered(&mut self, whose: u64) -> bool {
+        match self.exchanges.get(&whose).map(|exchange| exchange.at) {
+            Some(At::Queue) => true,
+            Some(At::Connection(id)) => self.connections.get_mut(id).is_some_and(|connection| {
+                connection.handed_over().is_none_or(|handed| handed.is_untouched())
+            }),
+            Some(At::Over) | None => false,
+        }
+    }
+
     /// Nobody wants the answer any more. The application's connection is closed, which is how applications learn of it;
     /// if the application has the client's socket, that is shut down. Of a request that is unknown, or has been
     /// answered, nothing is left but to be forgotten.

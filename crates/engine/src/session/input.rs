@@ -197,7 +197,11 @@ impl Session {
     /// Gives a request away.
     fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
         self.requests += 1;
-        let Delegation { request: given, origin } = delegation;
+        let Delegation { request: mut given, origin } = delegation;
+        if self.hung_up {
+            // Which will not be told again: nobody has to find it out for us.
+            given.handover = None;
+        }
         let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
         let (text, redirected) = match self.redirected.take() {
             Some(redirected) => (redirected.text, redirected.times),

@@ -255,7 +255,8 @@ impl Session {
                 State::Open | State::Found(_) => self.receive(ctx),
                 State::Finding => Some(Need::JobUnderWay),
                 State::Delegated(ref mut delegated) => Some(match () {
-                    // An application that has the socket finds out by itself.
+                    // An application that has written to the socket finds out by itself. If it has not, whoever knows that
+                    // has ended the session.
                     () if self.hung_up && !delegated.handed_over => self.end(Outcome::ClientGone, ctx),
                     () if std::mem::take(&mut delegated.quiet) => Need::NewsUnderWay,
                     () => Need::News,
