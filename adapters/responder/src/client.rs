@@ -19,8 +19,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Client {
     socket: OwnedFd,
     patience: Duration,
-    /// When it was last looked for [`Control::GiveBack`].
-    looked: Instant,
+    /// Whether anything was to be sent. For most responses that is all of it: they do without the clock.
+    has_begun: bool,
+    /// When it was last looked for [`Control::GiveBack`], or when there was first a reason to.
+    looked: Option<Instant>,
 }
 
 /// Why a write to a client ended before its last byte.
@@ -34,7 +36,7 @@ pub(crate) enum Stopped {
 
 impl Client {
     pub(crate) fn new(socket: OwnedFd, patience_ms: u32) -> Self {
-        Self { socket, patience: Duration::from_millis(patience_ms.into()), looked: Instant::now() }
+        Self { socket, patience: Duration::from_millis(patience_ms.into()), has_begun: false, looked: None }
     }
 
     /// Writes all of `parts`, or as much as can be. Returns how many bytes the socket took, and why not all.
@@ -70,10 +72,13 @@ impl Client {
     /// Whether the server has asked for the connection since it was last looked, which costs a call a few times a
     /// second at most.
     pub(crate) fn is_wanted_back(&mut self, link: &mut dyn Link) -> bool {
-        if self.looked.elapsed() < LOOK_EVERY {
+        if !std::mem::replace(&mut self.has_begun, true) {
             return false;
         }
-        self.looked = Instant::now();
+        if self.looked.get_or_insert_with(Instant::now).elapsed() < LOOK_EVERY {
+            return false;
+        }
+        self.looked = Some(Instant::now());
         link.can_receive() && matches!(link.receive(), Ok(true)) && gives_back(link)
     }
 

@@ -10,7 +10,7 @@ pub use script::Script;
 use crate::Broken;
 use crate::params::{Params, push, push_joined};
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 
 /// All that is told of a request but its header fields, which [`push_fields`] adds.
@@ -38,8 +38,9 @@ pub struct Variables<'a> {
     pub server_software: &'a [u8],
     /// `SERVER_NAME`: the host that was asked for, or the site's name; no port.
     pub server_name: &'a [u8],
-    /// `HTTP_HOST`: host and port as they were asked for, which need not be what the Host field says.
-    pub host: Option<&'a [u8]>,
+    /// `HTTP_HOST`: host, and port where one was named, as they were asked for, which need not be what the Host field
+    /// says.
+    pub host: Option<(&'a [u8], Option<u16>)>,
     /// `REMOTE_ADDR` and `REMOTE_PORT`; `None` for a client on a Unix socket, which is `unix:`.
     pub remote: Option<SocketAddr>,
     /// `SERVER_ADDR` and `SERVER_PORT`; `None` for a Unix socket.
@@ -80,8 +81,12 @@ impl Variables<'_> {
         push_address(out, [b"REMOTE_ADDR", b"REMOTE_PORT"], self.remote);
         // php-cgi answers nothing without it, if it was built to be careful.
         push(out, b"REDIRECT_STATUS", b"200");
-        if let Some(host) = self.host {
-            push(out, b"HTTP_HOST", host);
+        match self.host {
+            Some((host, Some(port))) => {
+                push_joined(out, b"HTTP_HOST", [host, b":", itoa::Buffer::new().format(port).as_bytes()]);
+            }
+            Some((host, None)) => push(out, b"HTTP_HOST", host),
+            None => {}
         }
     }
 }
@@ -92,14 +97,29 @@ fn push_address(out: &mut Vec<u8>, [addr_name, port_name]: [&[u8]; 2], address: 
         push(out, port_name, b"");
         return;
     };
-    let mut text = [0; ADDRESS_BYTES_MAX];
-    let mut rest = &mut text[..];
     // An IPv4 client of a listener for both versions is an IPv4 client.
-    let written = std::io::Write::write_fmt(&mut rest, format_args!("{}", address.ip().to_canonical()));
-    debug_assert!(written.is_ok(), "every address fits");
-    let left = rest.len();
-    push(out, addr_name, &text[..ADDRESS_BYTES_MAX - left]);
+    match address.ip().to_canonical() {
+        IpAddr::V4(address) => push_dotted(out, addr_name, address),
+        IpAddr::V6(address) => push(out, addr_name, address.to_string().as_bytes()),
+    }
     push(out, port_name, itoa::Buffer::new().format(address.port()).as_bytes());
+}
+
+/// As `Display` does, without its generality: two addresses come with every request.
+fn push_dotted(out: &mut Vec<u8>, name: &[u8], address: Ipv4Addr) {
+    let mut text = [0; IPV4_BYTES_MAX];
+    let mut len = 0;
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            text[len] = b'.';
+            len += 1;
+        }
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(octet).as_bytes();
+        text[len..len + digits.len()].copy_from_slice(digits);
+        len += digits.len();
+    }
+    push(out, name, &text[..len]);
 }
 
 /// The environment of a CGI program (RFC 3875 section 4.1): the pairs of a block, for
@@ -124,5 +144,5 @@ pub fn environment_of(block: &[u8]) -> Result<Vec<(OsString, OsString)>, Broken>
     Ok(environment)
 }
 
-/// The longest text of an IPv6 address with a scope.
-const ADDRESS_BYTES_MAX: usize = 64;
+/// `255.255.255.255`.
+const IPV4_BYTES_MAX: usize = 15;

@@ -2,9 +2,12 @@
 
 /// `1*DIGIT` as a number; `None` if it is anything else or does not fit.
 pub(crate) fn parse_decimal(text: &[u8]) -> Option<u64> {
-    // `u64::from_str` would take a sign.
-    let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
-    text.parse().ok()
+    let (first, rest) = text.split_first()?;
+    rest.iter().try_fold(digit(*first)?, |number, byte| number.checked_mul(10)?.checked_add(digit(*byte)?))
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
 /// Appends `number` in decimal.

@@ -35,7 +35,7 @@ fn variables<'a>(script: Script<'a>) -> Variables<'a> {
         https: true,
         server_software: b"baton/1",
         server_name: b"example.org",
-        host: Some(b"example.org:8443"),
+        host: Some((b"example.org", Some(8443))),
         remote: Some("[::ffff:192.0.2.1]:5678".parse().unwrap()),
         local: Some("[2001:db8::1]:8443".parse().unwrap()),
     }
@@ -70,6 +70,29 @@ fn a_php_script_gets_what_nginx_sends() {
         ("HTTP_HOST", "example.org:8443"),
     ]);
     assert_eq!(pairs(&block), expected);
+}
+
+#[test]
+fn addresses_are_told_as_they_are_written() {
+    for (address, expected) in [
+        ("0.0.0.0:0", ["0.0.0.0", "0"]),
+        ("255.255.255.255:65535", ["255.255.255.255", "65535"]),
+        ("10.0.200.9:80", ["10.0.200.9", "80"]),
+        ("[::ffff:192.0.2.1]:80", ["192.0.2.1", "80"]),
+        ("[2001:db8::1]:443", ["2001:db8::1", "443"]),
+    ] {
+        let mut block = Vec::new();
+        let script = Script::below(b"/app", b"/app/").unwrap();
+        Variables { remote: Some(address.parse().unwrap()), host: Some((b"::1", None)), ..variables(script) }
+            .push(&mut block);
+        for (name, expected) in
+            ["REMOTE_ADDR", "REMOTE_PORT", "HTTP_HOST"].iter().zip(expected.iter().chain(&["::1"]))
+        {
+            let pairs = pairs(&block);
+            let told = pairs.iter().find(|(told, _)| told == name).map(|(_, value)| value.as_str());
+            assert_eq!(told, Some(*expected), "{address}: {name}");
+        }
+    }
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn ask(stream: &mut UnixStream, root: &Path, path: &str, extension: &str, body: 
         https: false,
         server_software: b"baton",
         server_name: b"example.org",
-        host: Some(b"example.org:81"),
+        host: Some((b"example.org", Some(81))),
         remote: Some(([192, 0, 2, 1], 5678).into()),
         local: Some(([192, 0, 2, 2], 81).into()),
     }

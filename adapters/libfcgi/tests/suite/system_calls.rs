@@ -52,6 +52,23 @@ fn an_answer_on_the_clients_socket_takes_three_calls() {
     }
 }
 
+/// A page whose length is declared leaves as a whole although it is made piece by piece, up to 256 KiB with its head;
+/// beyond that as often as the buffer of one record's size is full.
+#[test]
+fn a_page_made_in_place_leaves_at_once_if_it_is_known_to_be_short() {
+    for (query, expected) in [("i60000", 1), ("i200000", 1), ("i262144", 5)] {
+        let ask = |server: &mut Server, client: &Client| {
+            rustix::net::sockopt::set_socket_send_buffer_size(&client.far, 2 << 20).unwrap();
+            server.pass(client, HTTP_1_1, 60_000, &[("QUERY_STRING", query)], b"");
+        };
+        let calls = calls(ask);
+        let names = names(&calls);
+        let before_the_close =
+            names.iter().position(|name| *name == "close").expect("the client's descriptor");
+        assert_eq!(names[..before_the_close], vec!["sendmsg"; expected], "{query}");
+    }
+}
+
 #[test]
 fn a_shared_answer_takes_one_call() {
     for query in ["l100", "l40000", "l200000"] {

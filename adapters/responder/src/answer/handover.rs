@@ -96,13 +96,7 @@ impl HandOver {
         (self.head_sent, self.body_sent, self.ended) = (0, 0, false);
     }
 
-    /// Whether the head of the application is not complete.
-    pub(super) fn reads_head(&self) -> bool {
-        matches!(self.stage, Stage::Head { .. })
-    }
-
-    /// Sends what was collected and `data` behind it. While the [head is read](Self::reads_head), `data` must not be
-    /// the only place where it could be found: up to the longest head it lies in `collected`.
+    /// Sends what was collected and `data` behind it. The head is looked for in what was collected alone.
     pub(super) fn push(
         &mut self,
         link: &mut dyn Link,
@@ -131,6 +125,15 @@ impl HandOver {
         };
         self.deliver(link, request_id, &collected[body_at..], data, why)?;
         Ok(Pushed::Sent)
+    }
+
+    /// Whether a response of which nothing has been sent declares, by its head in `collected`, that head and body are no
+    /// longer than `bytes`.
+    pub(super) fn is_within(&self, collected: &[u8], bytes: u64) -> bool {
+        let Stage::Head { searched, .. } = self.stage else { return false };
+        let Some(end) = find_end(collected, searched) else { return false };
+        let length = CgiHead::parse(collected[..end].to_vec()).ok().and_then(|head| head.content_length());
+        length.is_some_and(|length| length <= bytes.saturating_sub(end as u64))
     }
 
     /// Judges the head of the application, and makes that of the response. Returns false for what the server has to do.

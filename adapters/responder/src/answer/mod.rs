@@ -17,7 +17,6 @@ mod ring;
 use std::fmt;
 
 use baton_fcgi::application::{push_end, push_slices, push_stderr};
-use baton_fcgi::cgi::HEAD_BYTES_MAX;
 use baton_fcgi::offer::{Offer, Transport};
 use baton_fcgi::record::{HEADER_BYTES, RecordHeader, RecordType};
 use baton_fcgi::response::ProtocolStatus;
@@ -32,6 +31,14 @@ use ring::Ring;
 
 /// What is smaller is collected on its way to a client's socket: copying it costs less than a call of its own.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
+
+/// A response that has declared that it is no longer, head and body, is collected as a whole on its way to a client's
+/// socket: an application that knows how long its page is will not be long in making it. One call for it all costs less
+/// than one for each record's worth, and a half of a cache of 512 KiB, of which many processors have more, holds it.
+const WHOLE_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes that are collected at a time in search of the end of a head: nearly all heads are shorter.
+const HEAD_LOOK_BYTES: usize = 1 << 10;
 
 /// Messages for the error log are collected up to here.
 const ERRORS_BYTES_MAX: usize = 8 << 10;
@@ -79,9 +86,11 @@ impl From<Ended> for std::io::Error {
 pub struct Answer {
     request_id: u16,
     way: Way,
-    /// Output that has been collected: `buffer[..filled]`.
+    /// Output that has been collected: `buffer[..filled]`. What was never used of it takes no memory.
     buffer: Box<[u8]>,
     filled: usize,
+    /// How much may be collected before it is sent.
+    window: usize,
     ring: Ring,
     handover: HandOver,
     /// For the error log, and not sent yet.
@@ -129,7 +138,8 @@ impl Answer {
         Self {
             request_id: 0,
             way: Way::Idle,
-            buffer: vec![0; CONTENT_BYTES].into_boxed_slice(),
+            buffer: vec![0; WHOLE_BYTES_MAX].into_boxed_slice(),
+            window: CONTENT_BYTES,
             filled: 0,
             ring: Ring::default(),
             handover: HandOver::default(),
@@ -143,7 +153,7 @@ impl Answer {
     /// oldest of `descriptors` belong. What cannot be taken up is declined, and its descriptors are closed.
     pub fn begin(&mut self, request_id: u16, offer: Option<&[u8]>, descriptors: &mut Descriptors) {
         self.request_id = request_id;
-        self.filled = 0;
+        (self.filled, self.window) = (0, CONTENT_BYTES);
         self.errors.clear();
         self.errors_sent = false;
         self.way = Way::Plain;
@@ -182,7 +192,7 @@ impl Answer {
     pub fn space(&mut self) -> &mut [u8] {
         match self.way {
             Way::Shared => self.ring.space(),
-            _ => &mut self.buffer[self.filled..],
+            _ => &mut self.buffer[self.filled..self.window],
         }
     }
 
@@ -203,7 +213,18 @@ impl Answer {
     /// # Errors
     /// Output has ended. There is space nevertheless: what is written there will be dropped.
     pub fn make_room(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
-        self.send(link, &[], Why::Room)
+        if self.widen() { Ok(()) } else { self.send(link, &[], Why::Room) }
+    }
+
+    /// Makes room for all of a response that is known to be short. Whether it was too narrow before.
+    fn widen(&mut self) -> bool {
+        let is_whole = self.way == Way::HandedOver
+            && self.window < WHOLE_BYTES_MAX
+            && self.handover.is_within(&self.buffer[..self.filled], WHOLE_BYTES_MAX as u64);
+        if is_whole {
+            self.window = WHOLE_BYTES_MAX;
+        }
+        is_whole
     }
 
     /// Writes `bytes`, however many. What is large leaves at once and from where it lies; the rest is collected.
@@ -216,7 +237,8 @@ impl Answer {
             Way::HandedOver => bytes.len() >= DIRECT_BYTES_MIN,
             Way::Plain | Way::Idle => false,
         };
-        if !direct && bytes.len() <= self.space().len() {
+        if !direct && (bytes.len() <= self.space().len() || self.widen() && bytes.len() <= self.space().len())
+        {
             self.collect(&mut bytes, usize::MAX);
             return Ok(());
         }
@@ -331,31 +353,30 @@ impl Answer {
     }
 
     fn send_over(&mut self, link: &mut dyn Link, mut data: &[u8], why: Why) -> Result<(), Ended> {
-        if self.handover.reads_head() {
-            // The head has to lie in one piece to be read.
-            let missing = HEAD_BYTES_MAX.saturating_sub(self.filled);
-            self.collect(&mut data, missing);
-        }
-        match self.handover.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
-            Ok(Pushed::Sent) => {
-                self.filled = 0;
-                Ok(())
-            }
-            Ok(Pushed::NeedsMore) => Ok(()),
-            Ok(Pushed::Declined) => {
-                self.way = Way::Plain;
-                self.send(link, data, why)
-            }
-            Err(ended) => {
-                self.filled = 0;
-                Err(ended)
+        loop {
+            match self.handover.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
+                Ok(Pushed::Sent) => {
+                    self.filled = 0;
+                    return Ok(());
+                }
+                // The head has to lie in one piece to be read; but the body that may follow it is not to be copied.
+                Ok(Pushed::NeedsMore) if !data.is_empty() => self.collect(&mut data, HEAD_LOOK_BYTES),
+                Ok(Pushed::NeedsMore) => return Ok(()),
+                Ok(Pushed::Declined) => {
+                    self.way = Way::Plain;
+                    return self.send(link, data, why);
+                }
+                Err(ended) => {
+                    self.filled = 0;
+                    return Err(ended);
+                }
             }
         }
     }
 
     /// Takes at most `most` bytes from `data` into the buffer.
     fn collect(&mut self, data: &mut &[u8], most: usize) {
-        let space = &mut self.buffer[self.filled..];
+        let space = self.space();
         let (now, rest) = data.split_at(data.len().min(space.len()).min(most));
         space[..now.len()].copy_from_slice(now);
         self.filled += now.len();

@@ -223,10 +223,6 @@ impl Asked<'_> {
             address = local.map_or_else(|| "localhost".into(), |local| local.ip().to_string());
             &address
         });
-        let host = head.host.map(|host| match head.port {
-            Some(port) => Cow::Owned(format!("{host}:{port}")),
-            None => Cow::Borrowed(host),
-        });
         let request_uri = match (head.target, head.query) {
             ([b'/', ..], _) => Cow::Borrowed(head.target),
             (_, Some(query)) => Cow::Owned([head.path, b"?", query].concat()),
@@ -245,7 +241,7 @@ impl Asked<'_> {
             https: false,
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
-            host: host.as_deref().map(str::as_bytes),
+            host: head.host.map(|host| (host.as_bytes(), head.port)),
             remote: client.peer,
             local,
         };
