@@ -140,6 +140,17 @@ impl Stored {
         }
     }
 
+    /// The same, the given way if there is a choice.
+    ///
+    /// # Panics
+    /// As [`body`](Self::body).
+    pub fn body_by(&self, way: Way, first: u64, len: u64) -> Piece {
+        match self.has_both_ways() && first.checked_add(len).is_some_and(|end| end <= self.len()) {
+            true => self.file_slice(way, first, len).unwrap_or_else(|| self.body(first, len)),
+            false => self.body(first, len),
+        }
+    }
+
     /// A range of the file, if that is the way and there is a file to send from.
     fn file_slice(&self, way: Way, first: u64, len: u64) -> Option<Piece> {
         let file = self.file.as_ref().filter(|_| way == Way::File)?;

@@ -34,6 +34,7 @@ use application::{Program, split_path_info};
 use page::Page;
 
 pub(crate) use application::{Delegation, Origin, failure_page, response_fields};
+pub(crate) use file::range;
 pub(crate) use named::{NamedFile, answer_with_body, answer_with_file};
 
 /// What becomes of a request.

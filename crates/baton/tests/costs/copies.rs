@@ -58,7 +58,7 @@ fn a_named_file_is_not_copied() {
 /// The ledger of one response, and how many bytes the client got. The response is not the first one: how connections
 /// come about is no part of it.
 fn one_response(transport: &str, path: &str) -> (Ledger, u64) {
-    let (server, application, path) = behind_a_server(transport, path, BODY_BYTES as usize);
+    let (server, application, path) = behind_a_server(transport, path, BODY_BYTES as usize, "measured");
     let mut client = TcpStream::connect(server.address()).expect("a connection");
     for _ in 0..3 {
         exchange(&mut client, &path);

@@ -35,8 +35,13 @@ impl Program {
 }
 
 /// A server that has the application at `/app`, by a way, with one connection to it; and `path`, which may name a file in
-/// `{base}/named`, of which there is one of so many bytes, `file.bin`.
-pub(crate) fn behind_a_server(transport: &str, path: &str, file_bytes: usize) -> (Server, Program, String) {
+/// `{base}/named`, of which there is one of so many bytes, `file.bin`. `way`: which way it goes if it is in memory.
+pub(crate) fn behind_a_server(
+    transport: &str,
+    path: &str,
+    file_bytes: usize,
+    way: &str,
+) -> (Server, Program, String) {
     let folder = Folder::new();
     let (socket, named) = (folder.base().join("application"), folder.base().join("named"));
     std::fs::create_dir(&named).expect("a folder");
@@ -50,7 +55,9 @@ pub(crate) fn behind_a_server(transport: &str, path: &str, file_bytes: usize) ->
     );
     // Files that are asked for again and again would come into memory, and leave it by being copied.
     let never = "cache.memory_hot_file_bytes_max=0";
-    let server = Server::serve(folder, &["--workers", "1", "--fastcgi", &mounted, "--set", never]);
+    let way = format!("send.way={way}");
+    let flags = ["--workers", "1", "--fastcgi", &mounted, "--set", never, "--set", &way];
+    let server = Server::serve(folder, &flags);
     (server, application, path)
 }
 
@@ -72,8 +79,9 @@ fn answers_when_it_is_asked_to() {
         let mut request = responder.next_request().expect("a request");
         let query =
             String::from_utf8_lossy(request.variable("QUERY_STRING").unwrap_or_default()).into_owned();
-        let answered = match query.strip_prefix("named=") {
-            Some(file) => write!(request, "X-Sendfile: {file}\r\n\r\n"),
+        let answered = match query.split_once('=') {
+            Some(("named", file)) => write!(request, "X-Sendfile: {file}\r\n\r\n"),
+            Some((_, file)) => write!(request, "X-ZeroCopy: 0/{}\r\n\r\n{file}", file.len()),
             None => {
                 let bytes = query.parse().expect("how many bytes");
                 let body = pattern(bytes, 1);

@@ -1,14 +1,17 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
 use baton_buf::Piece;
-use baton_content::{Persistence, Stored, Way, Whole};
+use baton_content::{Persistence, Stored, Way};
 use baton_http::multipart::Multipart;
-use baton_http::{ByteRange, Method, Precondition, Ranges, RequestHead, Status, Version, select_ranges};
+use baton_http::{
+    ByteRange, Method, Precondition, Ranges, RequestHead, Stamp, Status, Version, select_ranges,
+};
 
 use super::page::Page;
 use super::{Asked, Ready};
 use crate::context::Context;
 use crate::outlet::{Outlet, SendPolicy, is_resident};
+use crate::ways::Trial;
 
 impl Asked<'_> {
     /// Puts what the client should get of a file into the outlet.
@@ -55,12 +58,10 @@ impl Asked<'_> {
             (true, Version::Http10) => Persistence::KeepAliveHttp10,
             (false, _) => Persistence::Close,
         };
-        let (way, trial) = match stored.has_both_ways() {
-            true => ctx.ways.choose(stored.len()),
-            false => (Way::Memory, None),
-        };
-        let (mut whole, mut trial) = (stored.whole(persistence, ctx.clock.stamp(), way), trial);
-        if way == Way::File && !may_go(&whole, &ctx.send, ctx.clock.stamp().unix_seconds) {
+        let (way, mut trial) = choose(ctx, stored, stored.len());
+        let mut whole = stored.whole(persistence, ctx.clock.stamp(), way);
+        let rest = whole.rest.as_ref();
+        if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
             (whole, trial) = (stored.whole(persistence, ctx.clock.stamp(), Way::Memory), None);
         }
         let head_bytes = whole.head_len as u64;
@@ -129,11 +130,30 @@ impl Asked<'_> {
     }
 }
 
+/// Bytes of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured, if
+/// nothing but that head leaves with them.
+pub(crate) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
+    let (way, trial) = choose(ctx, stored, len);
+    let piece = stored.body_by(way, first, len);
+    match way == Way::Memory || may_go(&piece, &ctx.send, ctx.clock.stamp()) {
+        true => (piece, trial),
+        false => (stored.body(first, len), None),
+    }
+}
+
+/// The way for so many bytes of a file, and whether it is to be measured.
+fn choose(ctx: &mut Context, stored: &Stored, len: u64) -> (Way, Option<Trial>) {
+    match stored.has_both_ways() {
+        true => ctx.ways.choose(len),
+        false => (Way::Memory, None),
+    }
+}
+
 /// Whether sending this would not wait for a disk. The page cache may have dropped what the server has in memory: then
 /// the server's copy is the one to send.
-fn may_go(whole: &Whole, policy: &SendPolicy, unix_seconds: u64) -> bool {
-    match &whole.rest {
-        Some(Piece::File(slice)) if policy.test_residency => is_resident(slice, slice.len(), unix_seconds),
+fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
+    match piece {
+        Piece::File(slice) if policy.test_residency => is_resident(slice, slice.len(), now.unix_seconds),
         _ => true,
     }
 }
@@ -151,7 +171,7 @@ mod tests {
     use std::io::Write;
     use std::sync::Arc;
 
-    use baton_buf::{Buffer, FileSlice, OpenFile};
+    use baton_buf::{FileSlice, OpenFile};
 
     use super::*;
     use crate::SendfileMode;
@@ -168,17 +188,16 @@ mod tests {
         if baton_sys::residency::is_in_core(&*file, 0, LEN).unwrap() {
             return; // A file system that keeps its pages (tmpfs) never makes anybody wait.
         }
-        let head = Buffer::new(b"HTTP/1.1 200 OK\r\n\r\n".to_vec());
-        let rest = Some(FileSlice::new(file, 0, LEN).into());
-        let whole = Whole { head_len: head.len(), first: head.into(), rest };
+        let piece = Piece::from(FileSlice::new(file, 0, LEN));
+        let now = Stamp::at(1);
         let policy = |test_residency| SendPolicy {
             sendfile: SendfileMode::NonBlocking,
             quantum_bytes: u64::MAX,
             test_residency,
         };
-        assert!(may_go(&whole, &policy(false), 1));
-        assert!(!may_go(&whole, &policy(true), 1));
+        assert!(may_go(&piece, &policy(false), &now));
+        assert!(!may_go(&piece, &policy(true), &now));
         std::fs::read(named.path()).unwrap();
-        assert!(may_go(&whole, &policy(true), 1));
+        assert!(may_go(&piece, &policy(true), &now));
     }
 }

@@ -13,13 +13,14 @@ use baton_http::{
     AcceptedCodings, ByteRange, Method, Precondition, Ranges, ReplyHead, RequestHead, Status, select_ranges,
 };
 
-use super::Ready;
 use super::application::{Origin, response_fields};
+use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::outlet::Outlet;
 use crate::plan::Delegate;
+use crate::ways::Trial;
 
 /// A name that an application gave, found to be in a folder that it may name files of.
 #[derive(Clone, Debug)]
@@ -129,10 +130,13 @@ pub(crate) fn answer_with_file(
     reply.end();
     let head_bytes = bytes.len() as u64;
     outlet.push(ctx.heads.freeze(bytes));
+    let mut ready = origin.ready(status, head_bytes, keep_alive);
     if origin.method != Method::Head && len > 0 {
-        outlet.push(stored.body(first, len));
+        let (body, trial) = file::range(ctx, stored, first, len);
+        outlet.push(body);
+        ready.trial = trial;
     }
-    origin.ready(status, head_bytes, keep_alive)
+    ready
 }
 
 /// Offset and number of the bytes that are sent.
@@ -157,12 +161,13 @@ fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored) {
     }
 }
 
-/// Answers with a body in which files stand in the places of their names.
+/// Answers with a body in which files stand in the places of their names. `trial`: what is measured of it.
 pub(crate) fn answer_with_body(
     ctx: &mut Context,
     origin: &Origin,
     head: &CgiHead,
     body: baton_buf::Aggregate,
+    trial: Option<Trial>,
     outlet: &mut Outlet,
 ) -> Ready {
     let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
@@ -172,10 +177,12 @@ pub(crate) fn answer_with_body(
     push_http_head(&mut bytes, head, framing, client, &fields);
     let head_bytes = bytes.len() as u64;
     outlet.push(ctx.heads.freeze(bytes));
+    let mut ready = origin.ready(Status::new(head.status()), head_bytes, framing.may_go_on(client));
     if origin.method != Method::Head && !head.forbids_body() {
         outlet.append(body);
+        ready.trial = trial;
     }
-    origin.ready(Status::new(head.status()), head_bytes, framing.may_go_on(client))
+    ready
 }
 
 impl Origin {

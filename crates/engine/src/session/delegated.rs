@@ -310,6 +310,7 @@ impl Session {
         start: u64,
         ctx: &Context,
     ) {
+        self.trial = ready.trial.filter(|_| start == self.outlet.sent());
         self.begin_response(ready, start, delegated.take_text(), ctx);
         self.date_back_response(delegated.started_ms);
     }

@@ -14,11 +14,12 @@ use super::deadline::Waiting;
 use super::delegated::Delegated;
 use super::{Need, Session, State};
 use crate::context::Context;
-use crate::exchange::{NamedFile, Ready, answer_with_body, answer_with_file, failure_page};
+use crate::exchange::{NamedFile, Ready, answer_with_body, answer_with_file, failure_page, range};
 use crate::job::Job;
 use crate::log::{Outcome, RequestText};
 use crate::metrics::Metric;
 use crate::plan::Delegate;
+use crate::ways::Trial;
 
 /// An answer that is put together from files.
 #[derive(Debug)]
@@ -35,8 +36,20 @@ pub(super) struct Naming {
 enum Work {
     /// One file, whole or in part.
     File(NamedFile),
-    /// What is left of a body, and what there is of it.
-    Body(VecDeque<Part>, Aggregate),
+    Body(Gathering),
+}
+
+/// A body that is put together.
+#[derive(Debug)]
+struct Gathering {
+    /// What is left of it.
+    parts: VecDeque<Part>,
+    /// What there is of it.
+    body: Aggregate,
+    /// Whether it is one file and nothing else.
+    is_one_file: bool,
+    /// What is to be measured when it is sent.
+    trial: Option<Trial>,
 }
 
 #[derive(Debug)]
@@ -70,7 +83,7 @@ impl Session {
             Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, path).map(Work::File),
             Instruction::ZeroCopy(map) => text
                 .and_then(|text| parts(delegate, text, map))
-                .map(|parts| Work::Body(parts, Aggregate::default())),
+                .map(|parts| Work::Body(Gathering::new(parts))),
             Instruction::None => None,
         };
         match work {
@@ -94,11 +107,11 @@ impl Session {
                 }
                 Err(job) => job,
             },
-            Work::Body(parts, body) => match gather(parts, body, found, ctx) {
+            Work::Body(gathering) => match gathering.go_on(found, ctx) {
                 Ok(true) => {
-                    let (start, body) = (self.outlet.end(), std::mem::take(body));
-                    let origin = &naming.delegated.origin;
-                    let ready = answer_with_body(ctx, origin, &naming.head, body, &mut self.outlet);
+                    let (start, body) = (self.outlet.end(), std::mem::take(&mut gathering.body));
+                    let (origin, trial) = (&naming.delegated.origin, gathering.trial);
+                    let ready = answer_with_body(ctx, origin, &naming.head, body, trial, &mut self.outlet);
                     self.finish_named(&mut naming.delegated, &ready, start, ctx);
                     return None;
                 }
@@ -168,25 +181,31 @@ fn look(file: &NamedFile, found: Option<Found>, ctx: &Context) -> Result<Option<
     }
 }
 
-/// Puts parts into a body until one has to be waited for; false: one is not there.
-fn gather(
-    parts: &mut VecDeque<Part>,
-    body: &mut Aggregate,
-    mut found: Option<Found>,
-    ctx: &Context,
-) -> Result<bool, Job> {
-    while let Some(part) = parts.front() {
-        match part {
-            Part::Text(text) => body.push(text.clone()),
-            Part::File(file) => match look(file, found.take(), ctx)? {
-                Some(stored) if stored.is_empty() => {}
-                Some(stored) => body.push(stored.body(0, stored.len())),
-                None => return Ok(false),
-            },
-        }
-        parts.pop_front();
+impl Gathering {
+    fn new(parts: VecDeque<Part>) -> Self {
+        let is_one_file = parts.len() == 1 && matches!(parts.front(), Some(Part::File(_)));
+        Self { parts, body: Aggregate::default(), is_one_file, trial: None }
     }
-    Ok(true)
+
+    /// Goes on until a part has to be waited for; false: one is not there.
+    fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context) -> Result<bool, Job> {
+        while let Some(part) = self.parts.front() {
+            match part {
+                Part::Text(text) => self.body.push(text.clone()),
+                Part::File(file) => match look(file, found.take(), ctx)? {
+                    Some(stored) if stored.is_empty() => {}
+                    Some(stored) => {
+                        let (piece, trial) = range(ctx, &stored, 0, stored.len());
+                        self.body.push(piece);
+                        self.trial = trial.filter(|_| self.is_one_file);
+                    }
+                    None => return Ok(false),
+                },
+            }
+            self.parts.pop_front();
+        }
+        Ok(true)
+    }
 }
 
 /// Takes a body apart: text, and files that are named between. `None`: something is named that may not be.
