@@ -107,6 +107,9 @@ fn start_php(
     let mut ways = vec![PhpWay::Nginx, PhpWay::NginxKept, PhpWay::Baton];
     ways.extend(settings.preload.clone().map(PhpWay::Preload));
     ways.extend(settings.php_extension.clone().map(PhpWay::Extension));
+    if let (Some(library), Some(extension)) = (settings.preload.clone(), settings.php_extension.clone()) {
+        ways.push(PhpWay::Both { library, extension });
+    }
     let baton = &settings.programs.baton;
     Ok(started(ways.iter().map(|way| way.start(baton, PROCESSES, root, machine, folder))))
 }

@@ -20,6 +20,8 @@ pub(super) enum PhpWay {
     Preload(PathBuf),
     /// With the extension that names files instead of reading them.
     Extension(PathBuf),
+    /// With that extension, and the library to read requests ahead.
+    Both { library: PathBuf, extension: PathBuf },
 }
 
 impl PhpWay {
@@ -30,6 +32,7 @@ impl PhpWay {
             Self::Baton => "baton unix + php-fpm",
             Self::Preload(_) => "baton passfd + preload",
             Self::Extension(_) => "baton unix + extension",
+            Self::Both { .. } => "baton unix + preload + extension",
         }
     }
 
@@ -42,14 +45,15 @@ impl PhpWay {
         machine: &Machine,
         folder: &Path,
     ) -> Result<Contender> {
-        let program = match self {
-            Self::Nginx | Self::NginxKept | Self::Baton => Program::PhpFpm { preload: None, extension: None },
-            Self::Preload(library) => Program::PhpFpm { preload: Some(library.clone()), extension: None },
-            Self::Extension(library) => {
-                let extension = Extension { library: library.clone(), root: root.to_owned() };
-                Program::PhpFpm { preload: None, extension: Some(extension) }
-            }
+        let (preload, extension) = match self {
+            Self::Nginx | Self::NginxKept | Self::Baton => (None, None),
+            Self::Preload(library) => (Some(library), None),
+            Self::Extension(extension) => (None, Some(extension)),
+            Self::Both { library, extension } => (Some(library), Some(extension)),
         };
+        let extension =
+            extension.map(|library| Extension { library: library.clone(), root: root.to_owned() });
+        let program = Program::PhpFpm { preload: preload.cloned(), extension };
         let place = folder.join(format!("{} pool", self.name()).replace(' ', "-"));
         let application = Application::start(&program, processes, machine, &place)
             .with_context(|| format!("the application of {}", self.name()))?;
@@ -66,7 +70,9 @@ impl PhpWay {
             Self::NginxKept => Entry::nginx_with_application(socket, true),
             Self::Baton => by("unix", ""),
             Self::Preload(_) => by("passfd", ""),
-            Self::Extension(_) => by("unix", &format!(",named_files=[\"{}\"]", root.display())),
+            Self::Extension(_) | Self::Both { .. } => {
+                by("unix", &format!(",named_files=[\"{}\"]", root.display()))
+            }
         };
         let server = Running::start(&entry.named(self.name()), machine, folder, root)?;
         Ok(Contender { server, application: Some(application) })

@@ -63,6 +63,7 @@ impl Application {
         machine.run_on(machine.client_cpu)?;
         let mut application = Self { socket, children: children? };
         application.wait_until_it_listens().with_context(|| format!("see {}", folder.display()))?;
+        machine.favour(&application.processes());
         Ok(application)
     }
 

@@ -44,8 +44,8 @@ impl Machine {
         }
         if root {
             // Ahead of whatever else the machine does; both ways, as schedulers with autogroups ignore the first.
-            let _ = nice(-15);
-            let _ = fs::write("/proc/self/autogroup", "-15");
+            let _ = nice(PRIORITY);
+            favour("self");
         }
         let machine =
             Self { server_cpu, client_cpu, descriptors: limit.maximum.unwrap_or(1 << 20), isolated };
@@ -58,6 +58,14 @@ impl Machine {
         let mut set = CpuSet::new();
         set.set(cpu);
         sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
+    }
+
+    /// Puts processes ahead of whatever else the machine does that have begun a session of their own, as php-fpm's
+    /// master does, and thereby left ours behind.
+    pub(crate) fn favour(&self, processes: &[i32]) {
+        if getuid().is_root() {
+            processes.iter().for_each(|pid| favour(&pid.to_string()));
+        }
     }
 
     /// Whether the network is one of our own.
@@ -81,6 +89,14 @@ impl Machine {
         )
     }
 }
+
+/// Sets the priority of a process's session, where the scheduler has one for sessions.
+fn favour(process: &str) {
+    let _ = fs::write(format!("/proc/{process}/autogroup"), PRIORITY.to_string());
+}
+
+/// Of what is measured, and of what measures.
+const PRIORITY: i32 = -15;
 
 /// A network namespace with nothing in it but a loopback device, set for many short connections.
 fn private_network() -> Result<()> {
