@@ -8,6 +8,10 @@ use crate::text::{parse_decimal, push_decimal};
 /// The name of the pair that is the offer: the first of a request's parameters, which no application sees.
 pub const NAME: &str = "BATON_OFFER";
 
+/// Bytes that a library has room for at least when it waits for a request: as much of one is read with one call, or
+/// nothing of it.
+pub const WHOLE_BYTES: usize = 16 << 10;
+
 /// An offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<'a> {

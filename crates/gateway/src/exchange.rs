@@ -15,8 +15,10 @@ pub(crate) struct Exchange {
     pub(crate) at: At,
     /// Whether its news have been announced and not been looked at.
     pub(crate) is_announced: bool,
-    /// Whether it has been sent a second time.
+    /// Whether it has been sent a second time, although the application may have begun with it.
     pub(crate) is_retried: bool,
+    /// How often it was sent to an application that has not seen it.
+    pub(crate) times_unseen: u8,
     /// Until when the backlog of the application may be full.
     pub(crate) connecting_until_ms: Option<u64>,
 }
@@ -42,6 +44,7 @@ impl Exchange {
             at: At::Queue,
             is_announced: false,
             is_retried: false,
+            times_unseen: 0,
             connecting_until_ms: None,
         }
     }

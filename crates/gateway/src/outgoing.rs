@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece, Slice, gather};
+use baton_fcgi::offer::WHOLE_BYTES;
 use baton_fcgi::record::CONTENT_BYTES_MAX;
 use baton_fcgi::request;
 use rustix::io::Errno;
@@ -30,6 +31,9 @@ pub(crate) struct Outgoing {
     /// Goes with the first byte.
     descriptor: Option<Arc<OwnedFd>>,
     written: u64,
+    /// Calls that have sent something since this message was begun, and how much.
+    sends: u32,
+    sent: usize,
 }
 
 impl Outgoing {
@@ -42,6 +46,7 @@ impl Outgoing {
         self.records_of = None;
         self.is_open = false;
         self.descriptor = None;
+        (self.sends, self.sent) = (0, 0);
         &mut self.first
     }
 
@@ -112,6 +117,13 @@ impl Outgoing {
         self.written
     }
 
+    /// Whether all that there was left with one call, and was short enough for a library to read it with one
+    /// (section 2 of the protocol): then it has been read as a whole, or not at all.
+    pub(crate) fn is_one_message(&self) -> bool {
+        let is_short = self.sent <= WHOLE_BYTES - BEHIND_BYTES_MAX;
+        self.sends == 1 && is_short && self.is_empty() && !self.is_open
+    }
+
     /// Whether there is a descriptor that has not been handed to the kernel.
     pub(crate) fn holds_descriptor(&self) -> bool {
         self.descriptor.is_some()
@@ -166,6 +178,8 @@ impl Outgoing {
 
     fn advance(&mut self, count: usize) {
         self.written += count as u64;
+        self.sends += 1;
+        self.sent += count;
         let of_first = count.min(self.first.len() - self.first_sent);
         self.first_sent += of_first;
         self.queue.advance((count - of_first) as u64);
@@ -199,6 +213,9 @@ const COPIED_BODY_BYTES_MAX: u64 = 16 << 10;
 
 /// As much of a body is put into records at a time as a socket may take with one call.
 const QUEUE_BYTES: u64 = 256 << 10;
+
+/// What of the request before may lie in front of a request unread: its end, and an order that came too late.
+const BEHIND_BYTES_MAX: usize = 1 << 10;
 
 /// Vectors of a request's first message.
 const PARTS_MAX: usize = 16;

@@ -300,21 +300,24 @@ impl Gateway {
         }
     }
 
-    /// The application has closed a connection without having answered: the request is sent once more, on a connection
-    /// that was not used before, if the application cannot have begun with it, or it does not matter.
+    /// The application has closed a connection without having answered. The request is sent again, on a connection that
+    /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, and that
+    /// does not matter, it is sent once more.
     pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let handed_over = connection.handed_over().is_some();
-        let refused = why == Why::Overloaded;
         let request = exchange.request.as_ref();
+        let possible = connection.was_used() && request.is_some_and(Request::can_be_repeated);
         let idempotent = request.is_some_and(|request| request.idempotent);
-        let harmless = refused || connection.has_written_nothing() || (idempotent && !handed_over);
-        let possible = request.is_some_and(Request::can_be_repeated);
-        if !possible || exchange.is_retried || !connection.was_used() || !harmless {
+        let harmless = why == Why::Overloaded || (idempotent && !handed_over);
+        if possible && connection.is_unseen() && exchange.times_unseen < TIMES_UNSEEN_MAX {
+            exchange.times_unseen += 1;
+        } else if possible && harmless && !exchange.is_retried {
+            exchange.is_retried = true;
+        } else {
             return self.fail_on_connection(id, whose, why, now_ms);
         }
-        exchange.is_retried = true;
         let index = connection.pool;
         self.close(id);
         let Some(pool) = &mut self.pools[index] else { return };
@@ -390,6 +393,10 @@ pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> 
     }
     !connection.is_accepted
 }
+
+/// How often a request is sent again that no application has seen. Each time another process has left: the next
+/// connection is a new one, but for requests that have to wait for one until then.
+const TIMES_UNSEEN_MAX: u8 = 8;
 
 /// What is always watched for.
 pub(crate) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);

@@ -61,8 +61,13 @@ pub(crate) struct Connection {
     requests: u64,
     /// Whether it will be kept when the request has been answered.
     keeps: bool,
-    /// Whether the socket took anything of the request.
+    /// Whether the socket took anything of the request, and whether the application has said anything since.
     has_written: bool,
+    has_heard: bool,
+    /// What the application was sent of the request lay unread when it closed the connection.
+    was_left_unread: bool,
+    /// The application has spoken the hand-over protocol on this connection.
+    speaks_handover: bool,
     /// Whether there may be something to read, and whether the end of it has come.
     readable: bool,
     hung_up: bool,
@@ -121,6 +126,9 @@ impl Connection {
             requests: 0,
             keeps: false,
             has_written: false,
+            has_heard: false,
+            was_left_unread: false,
+            speaks_handover: false,
             readable: false,
             hung_up: false,
         }
@@ -166,7 +174,7 @@ impl Connection {
         self.doing = Doing::Serving { whose };
         self.parting = Parting::Unsure;
         self.requests += 1;
-        self.has_written = false;
+        (self.has_written, self.has_heard) = (false, false);
         self.client_due_ms = u64::MAX;
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
@@ -260,9 +268,10 @@ impl Connection {
         !self.outgoing.is_empty()
     }
 
-    /// Whether the application cannot have read anything of the request.
-    pub(crate) fn has_written_nothing(&self) -> bool {
-        !self.has_written
+    /// Whether the application cannot have begun with the request: nothing of it was written, or a library was to read
+    /// all of it with one call, and has not.
+    pub(crate) fn is_unseen(&self) -> bool {
+        !self.has_written || self.was_left_unread
     }
 
     /// Takes note that nothing can be written any more. What the application wrote before is still to be read.

@@ -52,10 +52,18 @@ impl Connection {
                 Err(Errno::INTR) => continue,
                 // What an SCGI application has not read of the body when it closes makes its end look like this.
                 Err(Errno::CONNRESET) if matches!(self.way, Way::Scgi) => return self.end(answer),
-                Err(_) => return self.end_abruptly(answer),
+                Err(error) => {
+                    // A Unix socket is reset when something in it has not been read.
+                    self.was_left_unread = error == Errno::CONNRESET
+                        && self.is_local
+                        && self.speaks_handover
+                        && !self.has_heard
+                        && self.outgoing.is_one_message();
+                    return self.end_abruptly(answer);
+                }
             };
             turn_bytes += received.bytes().len();
-            self.is_accepted = true;
+            (self.is_accepted, self.has_heard) = (true, true);
             let ended = match self.handle_input(&received, answer, folder) {
                 Ok(ended) => ended,
                 Err(why) => return Step::Failed(why),
@@ -143,7 +151,10 @@ impl Connection {
                     handle_output(answer, received, start + range.start, start + range.end, folder)?;
                 }
                 Part::Stderr(range) => answer.handle_stderr(&bytes[start..][range]),
-                Part::Slices => self.handle_slices(answer, folder)?,
+                Part::Slices => {
+                    self.handle_slices(answer, folder)?;
+                    self.speaks_handover = true;
+                }
                 Part::Answered(answered) => {
                     self.take_client_back()?;
                     answer.handle_answered(answered)?;
@@ -174,7 +185,10 @@ impl Connection {
     /// The application has let go of the client's socket.
     fn take_client_back(&mut self) -> Result<(), Broken> {
         match std::mem::replace(&mut self.way, Way::Plain) {
-            Way::PassFd(_) => Ok(()),
+            Way::PassFd(_) => {
+                self.speaks_handover = true;
+                Ok(())
+            }
             other => {
                 self.way = other;
                 Err(Broken::HandOver)

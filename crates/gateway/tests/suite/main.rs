@@ -3,6 +3,7 @@
 mod arriving;
 mod common;
 mod faults;
+mod leaving;
 mod members;
 mod negotiate;
 mod passfd;

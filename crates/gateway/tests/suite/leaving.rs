@@ -1,0 +1,163 @@
+//! Applications that end between two requests, just when the next one comes: it is theirs no more, and somebody else's.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_gateway::{Application, Request, TransportChoice, Why};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::common::app::{App, Asked, Offered, Peer};
+use crate::common::driver::{Driver, Ending};
+use crate::common::{application, client, handed, post};
+
+/// What an application does with the request that comes when it is about to leave.
+#[derive(Clone, Copy)]
+enum Leaving {
+    /// It never looks at it.
+    Unread,
+    /// It reads all of it.
+    Read,
+    /// It lets the server send nothing, and goes when that has tried.
+    Shut,
+}
+
+/// An application whose first process answers two requests, and leaves. Those after it answer all.
+fn leaving(how: Leaving, speaks: bool) -> App {
+    App::start(move |peer| {
+        for count in 0.. {
+            if peer.index == 0 && count == 2 {
+                match how {
+                    Leaving::Unread => wait_for_input(peer),
+                    Leaving::Read => _ = peer.request(),
+                    Leaving::Shut => {}
+                }
+                return;
+            }
+            let Some(asked) = peer.request() else { return };
+            if peer.index == 0 && count == 1 && matches!(how, Leaving::Shut) {
+                peer.socket.shutdown(std::net::Shutdown::Read).unwrap();
+            }
+            answer(peer, asked, speaks);
+        }
+    })
+}
+
+/// Answers by the transport that was offered, if the application `speaks` the protocol of that.
+fn answer(peer: &mut Peer, mut asked: Asked, speaks: bool) {
+    match std::mem::take(&mut asked.offer) {
+        Offered::PassFd { client, .. } if speaks => {
+            drop(client);
+            peer.answered(&asked, 5);
+        }
+        Offered::Shm(ring) if speaks => _ = peer.share_and_end(&asked, &ring, b"X: y\n\nshared"),
+        _ => _ = peer.answer_at_once(&asked, b"X: y\n\nplain"),
+    }
+}
+
+/// Waits until something can be read, and reads nothing of it.
+fn wait_for_input(peer: &Peer) {
+    poll(&mut [PollFd::new(&peer.socket, PollFlags::IN)], None).unwrap();
+}
+
+fn of(transport: TransportChoice, app: &App) -> Arc<Application> {
+    application(app, |settings| settings.transport = transport)
+}
+
+/// A request that must not be answered twice.
+fn once(application: &Arc<Application>, socket: &Arc<OwnedFd>, body: &[u8]) -> Request {
+    Request { handover: handed(application, socket).handover, ..post(application, body) }
+}
+
+#[test]
+fn what_was_left_unread_is_sent_to_another() {
+    for transport in [TransportChoice::PassFd, TransportChoice::Shm] {
+        let app = leaving(Leaving::Unread, true);
+        let application = of(transport, &app);
+        let (socket, _client) = client();
+        let mut driver = Driver::new();
+        for whose in 0..6 {
+            let got = driver.ask(whose, once(&application, &socket, b"body"));
+            assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{whose}: {got:?}");
+        }
+        assert_eq!((app.accepted(), driver.report("retries")), (2, 1.into()));
+        assert_eq!(Arc::strong_count(&socket), 1, "the socket is ours alone again");
+    }
+}
+
+#[test]
+fn what_could_not_be_sent_is_sent_to_another() {
+    for transport in [TransportChoice::PassFd, TransportChoice::Shm, TransportChoice::Plain] {
+        let app = leaving(Leaving::Shut, true);
+        let application = of(transport, &app);
+        let (socket, _client) = client();
+        let mut driver = Driver::new();
+        for whose in 0..6 {
+            let got = driver.ask(whose, once(&application, &socket, b"body"));
+            assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{whose}: {got:?}");
+        }
+        assert_eq!(app.accepted(), 2);
+    }
+}
+
+/// It may have begun with it: whoever reads all of a request answers it.
+#[test]
+fn what_was_read_is_not_repeated() {
+    for transport in [TransportChoice::PassFd, TransportChoice::Shm] {
+        let app = leaving(Leaving::Read, true);
+        let application = of(transport, &app);
+        let (socket, _client) = client();
+        let mut driver = Driver::new();
+        for whose in 0..2 {
+            assert!(driver.ask(whose, once(&application, &socket, b"body")).is_over());
+        }
+        let got = driver.ask(2, once(&application, &socket, b"body"));
+        let Some(Ending::Failed(failure)) = got.ending else { panic!("{got:?}") };
+        assert_eq!(failure.why, Why::Ended);
+        assert_eq!(driver.report("retries"), 0);
+    }
+}
+
+/// A part of it may have been read: of one that is longer than what libraries read with one call, and by applications that
+/// are not known to have a library.
+#[test]
+fn what_may_have_been_read_in_part_is_not_repeated() {
+    for (speaks, body) in [(true, vec![b'b'; 17_000]), (false, b"body".to_vec())] {
+        let app = leaving(Leaving::Unread, speaks);
+        let application = of(TransportChoice::PassFd, &app);
+        let (socket, _client) = client();
+        let mut driver = Driver::new();
+        for whose in 0..2 {
+            assert!(driver.ask(whose, once(&application, &socket, b"body")).is_over());
+        }
+        let got = driver.ask(2, once(&application, &socket, &body));
+        let Some(Ending::Failed(failure)) = got.ending else { panic!("{speaks}: {got:?}") };
+        assert_eq!(failure.why, Why::Ended);
+        assert_eq!(driver.report("retries"), 0);
+    }
+}
+
+/// However many leave at the same time: here all that are there, again and again.
+#[test]
+fn a_request_meets_one_that_leaves_more_than_once() {
+    let app = App::with_processes(3, |peer| {
+        if let Some(asked) = peer.request() {
+            answer(peer, asked, true);
+        }
+        wait_for_input(peer);
+    });
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::PassFd;
+        settings.connections_max = 3;
+    });
+    let (socket, _client) = client();
+    let mut driver = Driver::new();
+    for round in 0..10 {
+        for whose in 0..6 {
+            driver.begin(6 * round + whose, once(&application, &socket, b"body"));
+        }
+        for whose in 0..6 {
+            let got = driver.finish(6 * round + whose);
+            assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{whose}: {got:?}");
+        }
+    }
+}
