@@ -1,7 +1,7 @@
 //! A connection that a program has accepted and that may turn out to be a FastCGI server's.
 
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use baton_fcgi::application::push_values_result;
 use libc::iovec;
@@ -25,6 +25,11 @@ pub(crate) struct Connection {
     pub(crate) descriptors: AtomicU32,
     /// How many calls are using it, or are finding out that it is not what they were looking for.
     pub(crate) users: AtomicU32,
+    /// The process that has accepted it.
+    process: AtomicI32,
+    phase: AtomicU8,
+    /// That process accepts no further connections: it ends, as soon as it may.
+    is_leaving: AtomicBool,
     /// Bytes that are ready for the program and of which the kernel knows nothing.
     ready: AtomicUsize,
     pub(crate) inbox: Turn<Inbox>,
@@ -43,6 +48,20 @@ pub(crate) enum Outcome {
     Unfamiliar,
 }
 
+/// Where a connection that is kept, of a server that makes offers, is in the course of its requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Phase {
+    /// There was no offer, as far as we have come.
+    Other,
+    /// There was one for the request at hand.
+    Offered,
+    /// That has been answered. What is sent from here on is the next request.
+    Answered,
+    /// The program will send no more: there is no next request for it.
+    Closing,
+}
+
 /// Of [`Connection::descriptors`]: no descriptor stands for it any more, but a call may be using it.
 pub(crate) const ENDING: u32 = u32::MAX;
 
@@ -55,6 +74,9 @@ impl Connection {
             next: AtomicPtr::new(std::ptr::null_mut()),
             descriptors: AtomicU32::new(1),
             users: AtomicU32::new(0),
+            process: AtomicI32::new(0),
+            phase: AtomicU8::new(Phase::Other as u8),
+            is_leaving: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
             inbox: Turn::new(Inbox::default()),
             outgoing: Turn::new(Outgoing::default()),
@@ -93,6 +115,12 @@ impl Connection {
         let wanted = parts.iter().map(|part| part.iov_len).sum();
         if wanted == 0 {
             return Outcome::NotOurs;
+        }
+        if self.is_in(Phase::Closing) {
+            return Outcome::Bytes(0);
+        }
+        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(Phase::Answered) {
+            refuse_more(socket);
         }
         match inbox.stage() {
             Stage::New if !is_blocking(socket) => return Outcome::Unfamiliar,
@@ -151,6 +179,7 @@ impl Connection {
         }
         loop {
             let begins = inbox.take_begins();
+            let is_kept = inbox.is_kept();
             if let Some(request_id) = begins
                 && let Some(mut outgoing) = self.outgoing.now()
             {
@@ -160,6 +189,7 @@ impl Connection {
             if begins.is_none() && offered.is_none() {
                 return;
             }
+            self.enter(if offered.is_some() && is_kept { Phase::Offered } else { Phase::Other });
             if let Some((request_id, offer, descriptors)) = offered {
                 match self.outgoing.now() {
                     Some(mut outgoing) if outgoing.may_answer() => {
@@ -183,7 +213,11 @@ impl Connection {
         }
         let mut link = ServerLink::new(self, fd);
         // SAFETY: the caller says that these may be read.
-        match outgoing.send(&mut link, parts.iter().map(|part| unsafe { bytes_of(part) })) {
+        let sent = outgoing.send(&mut link, parts.iter().map(|part| unsafe { bytes_of(part) }));
+        if !outgoing.is_answering() && self.is_in(Phase::Offered) {
+            self.enter(Phase::Answered);
+        }
+        match sent {
             Sent::All(bytes) => Outcome::Bytes(bytes),
             Sent::ClientGone => Outcome::Failed(Errno::PIPE),
             Sent::Failed(errno) => Outcome::Failed(errno),
@@ -216,10 +250,60 @@ impl Connection {
     }
 
     /// The program will send no more: nothing that was begun can be finished.
-    pub(crate) fn abandon_answer(&self) {
+    ///
+    /// Whether that is all there is to be done. Between two requests the program (php-fpm, before it closes) would go on
+    /// to read, and drop, a request that has just been sent. It is left unread instead, so that the server gets to know
+    /// that nobody has seen it, and nothing can be sent behind it.
+    pub(crate) fn end_output(&self, socket: BorrowedFd<'_>) -> bool {
         if let Some(mut outgoing) = self.outgoing.now() {
             outgoing.abandon();
         }
+        let is_between = self.is_in(Phase::Answered) && self.is_ours();
+        if is_between {
+            refuse_more(socket);
+            self.enter(Phase::Closing);
+        }
+        is_between
+    }
+
+    /// The process accepts no further connections. What is answered is the last request; if it has been, the server
+    /// learns that no other can be sent. A call that waits for one ends, as if the server had closed the connection.
+    ///
+    /// Can be called by signal handlers.
+    pub(crate) fn leave(&self, socket: BorrowedFd<'_>) {
+        if self.is_ours() {
+            self.is_leaving.store(true, Ordering::Relaxed);
+            if self.is_in(Phase::Answered) {
+                refuse_more(socket);
+            }
+        }
+    }
+
+    /// The request at hand is about to end, and the server about to send the next one.
+    pub(crate) fn before_end(&self, socket: BorrowedFd<'_>) {
+        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(Phase::Offered) && self.is_ours() {
+            refuse_more(socket);
+        }
+    }
+
+    /// Begins anew, for a connection that this process has accepted.
+    pub(crate) fn begin(&self, process: i32) {
+        self.process.store(process, Ordering::Relaxed);
+        self.is_leaving.store(false, Ordering::Relaxed);
+        self.enter(Phase::Other);
+    }
+
+    /// Whether this process has accepted it. What a child has of its parent's, that goes on with.
+    fn is_ours(&self) -> bool {
+        self.process.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_nonzero().get()
+    }
+
+    fn is_in(&self, phase: Phase) -> bool {
+        self.phase.load(Ordering::Relaxed) == phase as u8
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
     /// Makes it free for another connection, if no call is using it. Otherwise that call does so when it ends.
@@ -234,6 +318,13 @@ impl Connection {
             self.descriptors.store(0, Ordering::SeqCst);
         }
     }
+}
+
+/// Lets the server send nothing more: it learns so from the call that tries, and asks somebody else. What it has sent
+/// before can still be read.
+fn refuse_more(socket: BorrowedFd<'_>) {
+    // It can only fail because the connection has ended.
+    _ = rustix::net::shutdown(socket, Shutdown::Read);
 }
 
 /// An application that does not wait for its connection would not want to wait for its client.

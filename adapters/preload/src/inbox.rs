@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 
 use baton_fcgi::Broken;
 use baton_fcgi::application::{Part, RequestReader};
-use baton_fcgi::offer::Offer;
+use baton_fcgi::offer::{Offer, WHOLE_BYTES};
 use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_responder::{Control, Descriptors};
 use rustix::io::Errno;
@@ -25,8 +25,9 @@ use crate::pair::FirstPair;
 /// The name of the value that tells the server what we can do (section 1 of the protocol).
 pub(crate) const TRANSPORTS: &str = "BATON_TRANSPORTS";
 
-/// Read ahead of the program: most requests without their bodies fit.
-const READ_AHEAD_BYTES: usize = 16 << 10;
+/// Read ahead of the program: most requests without their bodies fit. The server relies on it (section 2 of the
+/// protocol).
+const READ_AHEAD_BYTES: usize = WHOLE_BYTES;
 
 /// An offer has to lie here entirely, and can be as long as its record.
 const BYTES_MAX: usize = READ_AHEAD_BYTES + HEADER_BYTES + CONTENT_BYTES_MAX;
@@ -51,6 +52,8 @@ pub(crate) struct Inbox {
     begins: Option<u16>,
     /// A request has begun, and the first record of its parameters is still to come.
     begun: Option<u16>,
+    /// Whether another request may follow it on the connection.
+    is_kept: bool,
     /// The request for which there is an offer, whose value is `offer`.
     offered: Option<u16>,
     offer: Vec<u8>,
@@ -174,6 +177,11 @@ impl Inbox {
     pub(crate) fn take_offer(&mut self) -> Option<(u16, &[u8], &mut Descriptors)> {
         let request_id = self.offered.take()?;
         Some((request_id, &self.offer, &mut self.descriptors))
+    }
+
+    /// Whether another request may follow the one that has begun.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Whether the server has asked what we can do.
@@ -326,7 +334,10 @@ impl Inbox {
             input = &input[consumed..];
             match part {
                 Part::NeedMore => return Ok(()),
-                Part::Begin { id, .. } => self.begun = Some(id),
+                Part::Begin { id, keep_connection, .. } => {
+                    self.begun = Some(id);
+                    self.is_kept = keep_connection;
+                }
                 Part::Freed(bytes) => self.freed = self.freed.saturating_add(bytes),
                 Part::GiveBack => self.is_wanted_back = true,
                 Part::GetValues => {

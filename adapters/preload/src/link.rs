@@ -26,6 +26,11 @@ impl<'a> ServerLink<'a> {
         Self { connection, fd, inbox: connection.inbox.now() }
     }
 
+    /// The request at hand is about to end.
+    pub(crate) fn before_end(&self) {
+        self.connection.before_end(self.fd);
+    }
+
     /// The descriptor.
     pub(crate) fn fd(&self) -> BorrowedFd<'a> {
         self.fd

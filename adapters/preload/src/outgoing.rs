@@ -276,6 +276,7 @@ impl Outgoing {
         }
         self.request_id = None;
         let Some(answer) = &mut self.answer else { return Ok(()) };
+        link.before_end();
         let finished = answer.finish(link, u32::from_be_bytes([a, b, c, d]));
         self.notice(finished)
     }

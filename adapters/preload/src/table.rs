@@ -1,7 +1,7 @@
 //! Which descriptors stand for a connection that we look at.
 
 use std::ops::Deref;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
@@ -15,6 +15,9 @@ static TABLE: [AtomicPtr<Connection>; DESCRIPTORS_MAX] =
 
 /// No descriptor above was ever in the table.
 static HIGHEST: AtomicI32 = AtomicI32::new(-1);
+
+/// The socket from which a connection was accepted last.
+static LISTENER: AtomicI32 = AtomicI32::new(-1);
 
 /// All connections that were ever made: they are used again, and never freed.
 static CONNECTIONS: AtomicPtr<Connection> = AtomicPtr::new(std::ptr::null_mut());
@@ -52,8 +55,8 @@ pub(crate) fn find(fd: RawFd) -> Option<InUse> {
     (slot.load(Ordering::SeqCst) == found).then_some(in_use)
 }
 
-/// From now on `fd`, a connection that has just been accepted, is looked at.
-pub(crate) fn adopt(fd: RawFd) {
+/// From now on `fd`, a connection that has just been accepted from `listener`, is looked at.
+pub(crate) fn adopt(fd: RawFd, listener: RawFd) {
     static PREPARED: Once = Once::new();
     let Some(slot) = slot(fd) else { return };
     PREPARED.call_once(|| {
@@ -62,8 +65,27 @@ pub(crate) fn adopt(fd: RawFd) {
         unsafe { libc::pthread_atfork(None, None, Some(enter_child)) };
     });
     HIGHEST.fetch_max(fd, Ordering::SeqCst);
-    let connection: *const Connection = unused();
-    put(slot, connection.cast_mut());
+    LISTENER.store(listener, Ordering::Relaxed);
+    let connection = unused();
+    connection.begin(PROCESS.load(Ordering::Relaxed));
+    put(slot, std::ptr::from_ref(connection).cast_mut());
+}
+
+/// Whether connections come from `fd`.
+pub(crate) fn is_listener(fd: RawFd) -> bool {
+    fd >= 0 && LISTENER.load(Ordering::Relaxed) == fd
+}
+
+/// The process accepts no further connections: php-fpm closes its listening socket when it is told to end, in the
+/// handler of that signal. Can be called by such.
+pub(crate) fn leave() {
+    LISTENER.store(-1, Ordering::Relaxed);
+    for fd in 0..=HIGHEST.load(Ordering::SeqCst) {
+        if let Some(connection) = find(fd) {
+            // SAFETY: it is open, as long as it is in the table.
+            connection.leave(unsafe { BorrowedFd::borrow_raw(fd) });
+        }
+    }
 }
 
 /// `copy` has been made of `fd`.

@@ -20,7 +20,7 @@ pub(crate) unsafe extern "C" fn accept(
 ) -> c_int {
     // SAFETY: the arguments are the program's.
     let fd = unsafe { real::accept()(listener, address, address_len) };
-    note_accepted(fd, 0);
+    note_accepted(listener, fd, 0);
     fd
 }
 
@@ -37,12 +37,12 @@ pub(crate) unsafe extern "C" fn accept4(
 ) -> c_int {
     // SAFETY: the arguments are the program's.
     let fd = unsafe { real::accept4()(listener, address, address_len, flags) };
-    note_accepted(fd, flags);
+    note_accepted(listener, fd, flags);
     fd
 }
 
 /// Only Unix stream sockets can bring offers.
-fn note_accepted(fd: c_int, flags: c_int) {
+fn note_accepted(listener: c_int, fd: c_int, flags: c_int) {
     if fd < 0 {
         return;
     }
@@ -54,7 +54,7 @@ fn note_accepted(fd: c_int, flags: c_int) {
         && sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
         && sockopt::socket_type(socket) == Ok(SocketType::STREAM)
     {
-        table::adopt(fd);
+        table::adopt(fd, listener);
     }
 }
 
@@ -65,6 +65,9 @@ pub(crate) extern "C" fn close(fd: c_int) -> c_int {
         let _errno = ErrnoKept::new();
         // Before it is closed: afterwards another thread may be given the number.
         table::forget(fd);
+    } else if table::is_listener(fd) && table::is_of_this_process() {
+        let _errno = ErrnoKept::new();
+        table::leave();
     }
     // SAFETY: the program says that nobody uses it any more.
     unsafe { real::close()(fd) }

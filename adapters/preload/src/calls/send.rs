@@ -1,5 +1,7 @@
 //! `write`, `send` and their relatives, and `shutdown`.
 
+use std::os::fd::BorrowedFd;
+
 use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::{ErrnoKept, part, parts};
@@ -111,7 +113,10 @@ pub(crate) extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         && let Some(connection) = table::find(fd)
     {
         let _errno = ErrnoKept::new();
-        connection.abandon_answer();
+        // SAFETY: the program is calling with it.
+        if connection.end_output(unsafe { BorrowedFd::borrow_raw(fd) }) {
+            return 0;
+        }
     }
     // SAFETY: it takes no memory.
     unsafe { real::shutdown()(fd, how) }

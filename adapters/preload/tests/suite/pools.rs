@@ -1,9 +1,11 @@
 //! The life of workers: started, recycled, reloaded, killed.
 
+use std::io::{self, Read, Write};
+
 use rustix::process::Signal;
 
 use super::support::server::MODERN;
-use super::support::{Client, Fpm, Request, Server, wait_for};
+use super::support::{Client, Fpm, Outcome, Request, Server, wait_for};
 
 /// Tells the worker's process id.
 const PID: &str = "<?php echo getmypid();";
@@ -67,6 +69,49 @@ fn a_reload_loses_nothing() {
     });
     let after = answer(&fpm, &request);
     assert_ne!(before, after);
+}
+
+/// Otherwise it would wait for the server, and all others for it: new workers begin when the last of the old has ended.
+#[test]
+fn a_reload_does_not_wait_for_kept_connections() {
+    let fpm = Fpm::start("pm = static\npm.max_children = 2\n[global]\nprocess_control_timeout = 1000s\n");
+    let request = Request::get(fpm.script("pid.php", PID));
+    let mut kept = [Server::connect(&fpm.socket()), Server::connect(&fpm.socket())];
+    let before = kept.each_mut().map(|server| {
+        let (outcome, response) = server.answer(&request, MODERN);
+        outcome.complete();
+        response.text()
+    });
+    fpm.signal(Signal::USR2);
+    for server in &mut kept {
+        assert!(!server.read_part(&mut Outcome::default()), "the connection ends, and nothing is said");
+    }
+    let after = answer(&fpm, &request);
+    assert!(!before.contains(&after), "{before:?} {after}");
+}
+
+/// Between the end of its last answer and that of its connection, the next request may be sent. The server is to see
+/// that nobody has read it: it cannot be sent, or lies unread when the connection is closed.
+#[test]
+fn a_worker_that_leaves_reads_no_request() {
+    let fpm = Fpm::with_one_worker("pm.max_requests = 2\n");
+    let request = Request::get(fpm.script("pid.php", PID));
+    for round in 0..30 {
+        let mut server = Server::connect(&fpm.socket());
+        for _ in 0..2 {
+            server.answer(&request, MODERN).0.complete();
+        }
+        // Long before it is closed, and when it may be closed already.
+        if round % 2 == 1 {
+            wait_for("the end", || server.has_ended().then_some(()));
+        }
+        let begin = [1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0];
+        let sent = server.stream.write(&begin).map_err(|error| error.kind());
+        if sent != Err(io::ErrorKind::BrokenPipe) {
+            let end = server.stream.read(&mut [0]).map_err(|error| error.kind());
+            assert_eq!((sent, end), (Ok(begin.len()), Err(io::ErrorKind::ConnectionReset)), "{round}");
+        }
+    }
 }
 
 /// It is killed in the middle of its response: the server learns by the end of the connection, and cuts the client's,

@@ -28,6 +28,12 @@ switch ($query['do']) {
         fastcgi_finish_request();
         $die();
         break;
+    case 'count':
+        if ($_SERVER['REQUEST_METHOD'] === 'POST') {
+            file_put_contents($there('counted'), "{$query['id']}\n", FILE_APPEND | LOCK_EX);
+        }
+        echo $query['id'], ' ', file_get_contents('php://input'), str_repeat('.', (int) $query['bytes']);
+        break;
     case 'wait':
         $wait();
         echo 'waited';

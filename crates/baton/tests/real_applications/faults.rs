@@ -11,17 +11,17 @@ use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
 
 /// php-fpm with two workers, and a server that knows it.
-struct Stage {
-    folder: Folder,
-    fpm: Fpm,
-    server: Server,
-    transport: &'static str,
+pub(crate) struct Stage {
+    pub(crate) folder: Folder,
+    pub(crate) fpm: Fpm,
+    pub(crate) server: Server,
+    pub(crate) transport: &'static str,
 }
 
-const TRANSPORTS: [&str; 3] = ["unix", "shm", "passfd"];
+pub(crate) const TRANSPORTS: [&str; 3] = ["unix", "shm", "passfd"];
 
 /// Workers of php-fpm, and connections to it.
-const WORKERS: usize = 2;
+pub(crate) const WORKERS: usize = 2;
 
 /// Of a page that is answered in full: see `act.php`.
 const BODY_BYTES: usize = 2000 * 64;
@@ -29,10 +29,15 @@ const BODY_BYTES: usize = 2000 * 64;
 impl Stage {
     /// `settings`: further ones of the route.
     fn set(transport: &'static str, settings: &str) -> Self {
+        Self::with_pool(transport, "", settings)
+    }
+
+    /// `pool`: further settings of php-fpm's pool.
+    pub(crate) fn with_pool(transport: &'static str, pool: &str, settings: &str) -> Self {
         let folder = Folder::new();
         folder.write("act.php", include_str!("act.php"));
         let aid = if transport == "unix" { Aid::None } else { Aid::Preload };
-        let fpm = Fpm::start(&folder, "php", aid, &format!("pm.max_children = {WORKERS}\n"));
+        let fpm = Fpm::start(&folder, "php", aid, &format!("pm.max_children = {WORKERS}\n{pool}"));
         let server = Server::run(
             Folder::new(),
             &format!(

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use crate::built;
 use crate::common::folder::Folder;
+use crate::common::server::wait_until;
 use crate::program::{Program, installed, is_root, wait_for_listener};
 
 /// What php-fpm is given to answer in another way than its own.
@@ -29,13 +30,13 @@ pub(crate) struct Fpm {
 }
 
 impl Fpm {
-    /// Starts it at `{name}.sock` in the folder, with further settings of its pool.
+    /// Starts it at `{name}.sock` in the folder, with further settings of its pool, and of other sections behind them.
     pub(crate) fn start(folder: &Folder, name: &str, aid: Aid, pool: &str) -> Self {
         let base = folder.base().join(name).display().to_string();
         let mut text = format!(
             "[global]\ndaemonize = no\nerror_log = {base}.log\nprocess_control_timeout = 10s\n\
              [{name}]\nlisten = {base}.sock\nlisten.mode = 0666\npm = static\n\
-             php_admin_value[session.save_path] = {}\n{pool}\n",
+             php_admin_value[session.save_path] = {}\n",
             folder.base().display()
         );
         if is_root() {
@@ -47,6 +48,7 @@ impl Fpm {
                 folder.base().display()
             ));
         }
+        text.push_str(pool);
         let settings = PathBuf::from(format!("{base}.conf"));
         fs::write(&settings, text).expect("settings");
         Self { program: run(folder, &settings, aid), aid, settings }
@@ -55,6 +57,14 @@ impl Fpm {
     /// Starts it again after it was ended.
     pub(crate) fn start_again(&mut self, folder: &Folder) {
         self.program = run(folder, &self.settings, self.aid);
+    }
+
+    /// Has its workers replaced, and waits until that has been done.
+    pub(crate) fn reload(&self) {
+        const DONE: &str = "ready to handle connections";
+        let done = self.log().matches(DONE).count();
+        self.program.signal(Signal::USR2);
+        wait_until("new workers", || self.log().matches(DONE).count() > done);
     }
 
     /// Ends it, after the requests under way.

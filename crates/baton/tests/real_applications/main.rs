@@ -26,6 +26,7 @@ mod libfcgi;
 mod nginx;
 mod program;
 mod python;
+mod reload;
 mod seen;
 mod visitor;
 mod wiki;

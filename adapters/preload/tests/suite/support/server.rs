@@ -12,6 +12,7 @@ use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::record::HEADER_BYTES;
 use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 use baton_fcgi::{Answered, Rest, params, request};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use super::{Client, GENEROUS, Response, read_some};
@@ -191,6 +192,8 @@ impl Server {
             bytes.truncate(end);
         }
         request::push_params(&mut bytes, request.request_id, &[]);
+        request::push_stdin(&mut bytes, request.request_id, &request.body);
+        request::push_stdin_end(&mut bytes, request.request_id);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
@@ -199,10 +202,12 @@ impl Server {
         let sent =
             rustix::net::sendmsg(&self.stream, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
         self.stream.write_all(&bytes[sent.expect("sent")..]).expect("sent");
-        let mut body = Vec::new();
-        request::push_stdin(&mut body, request.request_id, &request.body);
-        request::push_stdin_end(&mut body, request.request_id);
-        self.write(&body);
+    }
+
+    /// Whether the application has closed the connection; nothing is read.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        rustix::event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {

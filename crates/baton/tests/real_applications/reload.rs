@@ -1,0 +1,102 @@
+//! php-fpm whose workers are replaced while clients ask, by every transport: whatever no worker has read is another's.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::faults::{Stage, TRANSPORTS, WORKERS};
+
+/// More than there are workers, so that there is always somebody for the next connection, or the next worker.
+const CLIENTS: usize = 3 * WORKERS;
+
+/// php-fpm leaves its workers this long to finish what they do; on a busy machine, too.
+const PATIENT: &str = "[global]\nprocess_control_timeout = 100s\n";
+
+/// Tells clients that they have done enough, also when a test fails meanwhile.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Has clients ask on connections that are kept, half of them for what must not be done twice. `is_over` tells from the
+/// number of their requests when they have done enough, and `meanwhile` happens.
+///
+/// By the plain protocol nobody can tell whether what must not be done twice has been begun with, so that it may fail;
+/// anything else is answered.
+fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: impl FnOnce()) {
+    let visit = |number: usize| {
+        let mut client = stage.server.connect();
+        let mut answered = Vec::new();
+        for round in 0.. {
+            if is_over(round) {
+                break;
+            }
+            let id = format!("{number}.{round}");
+            let bytes = [10, 5_000, 70_000][round % 3];
+            let posts = (number + round).is_multiple_of(2);
+            let (method, body) = if posts { ("POST", "body") } else { ("GET", "") };
+            client.send(format!(
+                "{method} /act.php?do=count&id={id}&bytes={bytes} HTTP/1.1\r\nHost: localhost\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+            let answer = client.answer_to(method);
+            if stage.transport == "unix" && posts && answer.status == 502 {
+                continue;
+            }
+            assert_eq!(answer.status, 200, "{} {id}: {}", stage.transport, stage.fpm.log());
+            assert!(answer.text() == format!("{id} {body}{}", ".".repeat(bytes)), "{}", stage.transport);
+            if posts {
+                answered.push(id);
+            }
+        }
+        answered
+    };
+    let answered = std::thread::scope(|scope| {
+        let visits: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || visit(number))).collect();
+        meanwhile();
+        visits.into_iter().flat_map(|visit| visit.join().expect("a visit")).collect::<Vec<_>>()
+    });
+    let counted = fs::read_to_string(stage.folder.path("counted")).expect("somebody has posted");
+    let mut times = HashMap::new();
+    counted.lines().for_each(|id| *times.entry(id).or_insert(0) += 1);
+    assert!(times.values().all(|times| *times == 1), "{}: something was done twice", stage.transport);
+    for id in &answered {
+        assert!(times.contains_key(id.as_str()), "{}: {id} was answered, and not done", stage.transport);
+    }
+}
+
+#[test]
+fn a_reload_under_load() {
+    for transport in TRANSPORTS {
+        let stage = Stage::with_pool(transport, PATIENT, "");
+        let is_over = AtomicBool::new(false);
+        under_load(
+            &stage,
+            |_| is_over.load(Ordering::Relaxed),
+            || {
+                let _over = Over(&is_over);
+                for _ in 0..5 {
+                    stage.fpm.reload();
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn workers_that_end_after_some_requests() {
+    for transport in TRANSPORTS {
+        for manager in [
+            "pm = static\n",
+            "pm = ondemand\npm.process_idle_timeout = 1s\n",
+            "pm = dynamic\npm.start_servers = 1\npm.min_spare_servers = 1\npm.max_spare_servers = 1\n",
+        ] {
+            let stage = Stage::with_pool(transport, &format!("{manager}pm.max_requests = 7\n{PATIENT}"), "");
+            under_load(&stage, |round| round == 40, || {});
+        }
+    }
+}
