@@ -9,12 +9,12 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use baton_buf::Slice;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
+use crate::Admission;
 use crate::connections::ConnectionId;
 use crate::input::Input;
 
@@ -38,18 +38,6 @@ pub(crate) enum Arrival {
     /// The client will send no more, but owes some.
     Gone,
 }
-
-/// How many bodies may be given to the processes of an application while they arrive. Each may hold a process for as
-/// long as its client takes. Clones count together.
-#[derive(Clone, Debug, Default)]
-pub struct StreamedBodies {
-    max: usize,
-    now: Arc<AtomicUsize>,
-}
-
-/// The right to be one of them, until it is dropped.
-#[derive(Debug)]
-pub struct Admission(Arc<AtomicUsize>);
 
 /// A client's socket in the loop's interest set, under a number of its own: the session has put it there, too.
 #[derive(Debug)]
@@ -124,26 +112,5 @@ impl Drop for Watch {
     fn drop(&mut self) {
         // Closing a duplicate takes nothing out of the interest set.
         let _ = epoll::delete(&self.epoll, &self.client);
-    }
-}
-
-impl StreamedBodies {
-    /// The same count with another bound: for another route to the same processes.
-    #[must_use]
-    pub fn with_max(&self, max: usize) -> Self {
-        Self { max, now: Arc::clone(&self.now) }
-    }
-
-    /// Whether there may be one more.
-    pub fn admit(&self) -> Option<Admission> {
-        let one_more = |now| (now < self.max).then_some(now + 1);
-        let admitted = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        admitted.is_ok().then(|| Admission(Arc::clone(&self.now)))
-    }
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -35,6 +35,7 @@
 //! # }
 //! ```
 
+mod admission;
 mod answer;
 mod arriving;
 mod bell;
@@ -61,7 +62,8 @@ mod socket;
 mod spool;
 mod traffic;
 
-pub use arriving::{Admission, Arriving, StreamedBodies};
+pub use admission::{Admission, StreamedBodies};
+pub use arriving::Arriving;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};

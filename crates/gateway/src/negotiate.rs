@@ -19,6 +19,8 @@ pub(crate) struct Negotiation {
     /// How long nothing is asked after silence.
     silence_ms: u64,
     began_ms: u64,
+    /// Connections that the application serves at a time, as it says; 0: it has not said.
+    connections: usize,
     /// Since when it has been due without being begun.
     wanted_since_ms: Option<u64>,
 }
@@ -31,7 +33,10 @@ pub(crate) struct Abilities {
 }
 
 /// The variables that are asked for.
-pub(crate) const VALUES: [&str; 4] = ["FCGI_MAX_CONNS", "FCGI_MAX_REQS", "FCGI_MPXS_CONNS", TRANSPORTS];
+pub(crate) const VALUES: [&str; 4] = [CONNECTIONS, "FCGI_MAX_REQS", "FCGI_MPXS_CONNS", TRANSPORTS];
+
+/// The variable that says how many processes there are, where it says more than 1: libraries speak for one of them only.
+const CONNECTIONS: &str = "FCGI_MAX_CONNS";
 
 /// The variable that lists the transports.
 const TRANSPORTS: &str = "BATON_TRANSPORTS";
@@ -50,6 +55,7 @@ impl Negotiation {
             due_ms,
             silence_ms: ASK_AGAIN_MS,
             began_ms: 0,
+            connections: 0,
             wanted_since_ms: None,
         }
     }
@@ -85,11 +91,16 @@ impl Negotiation {
         self.is_under_way = true;
         self.wanted_since_ms = None;
         self.began_ms = now_ms;
+        self.connections = 0;
         now_ms + SILENCE_MS
     }
 
     /// Takes a pair of the answer. Whether it was the one that matters.
     pub(crate) fn handle_value(&mut self, name: &[u8], value: &[u8]) -> bool {
+        if name == CONNECTIONS.as_bytes() {
+            self.connections =
+                std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        }
         if name != TRANSPORTS.as_bytes() {
             return false;
         }
@@ -119,6 +130,11 @@ impl Negotiation {
             self.due_ms = now_ms + self.silence_ms;
             self.silence_ms = (self.silence_ms * 2).min(SILENT_MS_MAX);
         }
+    }
+
+    /// Connections that the application said last it serves at a time.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections
     }
 
     /// In one word, for reports.

@@ -29,6 +29,8 @@ pub(crate) struct Pool {
     /// Connections that the application may not have accepted yet, and since when a process was expected to.
     unaccepted: VecDeque<(ConnectionId, u64)>,
     open: usize,
+    /// Connections on which there was an answer: each has a process at its other end.
+    answered: usize,
     /// The backlog of the application was full: until then no connection is tried.
     backlog_full_until_ms: u64,
 }
@@ -62,6 +64,7 @@ impl Pool {
             waiting: VecDeque::new(),
             unaccepted: VecDeque::new(),
             open: 0,
+            answered: 0,
             backlog_full_until_ms: 0,
         }
     }
@@ -120,6 +123,17 @@ impl Pool {
         if self.attendance.is_none() {
             self.unaccepted.push_back((connection, now_ms));
         }
+    }
+
+    /// A process has answered on a connection, for the first time.
+    pub(crate) fn note_process(&mut self, now_ms: u64) {
+        self.answered += 1;
+        self.application.settings().streamed_bodies.note_seen(self.answered, now_ms);
+    }
+
+    /// A connection with a process at its other end is closed.
+    pub(crate) fn note_process_left(&mut self) {
+        self.answered -= 1;
     }
 
     /// Whether a connection has been in the application's backlog for so long that one without a request is to be closed

@@ -118,6 +118,9 @@ impl Gateway {
                         let Some(pool) = &mut self.pools[index] else { return };
                         let is_gone = matches!(error, Errno::CONNREFUSED | Errno::NOENT);
                         let has_others = pool.give_up_lane(lane, is_gone) && is_gone;
+                        if is_gone {
+                            pool.application.settings().streamed_bodies.forget();
+                        }
                         if error == Errno::AGAIN {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
@@ -287,6 +290,9 @@ impl Gateway {
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             if let Some(connection) = connections.remove(oldest) {
+                if connection.is_counted {
+                    pool.note_process_left();
+                }
                 pool.closed(oldest, connection.lane, connection.parting);
             }
         }
@@ -296,6 +302,9 @@ impl Gateway {
     pub(crate) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
         if let Some(pool) = &mut self.pools[connection.pool] {
+            if connection.is_counted {
+                pool.note_process_left();
+            }
             pool.closed(id, connection.lane, connection.parting);
         }
     }

@@ -95,6 +95,12 @@ impl Gateway {
         let Some(request) = &exchange.request else { return };
         let step =
             connection.read(&mut self.input, &mut exchange.answer, &request.application.settings().spool_dir);
+        if connection.is_accepted
+            && !std::mem::replace(&mut connection.is_counted, true)
+            && let Some(pool) = &mut self.pools[connection.pool]
+        {
+            pool.note_process(now_ms);
+        }
         match step {
             Step::Wait => {
                 self.extend_deadline(id, now_ms);
@@ -267,6 +273,7 @@ impl Gateway {
         }
         if let Some(pool) = &mut self.pools[index] {
             pool.negotiation.end(answered, knows, now_ms);
+            pool.application.settings().streamed_bodies.note_told(pool.negotiation.connections());
         }
         self.close(id);
         self.advance_queue(index, now_ms);

@@ -97,10 +97,11 @@ impl Config {
         })
     }
 
-    /// The same configuration with addresses instead of commands, for each of so many workers. An application keeps its
+    /// The same configuration with addresses instead of commands, for each of so many workers, which it names. An application keeps its
     /// command for which `find` has no address.
     pub(crate) fn settled(&self, workers: u64, find: impl Fn(&Launch) -> Option<Target>) -> Self {
         let mut config = self.clone();
+        config.server.processes = Some(workers);
         for application in config.applications_mut() {
             if let Some(to) = application.launch().as_ref().and_then(&find) {
                 application.settle(to, workers);

@@ -35,6 +35,7 @@ impl Config {
             rosters,
             media_types: Arc::new(types),
             server_header: self.server.server_header,
+            workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
             streamed_bodies: RefCell::default(),
         };
         let sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<_>>()?;
@@ -115,6 +116,8 @@ struct Planner<'a> {
     rosters: &'a Rosters,
     media_types: Arc<MediaTypes>,
     server_header: bool,
+    /// Among how many processes what is known of an application is shared out.
+    workers: usize,
     /// The bodies that arrive at the processes behind each address: routes to the same ones share them.
     streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
 }
@@ -173,11 +176,13 @@ impl Planner<'_> {
 
     fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {
         let (settings, files) = (&route.settings, &route.files);
-        let streamed_bodies_max = count(application.streamed_bodies_max.unwrap_or(0));
         let mut streamed_bodies = self.streamed_bodies.borrow_mut();
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
         let settings_of_pool = baton_gateway::Settings {
-            streamed_bodies: streamed_bodies.with_max(streamed_bodies_max),
+            streamed_bodies: match application.streamed_bodies_max {
+                Some(max) => streamed_bodies.with_max(count(max)),
+                None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),
+            },
             ..gateway_settings(is_fastcgi, application, self.rosters)
         };
         let pool = baton_gateway::Application::new(settings_of_pool)
@@ -261,6 +266,9 @@ impl Planner<'_> {
         Ok(Some(Arc::new(tree)))
     }
 }
+
+/// So many share nothing out: this plan is made to be looked at.
+const WORKERS_UNKNOWN: usize = usize::MAX;
 
 /// Parameters that every request has.
 fn parameters(application: &Application) -> Vec<(String, String)> {

@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) has_turn: bool,
     /// Whether the application is known to have accepted it.
     pub(crate) is_accepted: bool,
+    /// Whether its pool counts it among those with a process at the other end.
+    pub(crate) is_counted: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
 
@@ -117,6 +119,7 @@ impl Connection {
             watches_room: false,
             has_turn: false,
             is_accepted: false,
+            is_counted: false,
             is_local: true,
             way: Way::Plain,
             outgoing: Outgoing::default(),

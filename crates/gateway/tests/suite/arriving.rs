@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
@@ -27,6 +27,36 @@ fn admitting(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> 
 
 fn admits(application: &Arc<Application>) -> bool {
     application.settings().streamed_bodies.admit().is_some()
+}
+
+/// Goal: what answers at a time is taken for processes, of which half may be held by uploads. Method: requests of which
+/// each has the beginning of its answer, so that all of them are being answered.
+#[test]
+fn processes_are_known_when_they_have_been_seen() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let app = App::with_processes(2, move |peer| {
+        while let Some(asked) = peer.request() {
+            peer.stdout(&asked, HELLO);
+            let _ = wait.lock().unwrap().recv();
+            peer.end(&asked);
+        }
+    });
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Plain;
+        settings.streamed_bodies = StreamedBodies::default().with_learned_max(1, 8);
+    });
+    let mut driver = Driver::new();
+    for (whose, may_stream) in [(1, false), (2, true)] {
+        driver.begin(whose, get(&application));
+        driver.run_until(|driver| driver.got(whose).head.is_some());
+        assert_eq!(admits(&application), may_stream, "{whose}");
+    }
+    drop(go);
+    for whose in [1, 2] {
+        assert_eq!(driver.finish(whose).ending, Some(Ending::Complete));
+    }
+    assert!(admits(&application), "it is remembered for a while");
 }
 
 /// Descriptors in the interest set of the loop.
@@ -94,7 +124,7 @@ fn a_body_is_passed_on_as_it_arrives() {
 #[test]
 fn the_client_waits_for_the_application() {
     let (go, wait) = mpsc::channel::<()>();
-    let wait = std::sync::Mutex::new(wait);
+    let wait = Mutex::new(wait);
     let app = App::start(move |peer| {
         wait.lock().unwrap().recv().unwrap();
         while let Some(asked) = peer.request() {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use baton_fcgi::application;
-use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
+use baton_gateway::{Address, Place, Protocol, Settings, StreamedBodies, TransportChoice};
 
 use crate::common::app::{App, Asked, Event, Offered, Peer, shared};
 use crate::common::driver::{Driver, Ending};
@@ -78,6 +78,27 @@ fn what_is_listed_is_offered() {
         driver.ask(0, get(&application));
         assert_eq!(seen.lock().unwrap().last(), Some(&"shm"), "without a client to hand over");
     }
+}
+
+/// How many processes there are is known when the application has said so: half of them may have bodies that arrive.
+#[test]
+fn how_many_there_are_is_asked() {
+    let (app, _) = app(1, &[("FCGI_MPXS_CONNS", "0"), ("FCGI_MAX_REQS", "5"), ("FCGI_MAX_CONNS", "5")]);
+    let application = with(&app, |settings| {
+        settings.streamed_bodies = StreamedBodies::default().with_learned_max(1, 8);
+    });
+    let admitted = || {
+        let all: Vec<_> = std::iter::from_fn(|| application.settings().streamed_bodies.admit()).collect();
+        all.len()
+    };
+    let mut driver = Driver::new();
+    assert_eq!(admitted(), 0);
+    let mut whose = 0;
+    driver.run_until(|driver| {
+        whose += 1;
+        driver.ask(whose, get(&application));
+        admitted() == 2
+    });
 }
 
 #[test]
