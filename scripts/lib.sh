@@ -50,6 +50,16 @@ apt_install() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
+# have_tool NAME - a tool from crates.io that is no part of a toolchain: the one in the path, or else a copy that is
+# built below the target folder, once.
+have_tool() {
+    PATH="$PATH:$(realpath -m "$(target_dir)")/tools/bin"
+    have "$1" && return 0
+    say "installing $1 into $(target_dir)/tools"
+    cargo install --quiet --locked --root "$(target_dir)/tools" "$1" ||
+        fail "cannot install $1, which is needed for this: cargo install $1 --locked"
+}
+
 # A TCP port of 127.0.0.1 on which nobody listens, the wished one if possible.
 free_port() {
     local port=$1
