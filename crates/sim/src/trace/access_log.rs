@@ -13,6 +13,10 @@ use std::fmt;
 
 use memchr::memmem;
 
+/// The most bytes that one answer is believed to have had. A single number that somebody's counter has run over to would
+/// outweigh everything else that a log says: a target is as large as its largest answer.
+pub(super) const BYTES_MAX: u64 = 1 << 40;
+
 /// What a line says, as far as a simulation needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
@@ -56,7 +60,7 @@ pub enum BadLine {
     BadRequest,
     /// The status is not three digits.
     BadStatus,
-    /// The number of bytes is neither a number nor `-`.
+    /// The number of bytes is neither `-` nor a number up to [`BYTES_MAX`].
     BadBytes,
 }
 
@@ -82,7 +86,7 @@ impl fmt::Display for BadLine {
             Self::NoRequest => "no request in quotes",
             Self::BadRequest => "the request is not like GET /path HTTP/1.1",
             Self::BadStatus => "the status is not three digits",
-            Self::BadBytes => "the number of bytes is neither a number nor -",
+            Self::BadBytes => "the number of bytes is neither - nor a number up to 1 TiB",
         })
     }
 }
@@ -101,7 +105,7 @@ pub fn parse_line(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
     let status = fields.next().and_then(parse_status).ok_or(BadLine::BadStatus)?;
     let bytes = match fields.next() {
         Some(b"-") => 0,
-        field => field.and_then(parse_number).ok_or(BadLine::BadBytes)?,
+        field => field.and_then(parse_number).filter(|bytes| *bytes <= BYTES_MAX).ok_or(BadLine::BadBytes)?,
     };
     Ok(LogEntry { time_s, method, target, status, bytes })
 }
@@ -273,6 +277,15 @@ mod tests {
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 +5"#, Err(BadLine::BadBytes)),
             (
                 r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 99999999999999999999"#,
+                Err(BadLine::BadBytes),
+            ),
+            // A counter that has run over: less than nothing.
+            (
+                r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 18446744073709551615"#,
+                Err(BadLine::BadBytes),
+            ),
+            (
+                r#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1099511627777"#,
                 Err(BadLine::BadBytes),
             ),
             // Other languages, other formats.
