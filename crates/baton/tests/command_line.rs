@@ -143,6 +143,21 @@ fn every_sub_command_has_a_manual_page() {
         count += 1;
     }
     assert!(count >= 9, "{help}");
+    // Pages refer to pages that are there.
+    for page in std::fs::read_dir(dir.path()).unwrap() {
+        let text = std::fs::read_to_string(page.unwrap().path()).unwrap().replace("\\-", "-");
+        let before = text.match_indices("(8)").map(|(at, _)| &text[..at]);
+        for name in
+            before.filter_map(|text| text.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '-').next())
+        {
+            assert!(
+                !name.starts_with("baton") || dir.path().join(format!("{name}.8")).exists(),
+                "{name} in {text}"
+            );
+        }
+    }
+    let examples = std::fs::read_to_string(dir.path().join("baton-sim.8")).unwrap();
+    assert!(examples.contains(".SH EXAMPLES\n.nf\n"), "{examples}");
     let settings = std::fs::read_to_string(dir.path().join("baton.toml.5")).unwrap();
     assert!(settings.contains("drain_timeout_ms"));
     assert_eq!(settings, printed(&mut baton(&["man", "baton.toml"])));

@@ -641,7 +641,7 @@ error: `site.route.fastcgi.command` names a program that cannot be run
  --> baton.toml:5:24
   |
 5 | fastcgi = { command = ["./app"] }
-  |                        ^^^^^^^ DIR/./app: No such file or directory (os error 2)
+  |                        ^^^^^^^ DIR/app: No such file or directory (os error 2)
 
 error: `site.route.fastcgi.command` names a program that cannot be run
  --> baton.toml:8:24
@@ -666,4 +666,62 @@ error: programs without names
   = help: say which files are run: `scripts = [".cgi"]`
 "#,
     );
+}
+
+/// Goal: a flag of several parts is shown as it was given, and the mistake where it is.
+#[test]
+fn a_mistake_within_a_flag_of_several_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    refused_in(
+        dir.path(),
+        &[
+            "serve",
+            "www",
+            "--fastcgi",
+            "/app=unix:/run/app.sock,queue_max=5,transport=pasfd",
+            "--error-page=4=a.html",
+        ],
+        r#"
+error: `site.error_pages` has a bad status
+ --> command line:1:30
+  |
+1 | baton serve www --error-page 4=a.html --fastcgi /app=unix:/run/app.sock,queue_max=5,transport=pasfd
+  |                              ^^^^^^^^ expected 400 to 599
+
+error: `site.route.fastcgi.transport` has an unknown word
+ --> command line:1:95
+  |
+1 | baton serve www --error-page 4=a.html --fastcgi /app=unix:/run/app.sock,queue_max=5,transport=pasfd
+  |                                                                                               ^^^^^ expected one of "auto", "unix", "inet", "shm", "passfd"
+  |
+  = help: did you mean `passfd`?
+"#,
+    );
+}
+
+/// Goal: a library that an application is to have is missed before anything is served.
+#[test]
+fn a_library_that_is_not_installed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("www")).unwrap();
+    std::fs::write(
+        dir.path().join("baton.toml"),
+        "[[site]]\nroot = \"www\"\nlisten = \"0\"\n[[site.route]]\npath = \"/a\"\n\
+         fastcgi = { command = [\"sh\"], dropin = true }\n",
+    )
+    .unwrap();
+    for command in ["check", "run"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_baton"))
+            .args([command, "-c", "baton.toml"])
+            .env("BATON_DROPIN", "/no/such/libfcgi.so.0")
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("cannot find dropin/libfcgi.so.0") && told.contains("`dropin = true` of sh"),
+            "{told}"
+        );
+    }
 }

@@ -120,7 +120,14 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoConnection(errno) => write!(f, "cannot be connected to: {errno}"),
+            Self::NoConnection(errno) => {
+                write!(f, "cannot be connected to: {errno}")?;
+                f.write_str(match *errno {
+                    Errno::NOENT | Errno::CONNREFUSED => "; is it running?",
+                    Errno::ACCESS => "; the workers' user needs the right to write to the socket",
+                    _ => "",
+                })
+            }
             Self::QueueFull => f.write_str("too many requests wait for it"),
             Self::QueueTimeout => f.write_str("a request waited for too long"),
             Self::TimedOut => f.write_str("it neither took nor gave anything for too long"),

@@ -3,7 +3,29 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crate::config::{Application, Config};
 use crate::run::Trouble;
+
+/// Whether the libraries are there that a configuration wants for the applications that it starts.
+///
+/// # Errors
+/// One of them is not installed.
+pub(crate) fn check(config: &Config) -> Result<(), Trouble> {
+    for launch in config.applications().filter_map(Application::launch) {
+        for (is_wanted, key, name, variable) in [
+            (launch.preload, "preload", PRELOAD, "BATON_PRELOAD"),
+            (launch.dropin, "dropin", DROPIN, "BATON_DROPIN"),
+        ] {
+            if is_wanted && find(name, variable).is_none() {
+                return Err(missing(name, variable).cause(format!(
+                    "`{key} = true` of {} wants it; it is neither beside the executable nor in ../lib/baton",
+                    launch.name()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Has the dynamic linker load the preload library.
 ///
@@ -47,8 +69,10 @@ fn find(name: &str, variable: &str) -> Option<PathBuf> {
 
 fn missing(name: &str, variable: &str) -> Trouble {
     Trouble::new(format!("cannot find {name}"))
-        .cause("it is neither beside the executable nor in ../lib/baton from there")
-        .remedy(format!("install it there, or say where it is: {variable}=/path/{name}"))
+        .cause("it is neither beside the executable nor in ../lib/baton")
+        .remedy(format!(
+            "build and install it with `make install`, or say where it is: {variable}=/path/{name}"
+        ))
 }
 
 /// Puts an entry in front of a list that is separated by colons.

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use self::libraries::preload;
+pub(crate) use self::libraries::{check as check_libraries, preload};
 pub(crate) use self::lines::Lines;
 use crate::run::Trouble;
 

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use super::libraries;
 use super::manager::Keeper;
 use super::program::Program;
-use crate::config::{StopSignal, Target, target, words_of};
+use crate::config::{StopSignal, Target, find_program, target, words_of};
 use crate::run::Trouble;
 
 /// Keep the processes of a FastCGI application running
@@ -129,8 +129,9 @@ impl Run {
     /// What is run, and as whom.
     ///
     /// # Errors
-    /// Users and libraries that do not exist.
+    /// Users, libraries and programs that do not exist.
     pub(super) fn program(&self) -> Result<Program, Trouble> {
+        self.find_program()?;
         let identity = self.user.as_deref().map(|user| look_up(user, self.group.as_deref())).transpose()?;
         let mut environment = self.environment();
         if self.preload {
@@ -145,6 +146,20 @@ impl Run {
             directory: self.directory.clone(),
             identity: identity.filter(|_| rustix::process::geteuid().is_root()),
         })
+    }
+
+    /// What cannot be run now is nothing to wait for, unless a server asks: it has looked, and may know of one to come.
+    fn find_program(&self) -> Result<(), Trouble> {
+        let [program, ..] = self.command.as_slice() else { return Ok(()) };
+        if self.parent.is_some() {
+            return Ok(());
+        }
+        let program = program.to_string_lossy();
+        let base = self.directory.as_deref().unwrap_or(Path::new(""));
+        match find_program(&program, base) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(Trouble::new(format!("cannot run `{program}`: {why}"))),
+        }
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {

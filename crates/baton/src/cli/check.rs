@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
+use crate::app::check_libraries;
 use crate::config::{Config, ConfigSource};
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
@@ -25,6 +26,7 @@ impl Check {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
         config.plan(&HashMap::new(), &HashMap::new())?;
+        check_libraries(&config)?;
         if self.quiet { Ok(ExitCode::SUCCESS) } else { print(&summary(&self.file, &config)) }
     }
 }

@@ -46,6 +46,24 @@ impl CommandLine {
         Spanned::new(self.word(value), Value::String(value.to_owned()))
     }
 
+    /// Writes a flag down and a value of several parts, each of which but the last is followed by one separator, and
+    /// makes values of the parts.
+    pub(super) fn parts<'t>(
+        &mut self,
+        flag: &str,
+        value: &str,
+        parts: impl IntoIterator<Item = &'t str>,
+    ) -> Vec<Node> {
+        self.word(flag);
+        let mut at = self.word(value).start;
+        let place = |part: &str| {
+            let start = at;
+            at += part.len() + 1;
+            Spanned::new(start..start + part.len(), Value::String(part.to_owned()))
+        };
+        parts.into_iter().map(place).collect()
+    }
+
     /// The same for a flag that is followed by a number.
     pub(super) fn number(&mut self, flag: &str, value: u64) -> Node {
         self.word(flag);

@@ -67,18 +67,26 @@ fn pages() -> Result<Vec<Page>, Failure> {
     let mut command = Cli::command();
     command.build();
     let mut pages = vec![Page { name: "baton.toml".into(), section: "5", text: reference_roff() }];
-    let subcommands = command.get_subcommands().filter(|command| command.get_name() != "help");
-    for command in std::iter::once(&command).chain(subcommands) {
-        let name = command.get_display_name().unwrap_or("baton").to_owned();
-        let mut text = Vec::new();
-        clap_mangen::Man::new(command.clone())
-            .section("8")
-            .source(SOURCE)
-            .manual("Baton")
-            .render(&mut text)?;
-        pages.push(Page { name, section: "8", text: String::from_utf8(text)? });
-    }
+    add_pages(command, &mut pages)?;
     Ok(pages)
+}
+
+/// A page for a command, and one for each command below it, to which it refers.
+fn add_pages(command: clap::Command, pages: &mut Vec<Page>) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or("baton").to_owned();
+    let below: Vec<_> =
+        command.get_subcommands().filter(|below| below.get_name() != "help").cloned().collect();
+    // `help` is no page to refer to.
+    let command = command.disable_help_subcommand(true).mut_subcommands(|below| match below.get_name() {
+        "help" => below.hide(true),
+        _ => below,
+    });
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).section("8").source(SOURCE).manual("Baton").render(&mut text)?;
+    // What follows the options are examples, whose lines stay as they are.
+    let text = String::from_utf8(text)?.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n");
+    pages.push(Page { name, section: "8", text });
+    below.into_iter().try_for_each(|below| add_pages(below, pages))
 }
 
 fn write(pages: &[Page], dir: &Path) -> Result<ExitCode, Failure> {

@@ -182,8 +182,11 @@ impl Serve {
             line.set_site("headers", fields);
         }
         if !self.error_page.is_empty() {
-            let page = |(status, file): &(String, String)| (status.clone(), line.flag("--error-page", file));
-            let pages = table(self.error_page.iter().map(page).collect::<Vec<_>>());
+            let mut page = |(status, file): &(String, String)| {
+                let whole = line.flag("--error-page", &format!("{status}={file}"));
+                (status.clone(), Spanned::new(whole.span(), Value::String(file.clone())))
+            };
+            let pages = table(self.error_page.iter().map(&mut page).collect::<Vec<_>>());
             line.set_site("error_pages", pages);
         }
     }
@@ -224,12 +227,13 @@ impl Serve {
     fn add_applications(&self, line: &mut CommandLine) {
         let kinds = [("--fastcgi", "fastcgi", &self.fastcgi), ("--scgi", "scgi", &self.scgi)];
         for (flag, key, mounted) in kinds {
-            for Mounted { path, to, settings } in mounted {
-                let path = line.flag(flag, path);
-                let mut entries = vec![("to".to_owned(), line.flag(flag, to))];
-                for (key, value) in settings {
-                    let place = line.word(value).start;
-                    entries.push((key.clone(), parse_value(value, place)));
+            for mounted in mounted {
+                let mut parts = line.parts(flag, &mounted.text, mounted.parts()).into_iter();
+                let Some((path, to)) = parts.next().zip(parts.next()) else { continue };
+                let mut entries = vec![("to".to_owned(), to)];
+                for (name, value) in mounted.settings() {
+                    let place = parts.nth(1).map_or(0, |value| value.span().start);
+                    entries.push((name.to_owned(), parse_value(value, place)));
                 }
                 line.add_route([("path".to_owned(), path), (key.to_owned(), table(entries))]);
             }
@@ -316,23 +320,36 @@ fn children() -> u64 {
     (2 * cpus).max(4)
 }
 
-/// An application and the path below which it answers.
+/// An application and the path below which it answers: `PATH=ADDRESS,KEY=VALUE,…`, in which all that is there is right.
 #[derive(Clone, Debug)]
 struct Mounted {
-    path: String,
-    to: String,
-    settings: Vec<(String, String)>,
+    text: String,
+}
+
+impl Mounted {
+    fn path_and_rest(&self) -> (&str, &str) {
+        self.text.split_once('=').unwrap_or((&self.text, ""))
+    }
+
+    /// Names and values of the settings behind the address.
+    fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.path_and_rest().1.split(',').skip(1).filter_map(|setting| setting.split_once('='))
+    }
+
+    /// Path, address, then names and values by turns: with one character between each two, the whole text.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let (path, rest) = self.path_and_rest();
+        let to = rest.split(',').next();
+        [path].into_iter().chain(to).chain(self.settings().flat_map(|(name, value)| [name, value]))
+    }
 }
 
 fn parse_application(text: &str) -> Result<Mounted, String> {
-    let expected =
-        "expected PATH=ADDRESS, such as /app=unix:/run/app.sock or /app=127.0.0.1:9000,transport=inet";
-    let (path, rest) = text.split_once('=').ok_or(expected)?;
-    let mut parts = rest.split(',');
-    let to = parts.next().unwrap_or_default().to_owned();
-    let setting = |part: &str| part.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let settings = parts.map(|part| setting(part).ok_or(expected)).collect::<Result<_, _>>()?;
-    Ok(Mounted { path: path.to_owned(), to, settings })
+    let parts = text.split_once('=').map(|(_, rest)| rest.split(',').skip(1));
+    if parts.is_some_and(|mut settings| settings.all(|setting| setting.contains('='))) {
+        return Ok(Mounted { text: text.to_owned() });
+    }
+    Err("expected PATH=ADDRESS, such as /app=unix:/run/app.sock or /app=127.0.0.1:9000,transport=inet".into())
 }
 
 fn parse_error_page(text: &str) -> Result<(String, String), String> {

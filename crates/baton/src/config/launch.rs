@@ -239,7 +239,7 @@ impl Kind for Command {
             }
         }
         if let Some((program, element)) = words.first_mut().zip(elements.first()) {
-            match find(program, reading.base) {
+            match find_program(program, reading.base) {
                 Ok(path) => *program = path,
                 Err(why) => {
                     reading.refuse(element.span(), "names a program that cannot be run", why);
@@ -255,10 +255,13 @@ impl Kind for Command {
     }
 }
 
-/// A program as it is to be run: one that is named by a path is relative to the configuration's folder.
-fn find(program: &str, base: &Path) -> Result<String, String> {
+/// A program as it is to be run: one that is named by a path is relative to `base`.
+///
+/// # Errors
+/// Why it cannot be run.
+pub(crate) fn find_program(program: &str, base: &Path) -> Result<String, String> {
     if program.contains('/') {
-        let path = base.join(program);
+        let path: PathBuf = base.join(program).components().collect();
         return match access(&path, Access::EXEC_OK) {
             Ok(()) if path.is_dir() => Err(format!("{} is a folder", path.display())),
             Ok(()) => Ok(path.display().to_string()),

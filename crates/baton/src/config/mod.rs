@@ -46,7 +46,7 @@ pub(crate) use admin::Admin;
 pub(crate) use application::{Application, StopSignal, Target, Transport, target};
 pub(crate) use cache::Cache;
 pub(crate) use files::{CacheRule, Files};
-pub(crate) use launch::{Launch, OWN_EXECUTABLE, Processes};
+pub(crate) use launch::{Launch, OWN_EXECUTABLE, Processes, find_program};
 pub(crate) use limits::Limits;
 pub(crate) use log::{Destination, Format, LogSettings};
 pub(crate) use manual::{reference_markdown, reference_roff};

@@ -135,6 +135,25 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Whatever is wrong with a file can be shown: no damage to one does more than that.
+        #[test]
+        fn damage_can_be_shown(
+            at in 0..EVERYTHING.len(),
+            removed in 0..60_usize,
+            put in "[\\[\\]{}=\"'.,#\n\\\\ -/0-9a-fä\u{1F980}]{0,9}",
+        ) {
+            let before = EVERYTHING.get(..at);
+            let behind = EVERYTHING.get((at + removed).min(EVERYTHING.len())..);
+            let (Some(before), Some(behind)) = (before, behind) else { return Ok(()) };
+            let text = [before, &put, behind].concat();
+            let raw = RawConfig::parse("test".into(), text, Path::new("/"));
+            if let Err(error) = raw.and_then(|raw| Config::check(&raw)) {
+                prop_assert!(error.render(false).contains("--> test"), "{}", error);
+            }
+        }
+    }
+
     /// Goal: no setting is forgotten by a reader or a writer, nor mixed up with another. Method: a configuration in which
     /// every setting differs from its default must be written with every value as it was given.
     #[test]

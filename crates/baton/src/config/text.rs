@@ -85,7 +85,8 @@ impl Kind for FilePath {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<PathBuf> {
-        Text.read(node, reading).map(|text| reading.base.join(text))
+        // By its components, so that what is said of `.` and `./x` later is not `/folder/.` and `/folder/./x`.
+        Text.read(node, reading).map(|text| reading.base.join(text).components().collect())
     }
 
     fn write(&self, value: &PathBuf) -> toml::Value {
@@ -110,6 +111,9 @@ mod tests {
     fn relative_paths_are_relative_to_the_base() {
         assert_eq!(read("'log/x'"), Ok(PathBuf::from("/base/log/x")));
         assert_eq!(read("'/x'"), Ok(PathBuf::from("/x")));
+        for (given, shown) in [("'.'", "/base"), ("'./x/'", "/base/x"), ("'../x'", "/base/../x")] {
+            assert_eq!(read(given).map(PathBuf::into_os_string), Ok(shown.into()), "{given}");
+        }
         assert!(read("'a\\nb'").is_ok(), "a literal string has no escapes");
         assert!(read("\"a\\nb\"").unwrap_err().contains("control characters"));
     }

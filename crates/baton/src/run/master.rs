@@ -14,6 +14,7 @@ use baton_engine::{LogFormat, LogSettings, Tuning};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
 use rustix::event::PollFlags;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::applications::Applications;
@@ -360,6 +361,8 @@ impl Master {
             Phase::Serving => log::error(format_args!("{death}; the next one starts in {wait:?}")),
             Phase::Withdrawn => log::error(death),
             Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}
+            // Service managers and shells send the signal that ends the master to its whole group.
+            Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
             Phase::Ending(_) => log::warning(death),
         }
         self.handle_death_during_reload(index, now);

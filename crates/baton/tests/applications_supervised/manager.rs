@@ -188,8 +188,11 @@ fn who_cannot_work_is_started_less_and_less_often() {
 #[test]
 fn a_command_that_does_not_exist_is_named() {
     let folder = Folder::new();
-    let manager = Manager::shared(&folder, &[], &["/no/such/program"]);
-    wait_until("it says why", || manager.said().contains("cannot run `/no/such/program`: No such file"));
+    for program in ["/no/such/program", "no-such-program"] {
+        let mut manager = Manager::shared(&folder, &[], &[program]);
+        assert_eq!(manager.ended().code(), Some(1), "it is nothing to wait for");
+        wait_until("it says why", || manager.said().contains(&format!("cannot run `{program}`: ")));
+    }
 }
 
 /// Goal: all are replaced, and no request finds nobody. Method: requests without a pause meanwhile.

@@ -66,6 +66,22 @@ fn a_stop_waits_for_nobody() {
     }
 }
 
+/// Goal: who ends a whole group of processes, as service managers and `timeout` do, is not told that workers died of
+/// it. Method: the signals come while the master cannot run, so that it finds both that it is to end and that they have.
+#[test]
+fn a_signal_to_everybody_is_no_accident() {
+    let mut server = start("processes = 2");
+    let workers = serving(&server);
+    server.signal(Signal::STOP);
+    for &worker in &workers {
+        send_signal(worker, Signal::TERM);
+    }
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
+    assert_eq!(server.ended().code(), Some(0));
+    assert!(!server.said().contains("was killed"), "{}", server.said());
+}
+
 /// Freezes a worker, so that it cannot obey. The second request to stop does not ask it any more.
 #[test]
 fn the_second_request_to_stop_is_not_a_request() {

@@ -13,8 +13,8 @@ use std::fmt;
 
 use memchr::memmem;
 
-/// The most bytes that one answer is believed to have had. A single number that somebody's counter has run over to would
-/// outweigh everything else that a log says: a target is as large as its largest answer.
+/// The most bytes that one answer is believed to have had. A single number of a counter that has run over would outweigh
+/// everything else that a log says: a target is as large as its largest answer.
 pub(super) const BYTES_MAX: u64 = 1 << 40;
 
 /// What a line says, as far as a simulation needs it.

@@ -96,7 +96,11 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
-        if let Action::Files(_) | Action::Scripts(..) = route.action {
+        let delegated = matches!(route.action, Action::Application(_) | Action::Scripts(..))
+            && head.starts_with("HTTP/1.1 502");
+        if delegated && let Action::Scripts(..) = route.action {
+            lines.add("file", "a script, which is run".into());
+        } else if let Action::Files(_) | Action::Scripts(..) = route.action {
             let files = configured.map_or(&site.files, |route| &route.files);
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
@@ -105,8 +109,7 @@ impl Explain {
                 None => lines.add("file", no_file(files, &head)),
             }
         }
-        let delegated = matches!(route.action, Action::Application(_) | Action::Scripts(..));
-        if delegated && head.starts_with("HTTP/1.1 502") {
+        if delegated {
             lines.add("response", "the application's, which is not asked here".into());
             head.clear();
         }

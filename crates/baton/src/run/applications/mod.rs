@@ -30,6 +30,7 @@ use self::pool::Pool;
 use super::log;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
+use crate::app::check_libraries;
 use crate::config::{Application, Config, Rosters, Target};
 
 /// All pools of a server.
@@ -53,6 +54,7 @@ impl Applications {
         user: &WorkerUser,
         now: Instant,
     ) -> Result<(), Trouble> {
+        check_libraries(config)?;
         for application in config.applications() {
             let Some(launch) = application.launch() else { continue };
             let patience = Duration::from_millis(application.timeout_ms);
