@@ -6,7 +6,7 @@ use baton_fcgi::offer::{self, Client, Offer, Transport};
 use baton_fcgi::params::{self, Params};
 use baton_fcgi::record::{MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_fcgi::zero_copy::{NAME_BYTES_MAX, NAMES_MAX, NameMap};
-use baton_fcgi::{Broken, RegionSlice, SLICES_MAX, application, response};
+use baton_fcgi::{Broken, RegionSlice, SLICES_MAX, application, response, scgi};
 
 /// What was read of a stream: pieces of a stream that follow each other are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,6 +191,42 @@ pub fn params(input: &[u8]) {
     }
     assert!(again.len() <= input.len());
     assert_eq!(Params::new(&again).collect::<Result<Vec<_>, _>>(), Ok(pairs));
+}
+
+/// What is said in SCGI is read as it was meant: a netstring of the length, the version and all other pairs. Input:
+/// eight bytes that say how long the body is, then a block of pairs.
+pub fn scgi(input: &[u8]) {
+    let Some((length, block)) = input.split_first_chunk() else {
+        return;
+    };
+    let length = u64::from_be_bytes(*length);
+    let replaced = |name: &[u8]| [&b"CONTENT_LENGTH"[..], b"SCGI"].contains(&name);
+    let pairs: Option<Vec<_>> = Params::new(block)
+        .map(|pair| {
+            pair.ok()
+                .filter(|(name, value)| replaced(name) || ![name, value].iter().any(|text| text.contains(&0)))
+        })
+        .collect();
+    let mut request = b"before".to_vec();
+    let pushed = scgi::push_request(&mut request, block, length);
+    let Some(pairs) = pairs else {
+        assert!(pushed.is_err() && request == b"before", "nothing is half said");
+        return;
+    };
+    assert_eq!(pushed, Ok(()));
+    let text = &request[b"before".len()..];
+    let colon = text.iter().position(|byte| *byte == b':').expect("a netstring");
+    let bytes: usize = std::str::from_utf8(&text[..colon]).expect("digits").parse().expect("a number");
+    let (content, end) = text[colon + 1..].split_at(bytes);
+    assert_eq!(end, b",");
+    let mut words = content.split(|byte| *byte == 0);
+    let said: Vec<_> = std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect();
+    let length = length.to_string();
+    let first = [(&b"CONTENT_LENGTH"[..], length.as_bytes()), (&b"SCGI"[..], &b"1"[..])];
+    let expected: Vec<_> =
+        first.into_iter().chain(pairs.into_iter().filter(|pair| !replaced(pair.0))).collect();
+    assert_eq!(said, expected);
+    assert_eq!(content.last(), Some(&0));
 }
 
 /// A head ends where it ends in whatever pieces it comes; what HTTP head is made of it, a reader of HTTP heads

@@ -31,10 +31,15 @@
 
 mod calls;
 mod connection;
+#[cfg(test)]
+pub mod fuzz_replay;
 mod inbox;
 mod link;
 mod outgoing;
 mod pair;
+#[cfg(test)]
+#[path = "../../../fuzz/src/pieces.rs"]
+pub mod pieces;
 mod real;
 mod records;
 mod table;

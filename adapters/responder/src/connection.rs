@@ -165,6 +165,10 @@ impl Connection {
     /// The connection is to be closed. But after [`ReadError::Failed`] with `EINTR`, a signal before the request, it can
     /// be called again.
     pub fn next_request(&mut self) -> Result<Option<Begun>, ReadError> {
+        if let Some(broken @ ReadError::Broken(_)) = self.failed {
+            // It was found behind the body of the request before: nothing that follows can be believed.
+            return Err(broken);
+        }
         self.reader.finish();
         self.body.clear();
         self.controls.clear();

@@ -24,6 +24,11 @@ fn params() {
 }
 
 #[test]
+fn scgi() {
+    replay("fcgi_scgi", invariants::scgi);
+}
+
+#[test]
 fn heads() {
     replay("fcgi_head", invariants::head);
 }

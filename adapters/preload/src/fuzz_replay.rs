@@ -1,0 +1,12 @@
+//! Goal: no input that ever mattered to the fuzz target breaks what it asserts again. Method: every file of the committed
+//! corpus, through the same function as the target.
+
+#[path = "../../../fuzz/src/preload.rs"]
+pub mod invariants;
+#[path = "../../../fuzz/src/replay.rs"]
+pub mod replay;
+
+#[test]
+fn what_servers_send() {
+    replay::replay("preload_inbox", invariants::inbox);
+}

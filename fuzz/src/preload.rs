@@ -1,0 +1,94 @@
+//! What the preload library lets through to the program: the same in whatever pieces it comes, and all that was sent if
+//! nothing of it was meant for the library.
+
+use std::os::fd::AsFd;
+
+use baton_fcgi::offer;
+use baton_fcgi::record::{RecordHeader, RecordType};
+use rustix::net::RecvFlags;
+
+use crate::inbox::{Inbox, Stage};
+use crate::pieces::with_pieces;
+
+/// What a program and the library around it get to see.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    received: Vec<u8>,
+    offers: Vec<(u16, Vec<u8>)>,
+    asked: bool,
+}
+
+/// What a server sends.
+pub fn inbox(input: &[u8]) {
+    // A program that reads less than a header first is not looked at, and a piece has to fit into what is read ahead.
+    if !(2..8 << 10).contains(&input.len()) {
+        return;
+    }
+    let (whole, stage) = read(input, input.len());
+    for piece_bytes in [7, 2] {
+        let (seen, its_stage) = read(input, piece_bytes);
+        assert_eq!((stage, &whole.offers, whole.asked), (its_stage, &seen.offers, seen.asked), "in pieces");
+        // Of a record for the library that turns out to be none, the program gets what has not been taken away by then.
+        assert!(stage == Stage::Unfamiliar || whole == seen, "in pieces");
+    }
+    let named = |name: &[u8]| input.windows(name.len()).any(|part| part == name);
+    if !named(offer::NAME.as_bytes()) {
+        assert!(whole.offers.is_empty());
+        if stage == Stage::Unfamiliar && !input.contains(&(RecordType::Baton as u8)) {
+            assert!(whole.received == input, "nothing of it was ours");
+        }
+    }
+    assert!(whole.received.len() <= input.len());
+    if stage == Stage::FastCgi {
+        let own = records(&whole.received).filter(|header| header.kind == RecordType::Baton as u8);
+        assert_eq!(own.filter(|header| header.request_id != 0).count(), 0, "records of the library's own");
+    }
+}
+
+fn read(input: &[u8], piece_bytes: usize) -> (Seen, Stage) {
+    with_pieces(input, piece_bytes, |socket| {
+        let mut inbox = Inbox::default();
+        let mut seen = Seen::default();
+        loop {
+            seen.look(&mut inbox);
+            let ready = inbox.ready();
+            if ready > 0 {
+                seen.received.extend_from_slice(inbox.give());
+                inbox.given(ready);
+            } else if inbox.fill(socket.as_fd(), input.len(), RecvFlags::empty()) == Ok(0) {
+                seen.received.extend_from_slice(inbox.give());
+                return (seen, inbox.stage());
+            }
+        }
+    })
+}
+
+impl Seen {
+    fn look(&mut self, inbox: &mut Inbox) {
+        loop {
+            let begins = inbox.take_begins();
+            let offered = inbox.take_offer().map(|(id, offer, _)| (id, offer.to_vec()));
+            let is_news = begins.is_some() || offered.is_some();
+            self.offers.extend(offered);
+            self.asked |= inbox.take_asked();
+            while inbox.take_control().is_some() {}
+            if !is_news {
+                break;
+            }
+            inbox.sift();
+        }
+    }
+}
+
+/// The headers of a stream of records.
+fn records(stream: &[u8]) -> impl Iterator<Item = RecordHeader> {
+    let mut rest = stream;
+    std::iter::from_fn(move || {
+        let (header, behind) = rest.split_first_chunk()?;
+        let header = RecordHeader::parse(header).ok()?;
+        rest = behind
+            .get(usize::from(header.content_len) + usize::from(header.padding_len)..)
+            .unwrap_or_default();
+        Some(header)
+    })
+}
