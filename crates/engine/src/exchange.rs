@@ -12,6 +12,7 @@ mod file;
 mod named;
 mod page;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -19,7 +20,9 @@ use std::sync::Arc;
 
 use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
+use baton_http::{
+    AcceptedCodings, BodyFraming, Method, PathRefusal, ReplyHead, RequestHead, Status, Version, decode_path,
+};
 use rustix::io::Errno;
 
 use crate::connection::{Body, Request};
@@ -27,7 +30,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::outlet::Outlet;
-use crate::plan::{Action, Plan, Site};
+use crate::plan::{Action, Delegate, Plan, Site};
 use crate::upload::Upload;
 use crate::ways::Trial;
 use application::{Program, split_path_info};
@@ -157,26 +160,13 @@ pub(crate) fn answer(
     };
     let is_read = matches!(head.method, Method::Get | Method::Head);
     let mut found = given.found.take();
-    let program = match action {
-        _ if matches!(head.method, Method::Connect | Method::Trace) => None,
-        Some(Action::Application(delegate)) => Some((delegate, Program::below(&delegate.path, head.path))),
-        Some(Action::Scripts(tree, delegate)) => {
-            let (path, path_info) = split_path_info(head.path, &tree.config().scripts);
-            match found.take().map_or_else(|| find(ctx, tree, head, path), Ok) {
-                Ok(Found::Script(script)) => Some((delegate, Program::script(tree, &script, path_info))),
-                // Only a program has something to do with what comes behind its name.
-                Ok(_) if !path_info.is_empty() => {
-                    found = Some(Found::Missing);
-                    None
-                }
-                Ok(file) => {
-                    found = Some(file);
-                    None
-                }
-                Err(job) => return Answer::Needs(job),
-            }
+    let program = match find_program(ctx, action, head, &mut found) {
+        Ok(program) => program,
+        Err(NoProgram::Path(_)) if head.method == Method::Options => None,
+        Err(NoProgram::Path(refusal)) => {
+            return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet));
         }
-        _ => None,
+        Err(NoProgram::Yet(job)) => return Answer::Needs(job),
     };
     if let Some((delegate, program)) = program {
         let keep_alive =
@@ -217,6 +207,49 @@ pub(crate) fn answer(
         }
     };
     Answer::Ready(ready)
+}
+
+/// Why a request has no program.
+enum NoProgram {
+    /// Its path cannot be a name.
+    Path(PathRefusal),
+    /// Whether it has one is not known before this is done.
+    Yet(Job),
+}
+
+/// The program that is to answer a request, if one is. What was `found` instead is a file, or nothing.
+fn find_program<'p>(
+    ctx: &mut Context,
+    action: Option<&'p Action>,
+    head: &RequestHead<'_>,
+    found: &mut Option<Found>,
+) -> Result<Option<(&'p Arc<Delegate>, Program)>, NoProgram> {
+    let (tree, delegate) = match action {
+        _ if matches!(head.method, Method::Connect | Method::Trace) => return Ok(None),
+        Some(Action::Application(delegate)) => {
+            decode_path(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
+            return Ok(Some((delegate, Program::below(&delegate.path, &ctx.path))));
+        }
+        Some(Action::Scripts(tree, delegate)) => (tree, delegate),
+        _ => return Ok(None),
+    };
+    // Split as it is routed, decoded: else what is behind a name could lead out of the route again that allows it.
+    decode_path(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
+    let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
+    let looked_for = if path_info.is_empty() {
+        Cow::Borrowed(head.path)
+    } else {
+        Cow::Owned(named::escaped(&[b"/", name].concat()))
+    };
+    match found.take().map_or_else(|| find(ctx, tree, head, &looked_for), Ok) {
+        Ok(Found::Script(script)) => Ok(Some((delegate, Program::script(tree, &script, path_info)))),
+        Ok(file) => {
+            // Only a program has something to do with what comes behind its name.
+            *found = Some(if path_info.is_empty() { file } else { Found::Missing });
+            Ok(None)
+        }
+        Err(job) => Err(NoProgram::Yet(job)),
+    }
 }
 
 /// What there is at a path; or what has to be done to find out.

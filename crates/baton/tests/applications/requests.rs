@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::architectures::under_every_architecture;
-use crate::common::folder::pattern;
+use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
+use crate::program;
 
 under_every_architecture!(
     variables_as_cgi_names_them,
@@ -89,3 +90,30 @@ fn bodies_that_are_too_long(server: &Server, below: &str) {
     client.send(b"1\r\nx\r\n");
     assert_eq!(client.answer_to("POST").status, 413);
 }
+
+/// Goal: an application that has a whole site is told of no path that it would not be told of if it had a part of one.
+#[test]
+fn paths_that_cannot_be_names_are_refused() {
+    let folder = Folder::new();
+    program::start(&folder.base().join("app.sock"), folder.base(), 1);
+    let server = Server::run(folder, WHOLE_SITE);
+    for path in ["/../variables", "/%00", "/a%2Fb", "/variables/../.."] {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(client.answer_to("GET").status, 400, "{path}");
+    }
+    let mut client = server.connect();
+    client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.answer_to("OPTIONS").status, 204);
+    client.send("GET /nothing/../variables HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.answer_to("GET").text().contains("\nPATH_INFO=/variables\n"));
+}
+
+const WHOLE_SITE: &str = r#"
+processes = 1
+[[site]]
+listen = ["127.0.0.1:0"]
+[[site.route]]
+path = "/"
+fastcgi = { to = "unix:{base}/app.sock" }
+"#;

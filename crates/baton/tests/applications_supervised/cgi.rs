@@ -63,6 +63,48 @@ fn only_programs_are_run_and_other_files_are_sent() {
     assert_eq!(server.get("/page.txt").body, b"a file");
 }
 
+/// Goal: no spelling of a path gets around its route, by way of what is behind a program either. Method: programs in a
+/// folder whose route refuses everything, and paths that lead out of it again behind their names.
+#[test]
+fn what_is_behind_a_program_leads_to_no_other_route() {
+    let folder = Folder::new();
+    folder.write("page.txt", "a file");
+    fs::create_dir(folder.path("guarded")).expect("a folder");
+    for name in ["open.cgi", "guarded/a.cgi"] {
+        install_program(
+            &folder.path(name),
+            "#!/bin/sh\necho 'Content-Type: a/b'; echo; echo $SCRIPT_NAME $PATH_INFO",
+        );
+    }
+    let site = "processes = 1\n[[site]]\nlisten = ['127.0.0.1:0']\nroot = '{root}'\n\
+                [[site.route]]\npath = '/'\ncgi = { scripts = ['.cgi'] }\n\
+                [[site.route]]\npath = '/guarded'\nrespond = { status = 403 }\n";
+    let server = Server::run(folder, site);
+    for (path, status, text) in [
+        ("/open.cgi", 200, "/open.cgi\n"),
+        ("/open.cgi/more//of/./it", 200, "/open.cgi /more/of/it\n"),
+        ("/open.c%67i/more", 200, "/open.cgi /more\n"),
+        ("/open.cgi/../page.txt", 200, "a file"),
+        ("/guarded/../open.cgi/a%20b", 200, "/open.cgi /a b\n"),
+        ("/guarded/a.cgi/../../page.txt", 200, "a file"),
+        ("/guarded/a.cgi/%2e%2E/../page.txt", 200, "a file"),
+        ("/guarded/a.cgi/../../open.cgi", 200, "/open.cgi\n"),
+    ] {
+        let answer = get(&server, path);
+        assert_eq!((answer.status, answer.text()), (status, text), "{path}");
+    }
+    for (path, status) in [
+        ("/guarded/a.cgi", 403),
+        ("/guarded/a.cgi/more", 403),
+        ("/open.cgi/../guarded/a.cgi", 403),
+        ("/open.cgi/../..", 400),
+        ("/open.cgi/%00", 400),
+        ("/page.txt/open.cgi/more", 404),
+    ] {
+        assert_eq!(get(&server, path).status, status, "{path}");
+    }
+}
+
 /// Goal: neither direction waits for the other. Method: a program that answers more than any pipe holds before it reads
 /// a body that no pipe holds either.
 #[test]

@@ -10,7 +10,7 @@ use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_gateway::{Admission, Arriving, HandOver, Request};
-use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, decode_path};
+use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
 
 use super::page::{Page, SERVER};
 use super::{Answer, Asked, Client, Given, Ready};
@@ -98,17 +98,17 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// An application that has all paths below its own.
+    /// An application that has all paths below its own; `path` as [`decode_path`](baton_http::decode_path) gives it.
     pub(super) fn below(own: &str, path: &[u8]) -> Self {
-        let path = decode(path);
+        let path = [b"/", path].concat();
         let script = Script::below(&path, own.as_bytes()).unwrap_or(Script { name: b"", path_info: &path });
         Self { name: script.name.into(), path_info: script.path_info.into(), file: None }
     }
 
-    /// A file that is run.
+    /// A file that is run, and what is decoded behind its name.
     pub(super) fn script(tree: &Tree, script: &[u8], path_info: &[u8]) -> Self {
         let TreeConfig { root, strip_prefix, .. } = tree.config();
-        let path_info = if path_info.is_empty() { Vec::new() } else { decode(path_info) };
+        let path_info = path_info.into();
         if strip_prefix.is_empty() {
             return Self { name: [b"/", script].concat(), path_info, file: None };
         }
@@ -117,15 +117,7 @@ impl Program {
     }
 }
 
-/// A path as programs are told it. One that cannot be decoded has no route, and does not come here.
-fn decode(path: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let _ = decode_path(path, &mut decoded);
-    decoded.insert(0, b'/');
-    decoded
-}
-
-/// Where the name of a script ends in the path of a request, and what is for the script begins.
+/// Where the name of a script ends in a decoded path, and what is for the script begins.
 pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u8], &'a [u8]) {
     let scripts = endings.iter().filter_map(|ending| Script::with_extension(path, ending.as_bytes()));
     let first = scripts.min_by_key(|script| script.name.len());

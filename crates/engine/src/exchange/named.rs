@@ -61,8 +61,8 @@ fn below<'a>(folder: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
     path.strip_prefix(folder).filter(|rest| rest.starts_with(b"/"))
 }
 
-/// A path as a client would write it.
-fn escaped(path: &[u8]) -> Vec<u8> {
+/// A decoded path as a client would write it.
+pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(path.len());
     for &byte in path {
         if byte == b'%' {
