@@ -145,11 +145,20 @@ impl Acceptor {
                 "the process has no descriptor left: raise its limit (ulimit -n, LimitNOFILE=) or lower limits.connections_max"
             }
             Errno::NFILE => "the system has no descriptor left: raise fs.file-max",
-            _ => "the system is short of memory for sockets",
+            _ => {
+                "the system is short of memory for connections, or the process of mappings (`threads` needs two for each: \
+                 raise vm.max_map_count or lower limits.connections_max)"
+            }
         };
         eprintln!(
             "baton: cannot accept: {error}; {remedy}. Waiting clients stay in the queue; accepting goes on as soon as it can."
         );
+    }
+
+    /// There was no memory for a client that had been accepted.
+    pub(crate) fn run_out(&mut self, now_ms: u64, epoll: impl AsFd) {
+        self.complain(Errno::NOMEM);
+        self.pause(now_ms, epoll);
     }
 
     /// Accepts no more until there is room, and looks again a moment later.

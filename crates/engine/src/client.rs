@@ -37,8 +37,8 @@ pub(crate) enum Wake {
 
 /// A session in the form in which an architecture runs it.
 pub(crate) trait Client: Resident + Sized {
-    /// The client of a session that has just been made.
-    fn begin(session: Session) -> Self;
+    /// The client of a session that has just been made. `None`: there is no memory for it, and the session has ended.
+    fn begin(session: Session, ctx: &mut Context) -> Option<Self>;
     /// Goes as far as it can without waiting. After [`Wake::End`], and whenever the session is over, the answer is
     /// [`Need::Finished`].
     fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need;
@@ -50,8 +50,8 @@ pub(crate) trait Client: Resident + Sized {
 
 /// The event-driven way: the session itself.
 impl Client for Box<Session> {
-    fn begin(session: Session) -> Self {
-        Self::new(session)
+    fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
+        Some(Self::new(session))
     }
 
     fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {

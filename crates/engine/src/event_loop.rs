@@ -235,7 +235,12 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             match arrival {
                 Arrival::Client { socket, peer, listener } => {
                     let session = Session::new(socket, peer, listener, &mut self.ctx);
-                    let token = self.clients.insert(C::begin(session));
+                    let Some(client) = C::begin(session, &mut self.ctx) else {
+                        self.ctx.tally.add(Metric::AcceptsPaused, 1);
+                        self.acceptor.run_out(self.ctx.clock.now_ms(), &self.epoll);
+                        return;
+                    };
+                    let token = self.clients.insert(client);
                     self.advance(token, Wake::Turn);
                 }
                 Arrival::Paused => {

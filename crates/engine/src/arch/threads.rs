@@ -28,6 +28,7 @@ use crate::clients::Resident;
 use crate::context::Context;
 use crate::helpers::Helpers;
 use crate::lent::Lent;
+use crate::log::Outcome;
 use crate::session::{Need, Session, Stage};
 use crate::worker::{Process, on_threads};
 
@@ -82,10 +83,14 @@ impl Known {
 }
 
 impl Client for UserThread {
-    fn begin(session: Session) -> Self {
+    fn begin(mut session: Session, ctx: &mut Context) -> Option<Self> {
+        let Some(stack) = take_stack() else {
+            session.end(Outcome::Failed, ctx);
+            return None;
+        };
         let (socket, known) = (session.share_socket(), Known::of(&session));
         let body = move |thread: &Yielder<Resume, Wait>, resume| serve_client(session, thread, resume);
-        Self { coroutine: Coroutine::with_stack(take_stack(), body), socket, known }
+        Some(Self { coroutine: Coroutine::with_stack(stack, body), socket, known })
     }
 
     fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
@@ -132,9 +137,10 @@ thread_local! {
     static SPARE_STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-fn take_stack() -> DefaultStack {
+/// A stack, if the process may have one more: each takes two mappings, of which it has `vm.max_map_count`.
+fn take_stack() -> Option<DefaultStack> {
     let spare = SPARE_STACKS.with_borrow_mut(Vec::pop);
-    spare.unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("address space for one more stack"))
+    spare.or_else(|| DefaultStack::new(STACK_BYTES).ok())
 }
 
 /// Address space of a stack; memory is used for the pages that are touched only, some 8 KiB.
