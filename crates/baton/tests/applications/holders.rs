@@ -1,8 +1,13 @@
 //! Applications that get a client's socket and let the server down: raw ones, which read the request and no more of the
 //! protocol.
 
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+
+use baton_fcgi::application::{push_answered, push_end};
+use baton_fcgi::response::ProtocolStatus;
+use baton_fcgi::{AnswerOutcome, Answered};
 
 use crate::common::folder::Folder;
 use crate::common::server::Server;
@@ -63,6 +68,35 @@ fn something_was_written(architecture: &str) {
     assert!(b"HTTP/1.1 200 OK\r\nContent-".starts_with(&got), "{}", String::from_utf8_lossy(&got));
 }
 
+/// Goal: counts that cannot be do no harm. Method: an application that answers, and claims to have written more than there
+/// are bytes; the connection goes on.
+fn more_was_written_than_can_be(architecture: &str) {
+    let server = server(architecture, |mut connection, client| {
+        rustix::io::write(&client, b"HTTP/1.1 204 No Content\r\n\r\n").expect("written");
+        let (outcome, count) = (AnswerOutcome::Complete, u64::MAX);
+        let answered = Answered {
+            complete: true,
+            may_go_on: true,
+            outcome,
+            status: 204,
+            head_bytes: count,
+            body_bytes: count,
+        };
+        let mut records = Vec::new();
+        push_answered(&mut records, FIRST_REQUEST, &answered);
+        push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+        connection.write_all(&records).expect("written");
+    });
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/app/x").status, 204);
+        assert_eq!(client.get("/page.txt").text(), "a file");
+    }
+}
+
+/// The id of the first request on a connection.
+const FIRST_REQUEST: u16 = 1;
+
 macro_rules! under {
     ($($module:ident, $word:literal;)+) => {
         $(mod $module {
@@ -74,6 +108,11 @@ macro_rules! under {
             #[test]
             fn something_was_written() {
                 super::something_was_written($word);
+            }
+
+            #[test]
+            fn more_was_written_than_can_be() {
+                super::more_was_written_than_can_be($word);
             }
         })+
     };

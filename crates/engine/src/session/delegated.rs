@@ -202,9 +202,7 @@ impl Session {
 
     fn take_rest(&mut self, delegated: &mut Delegated, rest: Rest, ctx: &mut Context) {
         delegated.handed_over = false;
-        ctx.tally.add(Metric::BytesSent, rest.head_sent + rest.body_sent);
-        self.sent_by_others =
-            self.sent_by_others.saturating_add(rest.head_sent.saturating_add(rest.body_sent));
+        self.note_sent_by_others(rest.head_sent, rest.body_sent, ctx);
         let ready = Ready {
             status: rest.status,
             head_bytes: 0,
@@ -254,9 +252,7 @@ impl Session {
 
     /// The application has written its answer to the client's socket.
     fn answered_elsewhere(&mut self, delegated: &mut Delegated, answered: Answered, ctx: &mut Context) {
-        ctx.tally.add(Metric::BytesSent, answered.head_bytes + answered.body_bytes);
-        self.sent_by_others =
-            self.sent_by_others.saturating_add(answered.head_bytes.saturating_add(answered.body_bytes));
+        self.note_sent_by_others(answered.head_bytes, answered.body_bytes, ctx);
         let outcome = match answered.outcome {
             AnswerOutcome::Complete if answered.complete => Outcome::Complete,
             AnswerOutcome::ClientGone => Outcome::ClientGone,
@@ -269,6 +265,13 @@ impl Session {
             return;
         }
         self.end(outcome, ctx);
+    }
+
+    /// What an application says that it has sent, be it true or not.
+    fn note_sent_by_others(&mut self, head_bytes: u64, body_bytes: u64, ctx: &mut Context) {
+        let bytes = head_bytes.saturating_add(body_bytes);
+        ctx.tally.add(Metric::BytesSent, bytes);
+        self.sent_by_others = self.sent_by_others.saturating_add(bytes);
     }
 
     /// There is no answer, or no more of it.

@@ -130,7 +130,7 @@ impl Session {
                     break;
                 }
             }
-            let enough = answered == plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
+            let enough = answered >= plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
             if rest.is_empty() || need.is_some() || self.inbox_untried {
                 break;
             }
@@ -157,7 +157,7 @@ impl Session {
                 socket: &self.socket,
                 peer: self.peer,
                 local: &self.local,
-                sent: self.outlet.sent() + self.sent_by_others,
+                sent: self.outlet.sent().saturating_add(self.sent_by_others),
             },
             upload: &mut self.upload,
         };

@@ -70,7 +70,7 @@ impl Session {
     /// Some of the body of the last response that was begun is with the client already.
     pub(super) fn note_sent_elsewhere(&mut self, bytes: u64) {
         if let Some(response) = self.under_way.back_mut() {
-            response.sent_elsewhere += bytes;
+            response.sent_elsewhere = response.sent_elsewhere.saturating_add(bytes);
         }
     }
 
@@ -127,7 +127,13 @@ impl Session {
     fn log(&self, response: UnderWay, outcome: Outcome, ctx: &mut Context) {
         let sent = self.outlet.sent().min(response.end).saturating_sub(response.body_start);
         let UnderWay { status, started_ms, site, text, sent_elsewhere, .. } = response;
-        self.log_elsewhere(Elsewhere { text, site, started_ms }, status, sent + sent_elsewhere, outcome, ctx);
+        self.log_elsewhere(
+            Elsewhere { text, site, started_ms },
+            status,
+            sent.saturating_add(sent_elsewhere),
+            outcome,
+            ctx,
+        );
     }
 
     /// Counts and logs a request that has ended, with so many bytes of body.
@@ -147,7 +153,8 @@ impl Session {
             site: ctx.plan.sites().get(request.site).map_or("", |site| &site.name),
             status,
             body_bytes,
-            duration_ms: ctx.clock.now_ms() - request.started_ms,
+            // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
+            duration_ms: ctx.clock.now_ms().saturating_sub(request.started_ms),
             outcome,
         };
         log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
