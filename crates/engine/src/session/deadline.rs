@@ -43,7 +43,9 @@ impl Session {
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Linger => {
                 self.end(Outcome::ClientGone, ctx)
             }
-            Waiting::Send | Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, ctx),
+            // Closed in order, what it has not taken would stay with the kernel for minutes.
+            Waiting::Send => self.reset(Outcome::TimedOut, ctx),
+            Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, ctx),
         }
     }
 

@@ -13,8 +13,6 @@
 //! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it, or the
 //! gateway reads the rest of the request's body from it.
 
-use std::time::Duration;
-
 use baton_buf::{Aggregate, Buffer, Piece};
 use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, push_chunk_head, push_http_head};
 use baton_fcgi::offer::Client;
@@ -327,9 +325,10 @@ impl Session {
             Progress::Waiting | Progress::Held { .. } | Progress::Collecting { .. } => false,
         };
         if looks_complete {
-            let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+            self.reset(outcome, ctx);
+        } else {
+            self.end(outcome, ctx);
         }
-        self.end(outcome, ctx);
     }
 
     /// The client's input is the session's again, with so many bytes in front that belong to the request that has been

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_content::Found;
 use rustix::io::Errno;
@@ -284,6 +284,13 @@ impl Session {
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         }
         Need::Finished
+    }
+
+    /// The same by a reset, as soon as nobody has the socket any more: what the client has not taken yet is dropped.
+    fn reset(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
+        // It fails only where there are no resets, as on a Unix socket.
+        let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+        self.end(outcome, ctx)
     }
 
     /// `None`: all is sent.
