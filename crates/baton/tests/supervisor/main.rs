@@ -13,4 +13,5 @@ mod reload;
 mod start;
 mod supervised;
 mod upgrade;
+mod ways;
 mod workers;

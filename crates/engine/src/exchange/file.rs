@@ -58,7 +58,11 @@ impl Asked<'_> {
             (true, Version::Http10) => Persistence::KeepAliveHttp10,
             (false, _) => Persistence::Close,
         };
-        let (way, mut trial) = choose(ctx, stored, stored.len());
+// What a head alone costs tells nothing of the ways.
+        let (way, mut trial) = match self.method {
+            Method::Get => choose(ctx, stored, stored.len()),
+            _ => (Way::Memory, None),
+        };
         let mut whole = stored.whole(persistence, ctx.clock.stamp(), way);
         let rest = whole.rest.as_ref();
         if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
