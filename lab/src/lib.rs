@@ -17,6 +17,7 @@ pub mod copies;
 pub mod disk;
 pub mod files;
 pub mod load;
+mod markdown;
 pub mod mix;
 mod rig;
 pub mod slow_readers;

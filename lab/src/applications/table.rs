@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::task::Response;
-use crate::comparison::{Cell, Figures, Measured, Sum, distinct, number, row};
-use crate::stats::spread;
+use crate::comparison::{Cell, Figures, Measured, Sum, distinct};
+use crate::markdown::{begin_table, failed_row, number, row, spread};
 
 /// A table for each length of response: throughput beside that of the first server and beside our own standard protocol,
 /// and what server and application each cost.
@@ -16,7 +16,7 @@ pub(super) fn markdown(cells: &[Cell<Response>], machine: &str) -> String {
         let _ = writeln!(text, "\n## {response}\n");
         let reference = servers.first().copied().unwrap_or_default();
         let plain = servers.iter().copied().find(|server| PLAIN.contains(server));
-        row(
+        begin_table(
             &mut text,
             "server",
             &[
@@ -33,19 +33,14 @@ pub(super) fn markdown(cells: &[Cell<Response>], machine: &str) -> String {
                 "rounds",
             ],
         );
-        row(&mut text, "---", &["---:"; 11]);
         for server in servers {
             match Sum::of(cells, response, server) {
                 Sum::Absent => {}
-                Sum::Failed(why) => {
-                    let _ = writeln!(text, "| {server} | failed: {why} |");
-                }
+                Sum::Failed(why) => failed_row(&mut text, server, why),
                 Sum::Measured(sum) => {
-                    let ratio =
-                        |to: Option<&str>, field: fn(&Figures) -> f64| match Sum::of(cells, response, to?) {
-                            Sum::Measured(reference) => sum.ratio(&reference, field),
-                            Sum::Absent | Sum::Failed(_) => None,
-                        };
+                    let ratio = |to: Option<&str>, field: fn(&Figures) -> f64| {
+                        sum.ratio_to(&Sum::of(cells, response, to?), field)
+                    };
                     let rate: fn(&Figures) -> f64 = |figures| figures.requests_per_second;
                     let cpu: fn(&Figures) -> f64 = |figures| figures.cpu_us_per_request;
                     let ratios =
@@ -69,8 +64,7 @@ fn fields(sum: &Measured<'_>, [to_reference, to_plain, cpu_ratio]: [Option<f64>;
         number(cpu_ratio, 2),
         number(sum.median(|figures| figures.p50_us), 0),
         number(sum.median(|figures| figures.p99_us), 0),
-        number(spread(&sum.all(|figures| figures.requests_per_second)).map(|spread| spread * 100.0), 0)
-            + " %",
+        spread(&sum.all(|figures| figures.requests_per_second)),
         sum.rounds(),
     ]
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::workload::Workload;
-use crate::comparison::{Cell, Measured, Sum, Task, distinct, number, row};
-use crate::stats::spread;
+use crate::comparison::{Cell, Figures, Sum, Task, distinct};
+use crate::markdown::{begin_table, failed_row, number, row, spread};
 
 /// A summary (CPU time per request as a ratio to the reference), then a table for each workload.
 pub(super) fn markdown(cells: &[Cell<Workload>], machine: &str) -> String {
@@ -15,15 +15,14 @@ pub(super) fn markdown(cells: &[Cell<Workload>], machine: &str) -> String {
 
     let mut text = format!("{machine}\n\n## CPU time per request, ratio to {reference} (less is better)\n\n");
     let titles: Vec<&str> = workloads.iter().map(|workload| workload.title()).collect();
-    row(&mut text, "server", &titles);
-    row(&mut text, "---", &vec!["---:"; titles.len()]);
+    begin_table(&mut text, "server", &titles);
     for server in &servers {
         let ratios: Vec<String> = workloads
             .iter()
             .map(|workload| match Sum::of(cells, *workload, server) {
                 Sum::Absent => String::new(),
                 Sum::Failed(_) => "failed".to_owned(),
-                Sum::Measured(sum) => number(cpu_ratio(cells, *workload, &sum, reference), 2),
+                Sum::Measured(sum) => number(sum.ratio_to(&Sum::of(cells, *workload, reference), CPU), 2),
             })
             .collect();
         row(&mut text, server, &ratios);
@@ -56,27 +55,21 @@ fn detail(
     if workload.idle_connections() > 0 {
         titles.push("bytes/idle connection");
     }
-    row(text, "server", &titles);
-    row(text, "---", &vec!["---:"; titles.len()]);
+    begin_table(text, "server", &titles);
     for server in servers {
         match Sum::of(cells, workload, server) {
             Sum::Absent => {}
-            Sum::Failed(why) => {
-                let _ = writeln!(text, "| {server} | failed: {why} |");
-            }
+            Sum::Failed(why) => failed_row(text, server, why),
             Sum::Measured(sum) => {
                 let mut fields = vec![
-                    number(sum.median(|figures| figures.cpu_us_per_request), 2),
-                    number(cpu_ratio(cells, workload, &sum, reference), 2),
+                    number(sum.median(CPU), 2),
+                    number(sum.ratio_to(&Sum::of(cells, workload, reference), CPU), 2),
                     number(sum.median(|figures| figures.requests_per_second), 0),
                     number(sum.median(|figures| figures.megabytes_per_second), 0),
                     number(sum.median(|figures| figures.server_utilisation), 2),
                     number(sum.median(|figures| figures.p50_us), 0),
                     number(sum.median(|figures| figures.p99_us), 0),
-                    number(
-                        spread(&sum.all(|figures| figures.cpu_us_per_request)).map(|spread| spread * 100.0),
-                        0,
-                    ) + " %",
+                    spread(&sum.all(CPU)),
                     sum.rounds(),
                 ];
                 if workload.idle_connections() > 0 {
@@ -91,22 +84,13 @@ fn detail(
     }
 }
 
-fn cpu_ratio(
-    cells: &[Cell<Workload>],
-    workload: Workload,
-    sum: &Measured<'_>,
-    reference: &str,
-) -> Option<f64> {
-    match Sum::of(cells, workload, reference) {
-        Sum::Measured(reference) => sum.ratio(&reference, |figures| figures.cpu_us_per_request),
-        Sum::Absent | Sum::Failed(_) => None,
-    }
-}
+/// What servers are compared by.
+const CPU: fn(&Figures) -> f64 = |figures| figures.cpu_us_per_request;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{Figures, Outcome};
+    use crate::comparison::Outcome;
 
     fn measured(server: &str, round: usize, cpu: f64, disturbed: bool) -> Cell<Workload> {
         let figures = Figures {

@@ -15,7 +15,7 @@ use crate::rig::Machine;
 #[cfg(test)]
 pub(crate) use cell::Outcome;
 pub(crate) use cell::{Cell, CellLoad, Contender, Figures, Task};
-pub(crate) use sum::{Measured, Sum, distinct, number, row};
+pub(crate) use sum::{Measured, Sum, distinct};
 
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,4 @@
-//! The cells of one server summed up, and rows of tables in Markdown.
-
-use std::fmt::Write;
+//! The cells of one server summed up.
 
 use super::cell::{Cell, Figures, Outcome, Task};
 use crate::stats::{median, paired_ratio};
@@ -56,6 +54,14 @@ impl Measured<'_> {
         paired_ratio(&by_round(self), &by_round(reference))
     }
 
+    /// The same, where the reference may have failed.
+    pub(crate) fn ratio_to(&self, reference: &Sum<'_>, field: impl Fn(&Figures) -> f64) -> Option<f64> {
+        match reference {
+            Sum::Measured(reference) => self.ratio(reference, field),
+            Sum::Absent | Sum::Failed(_) => None,
+        }
+    }
+
     pub(crate) fn rounds(&self) -> String {
         match self.disturbed {
             0 => self.figures.len().to_string(),
@@ -65,15 +71,6 @@ impl Measured<'_> {
             disturbed => format!("{}, {disturbed} disturbed", self.figures.len()),
         }
     }
-}
-
-pub(crate) fn row(text: &mut String, head: &str, fields: &[impl AsRef<str>]) {
-    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
-    let _ = writeln!(text, "| {head} | {} |", fields.join(" | "));
-}
-
-pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
 /// The items in the order of their first appearance.

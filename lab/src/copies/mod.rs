@@ -15,9 +15,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::applications::{AdRotation, Programs, Way};
-use crate::comparison::{Contender, row};
+use crate::comparison::Contender;
 use crate::files;
 use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::markdown::row;
 use crate::rig::{Application, Isolation, Machine, compile_ad_rotation, drop_in, loopback, own_folder};
 pub use ledger::{Ledger, Watch};
 

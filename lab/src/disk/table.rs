@@ -8,7 +8,8 @@ use super::turn::{
     COLD_CONNECTIONS, Latency, MIX_CONNECTIONS, RESIDENT_CONNECTIONS, RESIDENT_REQUESTS_PER_SECOND,
     Throughput, Turn,
 };
-use crate::stats::{median, paired_ratio, spread};
+use crate::markdown::{begin_table, failed_row, number, row, spread};
+use crate::stats::{median, paired_ratio};
 
 /// Under which conditions was measured.
 #[derive(Debug)]
@@ -38,17 +39,16 @@ pub(super) fn markdown(
     let _ = writeln!(text, "\n## SPECweb99-like mix, {MIX_CONNECTIONS} connections\n");
     let reference = throughput.first().map(|turn| turn.server.clone()).unwrap_or_default();
     let ratio = format!("ratio to {reference}");
-    row(
+    begin_table(
         &mut text,
         "server",
         &["requests/s", &ratio, "MB/s", "of it from disk", "p50 ms", "p99 ms", "CPU us/request", "spread"],
     );
-    row(&mut text, "---", &["---:"; 8]);
     let rates = |server: &str| by_round(throughput, server, |figures| figures.requests_per_second);
     let reference_rates = rates(&reference);
     for server in servers(throughput) {
         if let Some(why) = failure(throughput, server) {
-            let _ = writeln!(text, "| {server} | failed: {why} |");
+            failed_row(&mut text, server, why);
             continue;
         }
         let of = |field: fn(&Throughput) -> f64| values(throughput, server, field);
@@ -60,7 +60,7 @@ pub(super) fn markdown(
             number(median(&of(|f| f.p50_ms)), 1),
             number(median(&of(|f| f.p99_ms)), 0),
             number(median(&of(|f| f.cpu_us_per_request)), 0),
-            number(spread(&of(|f| f.requests_per_second)).map(|spread| spread * 100.0), 0) + " %",
+            spread(&of(|f| f.requests_per_second)),
         ];
         row(&mut text, server, &fields);
     }
@@ -70,11 +70,14 @@ pub(super) fn markdown(
         "\n## Latency of resident files, {RESIDENT_REQUESTS_PER_SECOND} requests/s over {RESIDENT_CONNECTIONS} connections, \
          beside {COLD_CONNECTIONS} connections that ask for cold files\n"
     );
-    row(&mut text, "server", &["p50 ms", "p99 ms", "max ms", "p99 ms alone", "max ms alone", "cold MB/s"]);
-    row(&mut text, "---", &["---:"; 6]);
+    begin_table(
+        &mut text,
+        "server",
+        &["p50 ms", "p99 ms", "max ms", "p99 ms alone", "max ms alone", "cold MB/s"],
+    );
     for server in servers(latency) {
         if let Some(why) = failure(latency, server) {
-            let _ = writeln!(text, "| {server} | failed: {why} |");
+            failed_row(&mut text, server, why);
             continue;
         }
         let of = |field: fn(&Latency) -> f64| median(&values(latency, server, field));
@@ -122,13 +125,4 @@ fn by_round<F>(turns: &[Turn<F>], server: &str, field: impl Fn(&F) -> f64) -> Ve
 
 fn values<F>(turns: &[Turn<F>], server: &str, field: impl Fn(&F) -> f64) -> Vec<f64> {
     by_round(turns, server, field).into_iter().map(|(_, value)| value).collect()
-}
-
-fn row(text: &mut String, head: &str, fields: &[impl AsRef<str>]) {
-    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
-    let _ = writeln!(text, "| {head} | {} |", fields.join(" | "));
-}
-
-fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }

@@ -15,11 +15,11 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::applications::{AdRotation, PROCESSES, Programs, Way};
-use crate::comparison::{Cell, CellLoad, Contender, Measured, Sum, Task, number, row};
+use crate::comparison::{Cell, CellLoad, Contender, Measured, Sum, Task};
 use crate::files;
 use crate::load::Request;
+use crate::markdown::{begin_table, failed_row, number, row, spread};
 use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, loopback, own_folder};
-use crate::stats::spread;
 use crowd::Crowd;
 
 /// What to measure and how long.
@@ -147,7 +147,7 @@ fn markdown(
         settings.rounds,
         settings.duration.as_secs_f64()
     );
-    row(
+    begin_table(
         &mut text,
         "server",
         &[
@@ -164,7 +164,6 @@ fn markdown(
             "refused",
         ],
     );
-    row(&mut text, "---", &["---:"; 11]);
     for way in Way::ALL {
         let name = way.name();
         let of = |moment| Sum::of(cells, moment, &name);
@@ -184,17 +183,13 @@ fn markdown(
                     p99(&alone),
                     said(&coming, p99),
                     said(&beside, p99),
-                    number(
-                        spread(&alone.all(|figures| figures.requests_per_second))
-                            .map(|spread| spread * 100.0),
-                        0,
-                    ) + " %",
+                    spread(&alone.all(|figures| figures.requests_per_second)),
                     fates.iter().map(|fate| fate.served).min().unwrap_or_default().to_string(),
                     fates.iter().map(|fate| fate.refused).max().unwrap_or_default().to_string(),
                 ];
                 row(&mut text, &name, &fields);
             }
-            (Sum::Failed(why), ..) => row(&mut text, &name, &[format!("failed: {why}")]),
+            (Sum::Failed(why), ..) => failed_row(&mut text, &name, why),
             (Sum::Absent, ..) => {}
         }
     }
