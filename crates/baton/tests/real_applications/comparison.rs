@@ -10,6 +10,7 @@ use crate::holdings::{Way, way};
 use crate::journey::{journey, several_ranges};
 use crate::nginx::Nginx;
 use crate::seen::Seen;
+use crate::site;
 use crate::visitor::{HOST, Visitor};
 use crate::wiki;
 
@@ -128,27 +129,17 @@ pub(crate) fn site(folder: &Folder, front: &Front, wiki: &Path) -> String {
         Aid::Preload => "preload",
         Aid::Extension => "extension",
     };
-    format!(
+    let fastcgi = format!(
         r#"
-processes = 1
-[[site]]
-name = "{HOST}"
-listen = ["127.0.0.1:0"]
-root = "{root}"
-[[site.route]]
-path = "/"
-index = ["index.php"]
-[site.route.fastcgi]
 to = "unix:{base}/{socket}.sock"
 scripts = [".php"]
 transport = "{transport}"
 connections_max = 2
 params = {{ WIKI = "{wiki}" }}
-named_files = ["{wiki}/data/media", "{wiki}/data/cache", "{base}/snapshots"]
-"#,
-        root = folder.root().display(),
+named_files = ["{wiki}/data/media", "{wiki}/data/cache", "{base}/snapshots"]"#,
         base = folder.base().display(),
         transport = front.transport,
         wiki = wiki.display(),
-    )
+    );
+    site::of_one_application(&folder.root(), "index = [\"index.php\"]", &fastcgi)
 }

@@ -9,6 +9,7 @@ use crate::common::client::Response;
 use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
+use crate::site;
 
 /// php-fpm with two workers, and a server that knows it.
 pub(crate) struct Stage {
@@ -38,30 +39,14 @@ impl Stage {
         folder.write("act.php", include_str!("act.php"));
         let aid = if transport == "unix" { Aid::None } else { Aid::Preload };
         let fpm = Fpm::start(&folder, "php", aid, &format!("pm.max_children = {WORKERS}\n{pool}"));
-        let server = Server::run(
-            Folder::new(),
-            &format!(
-                r#"
-processes = 1
-[log]
-access = "{{base}}/access.log"
-flush_ms = 10
-[[site]]
-name = "localhost"
-listen = ["127.0.0.1:0"]
-root = "{root}"
-[[site.route]]
-path = "/"
-[site.route.fastcgi]
-to = "unix:{base}/php.sock"
-scripts = [".php"]
-transport = "{transport}"
-connections_max = {WORKERS}
-{settings}"#,
-                root = folder.root().display(),
-                base = folder.base().display(),
-            ),
+        let base = folder.base().display();
+        let fastcgi = format!(
+            "to = \"unix:{base}/php.sock\"\nscripts = [\".php\"]\ntransport = \"{transport}\"\n\
+             connections_max = {WORKERS}\n{settings}"
         );
+        let site = site::of_one_application(&folder.root(), "", &fastcgi);
+        let log = "[log]\naccess = \"{base}/access.log\"\nflush_ms = 10\n";
+        let server = Server::run(Folder::new(), &format!("{site}{log}"));
         let stage = Self { folder, fpm, server, transport };
         stage.answers();
         stage

@@ -28,5 +28,6 @@ mod program;
 mod python;
 mod reload;
 mod seen;
+mod site;
 mod visitor;
 mod wiki;

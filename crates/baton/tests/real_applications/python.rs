@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use crate::built;
@@ -13,6 +14,7 @@ use crate::holdings::{Way, way};
 use crate::nginx::Nginx;
 use crate::program::{Program, wait_for_listener};
 use crate::seen::Seen;
+use crate::site;
 use crate::visitor::{HOST, Visitor};
 
 /// An application.
@@ -177,20 +179,9 @@ fn looks_incomplete(address: SocketAddr, front: &str) {
 fn site(framework: &Framework, folder: &Folder, transport: &str, names_files: bool) -> String {
     let base = folder.base().display();
     let named_files = if names_files { format!("named_files = [\"{base}\"]") } else { String::new() };
-    format!(
-        r#"
-processes = 1
-[[site]]
-name = "{HOST}"
-listen = ["127.0.0.1:0"]
-root = "{{root}}"
-[[site.route]]
-path = "/"
-[site.route.fastcgi]
-to = "unix:{base}/{name}.sock"
-transport = "{transport}"
-connections_max = 2
-{named_files}"#,
-        name = framework.name,
-    )
+    let name = framework.name;
+    let fastcgi = format!(
+        "to = \"unix:{base}/{name}.sock\"\ntransport = \"{transport}\"\nconnections_max = 2\n{named_files}"
+    );
+    site::of_one_application(Path::new("{root}"), "", &fastcgi)
 }

@@ -58,7 +58,7 @@ impl Asked<'_> {
             (true, Version::Http10) => Persistence::KeepAliveHttp10,
             (false, _) => Persistence::Close,
         };
-// What a head alone costs tells nothing of the ways.
+        // What a head alone costs tells nothing of the ways.
         let (way, mut trial) = match self.method {
             Method::Get => choose(ctx, stored, stored.len()),
             _ => (Way::Memory, None),
