@@ -10,6 +10,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use crate::context::Remarks;
 use crate::listen::Listener;
 use crate::settings::{SendfileMode, Tuning};
 
@@ -25,6 +26,7 @@ pub(crate) struct Acceptor {
     resume_ms: Option<u64>,
     /// So that running out of descriptors is said once, not with every client.
     complained: bool,
+    remarks: Remarks,
 }
 
 /// What [`Acceptor::next`] found.
@@ -48,7 +50,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Acceptor {
-    pub(crate) fn new(tuning: &Tuning) -> Self {
+    pub(crate) fn new(tuning: &Tuning, remarks: Remarks) -> Self {
         let mut flags = SocketFlags::CLOEXEC;
         // In blocking mode it is `sendfile` that blocks: everything else says MSG_DONTWAIT.
         flags.set(SocketFlags::NONBLOCK, tuning.sendfile != SendfileMode::Blocking);
@@ -59,6 +61,7 @@ impl Acceptor {
             watching: true,
             resume_ms: None,
             complained: false,
+            remarks,
         }
     }
 
@@ -150,9 +153,9 @@ impl Acceptor {
                  raise vm.max_map_count or lower limits.connections_max)"
             }
         };
-        eprintln!(
-            "baton: cannot accept: {error}; {remedy}. Waiting clients stay in the queue; accepting goes on as soon as it can."
-        );
+        (self.remarks)(format_args!(
+            "cannot accept: {error}; {remedy}. Waiting clients stay in the queue; accepting goes on as soon as it can."
+        ));
     }
 
     /// There was no memory for a client that had been accepted.

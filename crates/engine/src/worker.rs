@@ -104,7 +104,7 @@ impl Process {
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
-        let acceptor = Acceptor::new(&self.tuning);
+        let acceptor = Acceptor::new(&self.tuning, self.remarks);
         EventLoop::new(name.to_owned(), ctx, acceptor, self.steering.subscribe()?, jobs, tuner)
     }
 }

@@ -8,7 +8,7 @@ use crate::common::server::wait_until;
 use crate::peer::{connect_and_send, is_silent, read_to_the_end};
 use crate::watched::Watched;
 
-under_each_architecture! { descriptors_run_out, connections_max_is_reached }
+under_each_architecture! { descriptors_run_out, nobody_hears_that_descriptors_run_out, connections_max_is_reached }
 
 /// Goal: without a descriptor left, the server says so once, serves whom it has, and goes on accepting when it can.
 /// Method: more clients than descriptors; then those inside leave.
@@ -49,6 +49,19 @@ fn descriptors_run_out(architecture: &str) {
     assert_eq!(server.server().said().matches(COMPLAINT).count(), 1, "it is said once");
     drop(inside);
     server.wait_until_nothing_is_left(&before);
+}
+
+/// Goal: an error log that cannot be written ends no worker. Method: one on a full disk, and something to say.
+fn nobody_hears_that_descriptors_run_out(architecture: &str) {
+    let settings = ["server.processes=1", "log.error=/dev/full"];
+    let server = Watched::start_with_descriptors(DESCRIPTORS, folder(), architecture, &settings);
+    let mut inside = server.connect();
+    assert_eq!(inside.get("/small.txt").text(), "small");
+    let outside: Vec<TcpStream> =
+        (0..DESCRIPTORS).map(|_| connect_and_send(server.server().address(), KEPT)).collect();
+    wait_until("descriptors run out", || server.metric("baton_accepts_paused_total") > 1);
+    assert_eq!(inside.get("/small.txt").text(), "small", "the worker is there");
+    drop(outside);
 }
 
 /// Goal: beyond `connections_max` clients wait in the queue and are served when there is room. Method: as many as are
@@ -95,6 +108,9 @@ fn folder() -> Folder {
 
 /// A request after which the connection is closed.
 const LAST: &str = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+/// A request after which the connection stays.
+const KEPT: &str = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
 const COMPLAINT: &str = "cannot accept";
 

@@ -147,7 +147,7 @@ impl<'p> Line<'p> {
     /// Stage 1, and the line's foreman: lets clients in, and sees to those that wait for too long.
     fn accept(&self) -> io::Result<()> {
         let mut hands = self.hands()?;
-        let mut acceptor = Acceptor::new(&self.process.tuning);
+        let mut acceptor = Acceptor::new(&self.process.tuning, hands.ctx.remarks);
         let door = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&door, hands.subscription.descriptor(), EventData::new_u64(CLOSED), EventFlags::IN)?;
         let mut drain_until_ms = None;
