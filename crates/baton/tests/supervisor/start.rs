@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -13,8 +12,10 @@ use serde_json::Value;
 
 use crate::common::client::Client;
 use crate::common::folder::Folder;
-use crate::common::server::{PATIENCE, Server};
-use crate::supervised::{ANY_PORT, baton, complaint, configure, ctl, folder, read, run, start, write};
+use crate::common::server::Server;
+use crate::supervised::{
+    ANY_PORT, ServiceManager, baton, complaint, configure, ctl, folder, read, run, start, write,
+};
 
 /// What a server says that does not come to serve with this configuration.
 fn start_in_vain(folder: &Folder) -> String {
@@ -49,22 +50,13 @@ fn sockets_are_taken_from_the_service_manager() {
 fn the_service_manager_is_kept_informed() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
-    let manager = UnixDatagram::bind(folder.base().join("notify")).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let told = || {
-        let mut text = [0; 256];
-        let len = manager.recv(&mut text).expect("a message");
-        String::from_utf8_lossy(&text[..len]).into_owned()
-    };
-    let mut command = run(&folder);
-    command.env("NOTIFY_SOCKET", folder.base().join("notify"));
-    let server = Server::start(folder, command);
-    assert_eq!(told(), "READY=1");
+    let (manager, server) = ServiceManager::start(folder);
+    assert_eq!(manager.told(), "READY=1");
     server.ctl(&["reload"]);
-    assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(told(), "READY=1");
+    assert!(manager.told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(manager.told(), "READY=1");
     server.signal(Signal::TERM);
-    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(manager.told(), "STOPPING=1");
 }
 
 /// Starts a second server on a port of the first, which would be possible with SO_REUSEPORT.

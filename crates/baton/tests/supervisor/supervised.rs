@@ -4,14 +4,16 @@
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::client::Client;
-use crate::common::folder::Folder;
-use crate::common::server::Server;
+use crate::common::folder::{Folder, install_program};
+use crate::common::server::{PATIENCE, Server};
 
 pub(crate) const ANY_PORT: &str = "\"127.0.0.1:0\"";
 
@@ -65,6 +67,37 @@ pub(crate) fn start(rest: &str) -> Server {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", rest);
     start_in(folder)
+}
+
+/// Starts what the folder's configuration says from an executable of its own, which can be replaced.
+pub(crate) fn start_own_executable(folder: Folder) -> (PathBuf, Server) {
+    let executable = folder.base().join("baton");
+    install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).expect("the executable"));
+    let mut command = Command::new(&executable);
+    command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
+    (executable, Server::start(folder, command))
+}
+
+/// Who is told how far the server is, as systemd would be.
+pub(crate) struct ServiceManager(UnixDatagram);
+
+impl ServiceManager {
+    /// Starts what the folder's configuration says.
+    pub(crate) fn start(folder: Folder) -> (Self, Server) {
+        let place = folder.base().join("notify");
+        let socket = UnixDatagram::bind(&place).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut command = run(&folder);
+        command.env("NOTIFY_SOCKET", place);
+        (Self(socket), Server::start(folder, command))
+    }
+
+    /// What it is told next.
+    pub(crate) fn told(&self) -> String {
+        let mut text = [0; 256];
+        let len = self.0.recv(&mut text).expect("a message");
+        String::from_utf8_lossy(&text[..len]).into_owned()
+    }
 }
 
 /// Where its admin listener is.

@@ -3,8 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::process::Command;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -14,10 +13,10 @@ use serde_json::Value;
 
 use crate::common::client::Client;
 use crate::common::folder::{install_program, pattern};
-use crate::common::server::{PATIENCE, Server, wait_until};
+use crate::common::server::{Server, wait_until};
 use crate::supervised::{
-    ANY_PORT, admin_address, baton, begin_download, complaint, configure, ctl, folder, is_alive, pid, read,
-    refusal, run, send_signal, serving, start, start_in, status,
+    ANY_PORT, ServiceManager, admin_address, baton, begin_download, complaint, configure, ctl, folder,
+    is_alive, pid, read, refusal, send_signal, serving, start, start_in, start_own_executable, status,
 };
 
 /// More than the buffers of two sockets have room for, so that a transfer cannot have ended unseen.
@@ -88,11 +87,7 @@ fn a_single_command_does_all_of_it() {
 fn what_is_there_by_now_is_what_runs() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
-    let executable = folder.base().join("baton");
-    install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).unwrap());
-    let mut command = Command::new(&executable);
-    command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
-    let mut server = Server::start(folder, command);
+    let (executable, mut server) = start_own_executable(folder);
 
     let script = format!(
         "#!/bin/sh\necho \"$@\" > \"${{0%baton}}mark\"\nexec {} \"$@\"\n",
@@ -111,12 +106,8 @@ fn what_is_there_by_now_is_what_runs() {
 fn an_upgrade_that_fails_changes_nothing() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "pid_file = \"pid\"");
-    let executable = folder.base().join("baton");
-    let original = fs::read(env!("CARGO_BIN_EXE_baton")).unwrap();
-    install_program(&executable, &original);
-    let mut command = Command::new(&executable);
-    command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
-    let server = Server::start(folder, command);
+    let (executable, server) = start_own_executable(folder);
+    let original = fs::read(&executable).unwrap();
     let workers = serving(&server);
     let still_there = || {
         assert_eq!(server.get("/").text(), "first");
@@ -165,11 +156,7 @@ fn an_upgrade_that_fails_changes_nothing() {
 fn patience_with_the_new_server_ends() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
-    let executable = folder.base().join("baton");
-    install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).unwrap());
-    let mut command = Command::new(&executable);
-    command.args(["run", "-c"]).arg(folder.base().join("baton.toml"));
-    let server = Server::start(folder, command);
+    let (executable, server) = start_own_executable(folder);
     install_program(&executable, "#!/bin/sh\nexec sleep 600\n");
     let told = refusal(&server, "upgrade");
     assert!(told.contains("did not come to serve within 10 s"), "{told}");
@@ -319,25 +306,16 @@ fn monitoring_changes_over_as_well() {
 fn the_service_manager_follows() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
-    let manager = UnixDatagram::bind(folder.base().join("notify")).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let told = || {
-        let mut text = [0; 256];
-        let len = manager.recv(&mut text).expect("a message");
-        String::from_utf8_lossy(&text[..len]).into_owned()
-    };
-    let mut command = run(&folder);
-    command.env("NOTIFY_SOCKET", folder.base().join("notify"));
-    let mut server = Server::start(folder, command);
-    assert_eq!(told(), "READY=1");
+    let (manager, mut server) = ServiceManager::start(folder);
+    assert_eq!(manager.told(), "READY=1");
     server.ctl(&["upgrade"]);
     let main = format!("MAINPID={}", status(&server)["pid"]);
-    assert_eq!(told(), main);
-    assert_eq!(told(), main, "once more, instead of STOPPING=1, when the old one begins to end");
+    assert_eq!(manager.told(), main);
+    assert_eq!(manager.told(), main, "once more, instead of STOPPING=1, when the old one begins to end");
     server.ended();
-    assert_eq!(told(), "READY=1");
+    assert_eq!(manager.told(), "READY=1");
     server.ctl(&["stop"]);
-    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(manager.told(), "STOPPING=1");
 }
 
 /// Clients that ask without end.
