@@ -197,6 +197,6 @@ fn who_only_asks_starts_nothing() {
     let mut explain = std::process::Command::new(env!("CARGO_BIN_EXE_baton"));
     let output = explain.arg("explain").arg("-c").arg(&file).arg("/app").output().expect("baton explain");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let command = format!("the application {} a b)", folder.base().join("./application").display());
+    let command = format!("the application {} a b)", folder.base().join("application").display());
     assert!(told.contains(&command), "{told}{}", String::from_utf8_lossy(&output.stderr));
 }
