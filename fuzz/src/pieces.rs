@@ -1,30 +1,31 @@
 //! A connection on which an input arrives in pieces of known sizes: for readers that hold the socket themselves.
 
 use std::os::fd::OwnedFd;
-use std::thread;
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown, socketpair,
+    AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, send, shutdown, socketpair, sockopt,
 };
 
-/// Gives `read` a socket on which `input` arrives in pieces of this size, and then its end. What is written to the
-/// socket is thrown away.
+/// What there is room for in the queue of a socket, whatever it is made of: as many bytes, in as many pieces. A reader
+/// answers at most each record, of which there are fewer.
+pub const INPUT_BYTES_MAX: usize = 2048;
+/// The most pieces: each takes most of a kilobyte of the queue.
+const PIECES_MAX: usize = 300;
+
+/// Gives `read` a socket on which `input`, of at most [`INPUT_BYTES_MAX`] bytes, arrives in pieces of this size (larger
+/// ones if they would be too many), and then its end. Nobody reads what is written to the socket.
 pub fn with_pieces<R>(input: &[u8], piece_bytes: usize, read: impl FnOnce(OwnedFd) -> R) -> R {
-    // Each of its messages is received alone, as nothing on a stream is.
+    assert!(input.len() <= INPUT_BYTES_MAX);
+    // Each of its messages is received alone, as nothing on a stream is. All wait there: a thread that sent them would
+    // be taken for a leak while it ends.
     let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
     let (ours, theirs) = pair.expect("two descriptors");
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for piece in input.chunks(piece_bytes) {
-                // It fails when the reader has closed its end, having read what it does not like.
-                if send(&ours, piece, SendFlags::NOSIGNAL).is_err() {
-                    break;
-                }
-            }
-            let _ = shutdown(&ours, Shutdown::Write);
-        });
-        scope
-            .spawn(|| while recv(&ours, &mut [0; 4096], RecvFlags::empty()).is_ok_and(|(_, len)| len > 0) {});
-        read(theirs)
-    })
+    for socket in [&ours, &theirs] {
+        sockopt::set_socket_send_buffer_size(socket, 1 << 18).expect("a socket");
+    }
+    for piece in input.chunks(piece_bytes.max(input.len().div_ceil(PIECES_MAX))) {
+        send(&ours, piece, SendFlags::DONTWAIT).expect("room");
+    }
+    shutdown(&ours, Shutdown::Write).expect("a socket");
+    read(theirs)
 }

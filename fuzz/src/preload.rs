@@ -8,7 +8,7 @@ use baton_fcgi::record::{RecordHeader, RecordType};
 use rustix::net::RecvFlags;
 
 use crate::inbox::{Inbox, Stage};
-use crate::pieces::with_pieces;
+use crate::pieces::{INPUT_BYTES_MAX, with_pieces};
 
 /// What a program and the library around it get to see.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,8 +20,8 @@ struct Seen {
 
 /// What a server sends.
 pub fn inbox(input: &[u8]) {
-    // A program that reads less than a header first is not looked at, and a piece has to fit into what is read ahead.
-    if !(2..8 << 10).contains(&input.len()) {
+    // Of a connection on which less than this arrives first nothing is known.
+    if !(2..=INPUT_BYTES_MAX).contains(&input.len()) {
         return;
     }
     let (whole, stage) = read(input, input.len());
