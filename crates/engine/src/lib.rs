@@ -17,6 +17,8 @@ mod blocked;
 mod client;
 mod clients;
 mod clock;
+#[cfg(test)]
+mod cold_file;
 mod connection;
 mod context;
 mod event_loop;

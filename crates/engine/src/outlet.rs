@@ -246,6 +246,7 @@ mod tests {
     use baton_buf::{Buffer, OpenFile};
 
     use super::*;
+    use crate::cold_file::first_cold;
 
     fn policy() -> SendPolicy {
         SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: u64::MAX, test_residency: false }
@@ -333,25 +334,20 @@ mod tests {
     /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
     #[test]
     fn what_is_not_resident_is_asked_for() {
-        // A file that nobody has read since its pages were dropped.
-        let mut named = tempfile::NamedTempFile::new_in(".").unwrap();
-        named.write_all(&[9; 64 * 1024]).unwrap();
-        named.as_file().sync_all().unwrap();
-        rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
-        if baton_sys::residency::is_in_core(&*file, 0, 64 * 1024).unwrap() {
-            return; // A file system that keeps its pages (tmpfs) has nothing to bring in.
-        }
-        let (ours, _theirs) = pair();
-        let mut outlet = Outlet::default();
-        outlet.push(FileSlice::new(file, 0, 64 * 1024));
+        const LEN: u64 = 64 * 1024;
         let policy = SendPolicy { test_residency: true, ..policy() };
-        let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false, 1) else {
-            panic!("it was sent although it is not in memory");
-        };
-        assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, 64 * 1024, 0));
-        crate::job::Job::BringIn(missing).run();
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
+        first_cold(LEN, |_, file| {
+            let (ours, _theirs) = pair();
+            let mut outlet = Outlet::default();
+            outlet.push(FileSlice::new(file, 0, LEN));
+            let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false, 1) else {
+                return false;
+            };
+            assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
+            crate::job::Job::BringIn(missing).run();
+            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
+            true
+        });
     }
 
     /// Of a file for a slow client, little more is looked for than the client takes; for a faster one again more.

@@ -171,37 +171,29 @@ fn boundary(stored: &Stored, now_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::Write;
-    use std::sync::Arc;
-
-    use baton_buf::{FileSlice, OpenFile};
+    use baton_buf::FileSlice;
 
     use super::*;
     use crate::SendfileMode;
+    use crate::cold_file::first_cold;
 
     /// A file in memory goes from the page cache only if it is there, unless the thread may wait anyway.
     #[test]
     fn nobody_waits_for_a_disk_with_the_bytes_in_hand() {
         const LEN: u64 = 64 * 1024;
-        let mut named = tempfile::NamedTempFile::new_in(".").unwrap();
-        named.write_all(&[9; LEN as usize]).unwrap();
-        named.as_file().sync_all().unwrap();
-        rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
-        if baton_sys::residency::is_in_core(&*file, 0, LEN).unwrap() {
-            return; // A file system that keeps its pages (tmpfs) never makes anybody wait.
-        }
-        let piece = Piece::from(FileSlice::new(file, 0, LEN));
         let now = Stamp::at(1);
         let policy = |test_residency| SendPolicy {
             sendfile: SendfileMode::NonBlocking,
             quantum_bytes: u64::MAX,
             test_residency,
         };
-        assert!(may_go(&piece, &policy(false), &now));
-        assert!(!may_go(&piece, &policy(true), &now));
-        std::fs::read(named.path()).unwrap();
-        assert!(may_go(&piece, &policy(true), &now));
+        first_cold(LEN, |named, file| {
+            let piece = Piece::from(FileSlice::new(file, 0, LEN));
+            assert!(may_go(&piece, &policy(false), &now));
+            let waits = !may_go(&piece, &policy(true), &now);
+            std::fs::read(named.path()).unwrap();
+            assert!(may_go(&piece, &policy(true), &now));
+            waits
+        });
     }
 }
