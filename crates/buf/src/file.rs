@@ -1,5 +1,6 @@
 //! An open file, and what is known of where its bytes are.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,32 +8,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct OpenFile {
     descriptor: OwnedFd,
-    /// The second in which the beginning of the file was last found to be in memory, and up to where.
+    /// The second in which a range of the file was last found to be in memory, and which.
     seen_at: AtomicU64,
+    seen_from: AtomicU64,
     seen_until: AtomicU64,
 }
 
 impl OpenFile {
     /// An open file of which nothing is known.
     pub fn new(descriptor: OwnedFd) -> Self {
-        Self { descriptor, seen_at: AtomicU64::new(0), seen_until: AtomicU64::new(0) }
+        let [seen_at, seen_from, seen_until] = Default::default();
+        Self { descriptor, seen_at, seen_from, seen_until }
     }
 
-    /// Whether the bytes up to `end` were found to be in memory in this very second: who sends the same file again
-    /// and again need not ask the kernel each time.
-    pub fn was_resident(&self, end: u64, unix_seconds: u64) -> bool {
-        self.seen_at.load(Ordering::Relaxed) == unix_seconds && end <= self.seen_until.load(Ordering::Relaxed)
+    /// Whether these bytes were found to be in memory in this very second: who sends the same range again and again
+    /// need not ask the kernel each time.
+    pub fn was_resident(&self, bytes: Range<u64>, unix_seconds: u64) -> bool {
+        let seen = self.seen();
+        self.seen_at.load(Ordering::Relaxed) == unix_seconds
+            && seen.start <= bytes.start
+            && bytes.end <= seen.end
     }
 
-    /// Notes that the bytes up to `end` are in memory. Threads that note different things at the same instant may
-    /// leave a mixture of both, which is found out within the second.
-    pub fn note_resident(&self, end: u64, unix_seconds: u64) {
+    /// Notes that these bytes are in memory. One range is remembered: what touches it makes it longer, and of two that
+    /// lie apart the longer one stays, which is dearer to look for. Threads that note different things at the same
+    /// instant may leave a mixture of both, which is found out within the second.
+    pub fn note_resident(&self, bytes: Range<u64>, unix_seconds: u64) {
+        let mut noted = bytes;
         if self.seen_at.load(Ordering::Relaxed) == unix_seconds {
-            self.seen_until.fetch_max(end, Ordering::Relaxed);
-            return;
+            let seen = self.seen();
+            if noted.start <= seen.end && seen.start <= noted.end {
+                noted = noted.start.min(seen.start)..noted.end.max(seen.end);
+            } else if noted.end - noted.start <= seen.end - seen.start {
+                return;
+            }
         }
-        self.seen_until.store(end, Ordering::Relaxed);
+        self.seen_from.store(noted.start, Ordering::Relaxed);
+        self.seen_until.store(noted.end, Ordering::Relaxed);
         self.seen_at.store(unix_seconds, Ordering::Relaxed);
+    }
+
+    fn seen(&self) -> Range<u64> {
+        self.seen_from.load(Ordering::Relaxed)..self.seen_until.load(Ordering::Relaxed)
     }
 }
 
@@ -45,5 +62,33 @@ impl AsFd for OpenFile {
 impl From<OwnedFd> for OpenFile {
     fn from(descriptor: OwnedFd) -> Self {
         Self::new(descriptor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_is_remembered_for_a_second() {
+        let (null, _) = std::io::pipe().expect("a descriptor");
+        let file = OpenFile::new(null.into());
+        assert!(!file.was_resident(0..1, 7), "nothing is known of a new file");
+        file.note_resident(100..200, 7);
+        assert!(file.was_resident(100..200, 7) && file.was_resident(150..160, 7));
+        assert!(!file.was_resident(99..200, 7) && !file.was_resident(100..201, 7));
+        assert!(!file.was_resident(100..200, 8), "a second later it may be gone");
+        file.note_resident(200..300, 7);
+        file.note_resident(50..120, 7);
+        assert!(file.was_resident(50..300, 7), "neighbours join");
+        file.note_resident(400..500, 7);
+        assert!(file.was_resident(50..300, 7) && !file.was_resident(400..500, 7), "the longer one stays");
+        file.note_resident(400..900, 7);
+        assert!(!file.was_resident(50..300, 7) && file.was_resident(400..900, 7));
+        file.note_resident(0..1, 8);
+        assert!(
+            file.was_resident(0..1, 8) && !file.was_resident(400..900, 8),
+            "another second, another range"
+        );
     }
 }

@@ -125,10 +125,10 @@ impl Outlet {
                 Some(Piece::Memory(_) | Piece::Shared(_)) => self.send_memory(socket, last),
                 Some(Piece::File(slice)) => {
                     let mut window = slice.len().min(quantum_end - self.sent);
-                    let known = |until: u64| {
-                        until <= self.resident_until || slice.file().was_resident(until, unix_seconds)
-                    };
-                    if policy.test_residency && !known(slice.offset() + window) {
+                    let range = slice.offset()..slice.offset() + window;
+                    let known =
+                        range.end <= self.resident_until || slice.file().was_resident(range, unix_seconds);
+                    if policy.test_residency && !known {
                         window = window.min(self.tested_bytes_max);
                         if !is_resident(slice, window, unix_seconds) {
                             return Flush::NeedsPages(slice.prefix(window));
@@ -196,14 +196,13 @@ impl Outlet {
 /// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
 /// the file system has no page cache), they are sent.
 pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
-    let (file, end) = (slice.file(), slice.offset() + window);
-    if file.was_resident(end, unix_seconds) {
+    let (file, range) = (slice.file(), slice.offset()..slice.offset() + window);
+    if file.was_resident(range.clone(), unix_seconds) {
         return true;
     }
     let resident = baton_sys::residency::is_resident(file, slice.offset(), window).unwrap_or(true);
-    let all_before = slice.offset() == 0 || file.was_resident(slice.offset(), unix_seconds);
-    if resident && all_before {
-        file.note_resident(end, unix_seconds);
+    if resident {
+        file.note_resident(range, unix_seconds);
     }
     resident
 }
