@@ -50,11 +50,13 @@ impl Ways {
         Self { wish, classes: std::array::from_fn(|_| class.clone()) }
     }
 
-    /// The way for a file of this size, and whether it is to be [measured](Self::handle_cost).
+    /// The way for so many bytes of a file, and whether it is to be [measured](Self::handle_cost). Fewer than the
+    /// smallest class has go from memory: what they cost is the cost of their heads.
     pub(crate) fn choose(&mut self, size: u64) -> (Way, Option<Trial>) {
         match self.wish {
             SendWay::Memory => return (Way::Memory, None),
             SendWay::File => return (Way::File, None),
+            SendWay::Measured if size < SMALLEST_BYTES => return (Way::Memory, None),
             SendWay::Measured => {}
         }
         let index = class_of(size);
@@ -119,9 +121,9 @@ fn other(way: Way) -> Way {
     }
 }
 
-/// Sizes from one power of two to the next are a class.
+/// Sizes from one power of two to the next are a class. At least [`SMALLEST_BYTES`].
 fn class_of(size: u64) -> usize {
-    let powers = (size / SMALLEST_BYTES).checked_ilog2().unwrap_or(0);
+    let powers = (size / SMALLEST_BYTES).ilog2();
     (powers as usize).min(CLASSES - 1)
 }
 
@@ -174,6 +176,15 @@ mod tests {
     fn ways_of_equal_cost_do_not_take_turns() {
         let mut ways = Ways::new(SendWay::Measured);
         assert!(send(&mut ways, 16 << 10, 6400, 5000, 4900) >= 6200);
+    }
+
+    /// A few bytes out of the middle of a file say nothing of files.
+    #[test]
+    fn what_is_smaller_than_any_class_is_not_measured() {
+        let mut ways = Ways::new(SendWay::Measured);
+        assert_eq!(send(&mut ways, SMALLEST_BYTES - 1, 2000, 5000, 1000), 2000);
+        assert_eq!(ways.report().as_array().map(Vec::len), Some(0), "no class has seen a response");
+        assert!(send(&mut ways, SMALLEST_BYTES, 3200, 5000, 1000) < 3200);
     }
 
     #[test]

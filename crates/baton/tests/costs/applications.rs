@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::client::Client;
-use crate::common::server::wait_until;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::{Server, wait_until};
 use crate::document::compare;
 use crate::program::behind_a_server;
 use crate::trace::{Call, Trace};
@@ -45,13 +46,35 @@ fn what_named_files_cost_is_measured() {
         for _ in 0..32 * 17 {
             assert_eq!(client.get(&path).body.len(), 60 << 10);
         }
-        // A worker reports once a second.
-        wait_until("both ways have been timed", || {
-            let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
-            let [costs] = &found(&status, "ways_of_sending")[..] else { panic!("{form}: {status:#}") };
-            costs[0]["memory_ns"].is_u64() && costs[0]["sendfile_ns"].is_u64()
-        });
+        wait_until_timed(&server);
     }
+}
+
+/// Goal: what single ranges cost is measured, too, where there is enough to be measured.
+#[test]
+fn what_ranges_cost_is_measured() {
+    let folder = Folder::new();
+    folder.write("medium.bin", pattern(100_000, 1));
+    let server = Server::serve(folder, &["--workers", "1", "--set", "send.way=measured"]);
+    let mut client = server.connect();
+    for _ in 0..32 * 17 {
+        for (range, bytes) in [("5-9", 5), ("20000-79999", 60_000)] {
+            let answer = client.ask("GET", "/medium.bin", &format!("Range: bytes={range}\r\n"));
+            assert_eq!((answer.status, answer.body.len()), (206, bytes));
+        }
+    }
+    wait_until_timed(&server);
+}
+
+/// Waits until the worker reports what both ways cost, in the one class that was asked for. It reports once a second.
+fn wait_until_timed(server: &Server) {
+    wait_until("both ways have been timed", || {
+        let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+        let [costs] = &found(&status, "ways_of_sending")[..] else { panic!("{status:#}") };
+        let classes = costs.as_array().expect("classes");
+        assert!(classes.len() <= 1, "only one is large enough: {costs:#}");
+        costs[0]["memory_ns"].is_u64() && costs[0]["sendfile_ns"].is_u64()
+    });
 }
 
 /// The values that have a name, anywhere within another.

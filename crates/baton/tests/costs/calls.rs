@@ -63,6 +63,12 @@ const KEPT: [Kept; 9] = [
     },
 ];
 
+const OTHER_WAY: Kept = Kept {
+    name: "range of a file in memory, from the page cache",
+    request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=50000-89999\r\n\r\n",
+    at_once: 1,
+};
+
 fn compare_with_document(architecture: &str) {
     let mut counted = BTreeMap::new();
     let mut count = |name: &str, sequences| {
@@ -87,6 +93,13 @@ fn compare_with_document(architecture: &str) {
     exchange(&mut client, &KEPT[0]);
     let trace = Trace::attach(server.workers()[0], &server.folder().base().join("trace"));
     count("1 KB, the first request for it in a second", repeated(&mut client, &KEPT[0], &trace));
+
+    // A file in memory that goes the other way.
+    let server = start(architecture, "send.way=sendfile");
+    let mut client = server.connect();
+    exchange(&mut client, &OTHER_WAY);
+    let trace = Trace::attach(server.workers()[0], &server.folder().base().join("trace"));
+    count(OTHER_WAY.name, repeated(&mut client, &OTHER_WAY, &trace));
 
     compare("System calls", architecture, &counted);
 }

@@ -99,8 +99,9 @@ impl Asked<'_> {
         reply.end();
         let head_bytes = head.len() as u64;
         outlet.push(ctx.heads.freeze(head));
-        outlet.push(stored.body(part.first, part.len()));
-        self.ready(Status::PARTIAL_CONTENT, head_bytes)
+        let (body, trial) = range(ctx, stored, part.first, part.len());
+        outlet.push(body);
+        Ready { trial, ..self.ready(Status::PARTIAL_CONTENT, head_bytes) }
     }
 
     /// Several ranges, in a form with a part for each.
@@ -134,13 +135,14 @@ impl Asked<'_> {
     }
 }
 
-/// Bytes of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured, if
-/// nothing but that head leaves with them.
+/// A range of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured,
+/// if nothing but that head leaves with it.
 pub(crate) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
     let (way, trial) = choose(ctx, stored, len);
-    let piece = stored.body_by(way, first, len);
-    match way == Way::Memory || may_go(&piece, &ctx.send, ctx.clock.stamp()) {
-        true => (piece, trial),
+    // The whole file is looked for, so that one look a second serves all its ranges.
+    let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());
+    match way == Way::Memory || may_go() {
+        true => (stored.body_by(way, first, len), trial),
         false => (stored.body(first, len), None),
     }
 }
