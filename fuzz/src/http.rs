@@ -190,7 +190,10 @@ pub fn conditions(input: &[u8]) {
         let text = [&text, more, b"\r\n"].concat();
         let conditions = RequestHead::parse(&text, &HeadLimits::default()).ok()?.conditions;
         assert_eq!(conditions.is_empty(), more.is_empty() && used[..4] == [false; 4]);
-        assert!(used[4] || conditions.range_applies(&etag, MODIFIED));
+        assert!(used[4] || conditions.range_applies(&etag, MODIFIED, MODIFIED));
+        // What names the representation at once goes on doing so.
+        let applies = |now| conditions.range_applies(&etag, MODIFIED, now);
+        assert!(!applies(MODIFIED) || applies(MODIFIED + 1));
         let evaluate = |method| conditions.evaluate(method, &etag, MODIFIED);
         Some([Method::Get, Method::Head, Method::Put].map(evaluate))
     };

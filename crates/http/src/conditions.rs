@@ -83,13 +83,18 @@ impl<'a> Conditions<'a> {
 
     /// Whether a Range field is to be honoured: there is no If-Range, or it names this very representation,
     /// by strong comparison of the tag or by exactly its date (RFC 9110 section 13.1.5).
-    pub fn range_applies(&self, etag: &ETag, modified_unix_seconds: u64) -> bool {
+    ///
+    /// `now_unix_seconds` is what the Date of the answer says. A date that is not at least a second older names
+    /// nothing: the file may change again within the second that it stands for (section 8.8.2.2).
+    pub fn range_applies(&self, etag: &ETag, modified_unix_seconds: u64, now_unix_seconds: u64) -> bool {
         let Some(value) = self.if_range else {
             return true;
         };
         match TagInField::parse(value) {
             Some((tag, rest)) => rest.is_empty() && tag.matches_strongly(etag),
-            None => parse_date(value) == Some(modified_unix_seconds),
+            None => {
+                modified_unix_seconds < now_unix_seconds && parse_date(value) == Some(modified_unix_seconds)
+            }
         }
     }
 
@@ -251,9 +256,25 @@ mod tests {
             let fields: Vec<_> = lines.iter().map(|line| ("If-Range", *line)).collect();
             let applies = with_conditions("GET", &fields, |_, conditions, etag| {
                 assert!(conditions.is_empty(), "If-Range is no precondition");
-                conditions.range_applies(etag, MODIFIED)
+                conditions.range_applies(etag, MODIFIED, MODIFIED + 1)
             });
             assert_eq!(applies, expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_date_of_a_file_that_may_change_within_its_second_names_nothing() {
+        for (value, now, expected) in [
+            (AT, MODIFIED + 1, true),
+            (AT, MODIFIED, false),
+            // A file from the future, or a clock that was put back.
+            (AT, MODIFIED - 1, false),
+            ("TAG", MODIFIED, true),
+        ] {
+            let applies = with_conditions("GET", &[("If-Range", value)], |_, conditions, etag| {
+                conditions.range_applies(etag, MODIFIED, now)
+            });
+            assert_eq!(applies, expected, "{value} at {now}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Parts of files (RFC 9110, section 14).
 
 use crate::common::client::Response;
+use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, ALPHABET_DATE, PATTERNS, pattern_of};
 
@@ -153,6 +154,22 @@ fn if_range_asks_for_the_part_or_the_whole(server: &Server) {
     // It saves the client from 416 too, and means nothing without a range.
     assert_eq!(client.ask("GET", "/alphabet.txt", "Range: bytes=99-\r\nIf-Range: \"x\"\r\n").status, 200);
     assert_eq!(client.ask("GET", "/alphabet.txt", "If-Range: \"x\"\r\n").status, 200);
+}
+
+/// RFC 9110, 8.8.2.2: while a file may change again within the second of its date, its tag alone can tell its states
+/// apart. Method: a second that does not end while the test runs, that of a file of the year 2100.
+#[test]
+fn the_date_of_a_file_that_has_just_changed_selects_no_part() {
+    let folder = Folder::new();
+    folder.write("fresh.txt", ALPHABET).date("fresh.txt", 4_102_444_800);
+    let server = Server::serve(folder, &[]);
+    let mut client = server.connect();
+    let whole = client.get("/fresh.txt");
+    for (validator, expected) in [("last-modified", (200, ALPHABET)), ("etag", (206, "bc"))] {
+        let value = whole.field(validator).expect(validator);
+        let part = client.ask("GET", "/fresh.txt", &format!("Range: bytes=1-2\r\nIf-Range: {value}\r\n"));
+        assert_eq!((part.status, part.text()), (expected.0, expected.1), "{validator}: {value}");
+    }
 }
 
 fn an_empty_file_has_no_parts(server: &Server) {

@@ -35,7 +35,7 @@ impl Asked<'_> {
         }
         if let Some(range) = head.range
             && head.method == Method::Get
-            && head.conditions.range_applies(&stored.etag(), stored.modified_unix_seconds())
+            && range_applies(ctx, head, stored)
         {
             match select_ranges(range, stored.len(), ranges_max) {
                 Ranges::Whole => {}
@@ -133,6 +133,12 @@ impl Asked<'_> {
         outlet.push(ctx.heads.freeze(tail));
         self.ready(Status::PARTIAL_CONTENT, head_bytes)
     }
+}
+
+/// Whether the part of a file that is asked for may be added to what the client has.
+pub(crate) fn range_applies(ctx: &Context, head: &RequestHead<'_>, stored: &Stored) -> bool {
+    let (modified, now) = (stored.modified_unix_seconds(), ctx.clock.stamp().unix_seconds);
+    head.conditions.range_applies(&stored.etag(), modified, now)
 }
 
 /// A range of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured,

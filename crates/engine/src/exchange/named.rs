@@ -92,7 +92,7 @@ pub(crate) fn answer_with_file(
             Precondition::Failed => status = Status::PRECONDITION_FAILED,
         }
         if let (Status::OK, Some(range)) = (status, request.range)
-            && request.conditions.range_applies(&etag, modified)
+            && file::range_applies(ctx, request, stored)
         {
             // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
             match select_ranges(range, stored.len(), 1) {
