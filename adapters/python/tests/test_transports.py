@@ -28,6 +28,7 @@ TARGETS = [
     "/written",
     "/status?line=404%20Not%20Found",
     "/status?line=204%20No%20Content",
+    "/status?line=205%20Reset%20Content",
     "/status?line=304%20Not%20Modified",
     "/status?line=299%20",
     "/status?line=500%20Own%20words",

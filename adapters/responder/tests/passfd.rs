@@ -149,10 +149,14 @@ fn head_gets_the_fields_alone() {
 
 #[test]
 fn some_statuses_have_no_body() {
-    for (status, line) in [(204, "204 No Content"), (304, "304 Not Modified")] {
+    for (status, line, length) in [
+        (204, "204 No Content", ""),
+        (304, "304 Not Modified", ""),
+        (205, "205 Reset Content", "Content-Length: 0\r\n"),
+    ] {
         let (response, reply) =
             output(HTTP_1_1, format!("Status: {line}\r\nX-A: b\r\n\r\nnonsense").as_bytes());
-        let expected = format!("HTTP/1.1 {line}\r\n{FIELDS}X-A: b\r\n\r\n");
+        let expected = format!("HTTP/1.1 {line}\r\n{FIELDS}X-A: b\r\n{length}\r\n");
         assert_eq!(String::from_utf8_lossy(&response), expected);
         assert_eq!(reply.answered, Some(completely(status, &response, 0, true)));
     }
@@ -402,6 +406,7 @@ fn output_without_a_place_in_the_response_is_dropped() {
         (About { head: true, ..HTTP_1_1 }, "Content-Type: text/plain"),
         (HTTP_1_1, "Content-Length: 5"),
         (HTTP_1_1, "Status: 204 No Content"),
+        (HTTP_1_1, "Status: 205 Reset Content"),
     ] {
         let (response, reply) = exchange(about, move |request| {
             write!(request, "{fields}\r\nX-A: b\r\n\r\n").unwrap();

@@ -106,11 +106,6 @@ impl CgiHead {
         &self.instruction
     }
 
-    /// Whether an answer with this status never has a body (RFC 9110 section 6.4.1).
-    pub const fn forbids_body(&self) -> bool {
-        matches!(self.status, 204 | 304)
-    }
-
     /// All fields in order, blanks around the values removed.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         lines(&self.text).filter_map(split_line)

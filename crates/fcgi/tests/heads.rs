@@ -242,6 +242,13 @@ fn answers_without_a_body_tell_no_length() {
         let expected = format!("HTTP/1.1 {status}\r\nServer: baton\r\nETag: \"a\"\r\n\r\n");
         assert_eq!(answer_with(&text, Some(9), client), expected);
     }
+    // But for one, whose body is empty.
+    for client in [MODERN, HEAD] {
+        let text = "Status: 205 Reset Content\nContent-Length: 9\nETag: \"a\"\n\n";
+        let expected =
+            "HTTP/1.1 205 Reset Content\r\nServer: baton\r\nETag: \"a\"\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(answer_with(text, None, client), expected);
+    }
     let missing_phrase = answer("Status: 204\n\n", OLD);
     assert_eq!(missing_phrase, "HTTP/1.1 204 \r\nServer: baton\r\nConnection: keep-alive\r\n\r\n");
 }

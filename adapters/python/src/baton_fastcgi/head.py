@@ -30,7 +30,8 @@ _ONCE = INSTRUCTIONS | {b"location"}
 _IS_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _HAS_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]").search
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-_WITHOUT_BODY = frozenset((204, 304))
+# Statuses without a body, and the length that is told of it: a client takes 205 to have one.
+_WITHOUT_BODY = {204: None, 205: 0, 304: None}
 
 
 class BadHeadError(ValueError):
@@ -48,7 +49,7 @@ class Head:
 
     @property
     def has_body(self) -> bool:
-        """Whether this status has a body (RFC 9110, sections 15.3.5 and 15.4.5)."""
+        """Whether this status has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5)."""
         return self.status not in _WITHOUT_BODY
 
     @property
@@ -85,7 +86,7 @@ def make_head(status: int, reason: bytes | None, fields: Iterable[Field]) -> Hea
             content_length = length
         elif lower not in _NOT_FORWARDED:
             kept.append((name, value.strip(b" \t")))
-    return Head(status, reason.strip(b" \t"), kept, content_length if status not in _WITHOUT_BODY else None)
+    return Head(status, reason.strip(b" \t"), kept, _WITHOUT_BODY.get(status, content_length))
 
 
 def _length(value: bytes) -> int:

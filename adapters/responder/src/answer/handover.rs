@@ -26,7 +26,7 @@ pub(super) struct HandOver {
     head: Vec<u8>,
     framing: Framing,
     status: u16,
-    /// Whether what the application writes as body is sent: not for `HEAD`, 204 and 304.
+    /// Whether what the application writes as body is sent: not for `HEAD`, 204 and 304; a 205 has no room for it.
     has_body: bool,
     /// Whether the last byte was written.
     ended: bool,

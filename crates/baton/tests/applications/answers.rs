@@ -48,6 +48,8 @@ fn heads_as_the_application_wants_them(server: &Server, below: &str) {
     let mut client = server.connect();
     let nothing = get(&mut client, &format!("{below}/nothing"));
     assert_eq!((nothing.status, nothing.field("content-length")), (204, None));
+    let reset = get(&mut client, &format!("{below}/reset"));
+    assert_eq!((reset.status, reset.field("content-length"), reset.text()), (205, Some("0"), ""));
     let missing = get(&mut client, &format!("{below}/missing"));
     assert_eq!((&*missing.line, missing.text()), ("HTTP/1.1 404 Nothing Here", "no\n"));
     let absent = get(&mut client, &format!("{below}/status-line"));

@@ -8,6 +8,7 @@ use crate::site::{ALPHABET, BIG_BYTES, SECRET};
 
 under_every_architecture!(
     a_file_is_sent_for_its_name,
+    a_named_file_for_a_status_without_a_body,
     parts_and_conditions_of_a_named_file,
     names_that_lead_out_are_refused,
     files_between_pieces_of_text,
@@ -36,6 +37,16 @@ fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
         404,
         "only the application may name it"
     );
+}
+
+/// What a file is named for is not sent where the status has no body: the next response would begin with it.
+fn a_named_file_for_a_status_without_a_body(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for (status, length) in [(204, None), (205, Some("0")), (304, None)] {
+        let answer = ask(&mut client, &format!("{below}/without-body?{status}"), "");
+        assert_eq!((answer.status, answer.field("content-length"), answer.text()), (status, length, ""));
+    }
+    assert_eq!(ask(&mut client, &format!("{below}/sendfile"), "").text(), ALPHABET);
 }
 
 fn parts_and_conditions_of_a_named_file(server: &Server, below: &str) {

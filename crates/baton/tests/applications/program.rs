@@ -62,6 +62,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             Ok(())
         }
         "/nothing" => write!(request, "Status: 204 No Content\r\n\r\n"),
+        "/reset" => write!(request, "Status: 205 Reset Content\r\n\r\nnonsense"),
         "/missing" => write!(request, "Status: 404 Nothing Here\r\nContent-Type: text/plain\r\n\r\nno\n"),
         "/cookies" => {
             write!(
@@ -81,6 +82,12 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         "/sendfile" => write!(
             request,
             "X-Sendfile: {}/letters.txt\r\nContent-Type: text/x-own\r\nX-Own: yes\r\n\r\nignored",
+            named.display()
+        ),
+        "/without-body" => write!(
+            request,
+            "Status: {}\r\nX-Sendfile: {}/letters.txt\r\n\r\n",
+            text(request, "QUERY_STRING"),
             named.display()
         ),
         "/outside" => write!(request, "X-Sendfile: {}/../secret\r\n\r\n", named.display()),

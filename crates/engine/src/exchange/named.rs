@@ -115,7 +115,7 @@ pub(crate) fn answer_with_file(
     }
     let (first, len) = bytes_of(status, part, stored);
     match (status, part) {
-        (Status::NOT_MODIFIED, _) => {}
+        _ if Framing::without_body(status.code()) == Some(Framing::None) => {}
         (Status::RANGE_NOT_SATISFIABLE, _) => {
             reply.content_range_unsatisfied(stored.len()).number("Content-Length", 0);
         }
@@ -143,7 +143,8 @@ pub(crate) fn answer_with_file(
 fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u64) {
     match (status, part) {
         (_, Some(part)) => (part.first, part.len()),
-        (Status::NOT_MODIFIED | Status::RANGE_NOT_SATISFIABLE | Status::PRECONDITION_FAILED, _) => (0, 0),
+        (Status::RANGE_NOT_SATISFIABLE | Status::PRECONDITION_FAILED, _) => (0, 0),
+        _ if Framing::without_body(status.code()).is_some() => (0, 0),
         _ => (0, stored.len()),
     }
 }
@@ -171,14 +172,15 @@ pub(crate) fn answer_with_body(
     outlet: &mut Outlet,
 ) -> Ready {
     let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
-    let framing = if head.forbids_body() { Framing::None } else { Framing::Length(body.len()) };
+    let bodiless = Framing::without_body(head.status());
+    let framing = bodiless.unwrap_or(Framing::Length(body.len()));
     let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
     let mut bytes = ctx.heads.take();
     push_http_head(&mut bytes, head, framing, client, &fields);
     let head_bytes = bytes.len() as u64;
     outlet.push(ctx.heads.freeze(bytes));
     let mut ready = origin.ready(Status::new(head.status()), head_bytes, framing.may_go_on(client));
-    if origin.method != Method::Head && !head.forbids_body() {
+    if origin.method != Method::Head && bodiless.is_none() {
         outlet.append(body);
         ready.trial = trial;
     }

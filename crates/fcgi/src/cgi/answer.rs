@@ -20,14 +20,26 @@ pub enum Framing {
 impl Framing {
     /// `body_len`: the length of the body in bytes, if all of it is known when the head is written.
     pub const fn choose(head: &CgiHead, body_len: Option<u64>, client: Client) -> Self {
+        if let Some(framing) = Self::without_body(head.status()) {
+            return framing;
+        }
         match (head.content_length(), body_len) {
-            _ if head.forbids_body() => Self::None,
             (Some(length), _) => Self::Length(length),
             // An application may leave the body out, whose length would be told (RFC 9110 section 8.6).
             _ if client.head => Self::None,
             (None, Some(length)) => Self::Length(length),
             (None, None) if client.minor == 0 => Self::Close,
             (None, None) => Self::Chunked,
+        }
+    }
+
+    /// That of an answer whose status has no body, whatever the application writes. `None`: it may have one.
+    pub const fn without_body(status: u16) -> Option<Self> {
+        match status {
+            204 | 304 => Some(Self::None),
+            // The client takes this one to have a body: that it is empty has to be said (RFC 9110 section 15.3.6).
+            205 => Some(Self::Length(0)),
+            _ => None,
         }
     }
 
