@@ -4,6 +4,9 @@
 #[path = "../../../responder/tests/rig/mod.rs"]
 mod rig;
 
+#[path = "../../../responder/tests/rig/port.rs"]
+mod port;
+
 mod comparison;
 mod handover;
 mod packages;

@@ -1,11 +1,12 @@
 //! Sockets that programs open themselves, and connections over the network.
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::port::Port;
 use crate::program::{Library, Program, compiled};
 use crate::rig::{Server, TIMEOUT};
 
@@ -21,21 +22,24 @@ fn programs_open_their_own_sockets() {
         assert_eq!(server.reply().end, Some(0), "{library:?}");
         drop(program);
 
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let _program = Program::of("streams", &["2", &format!("127.0.0.1:{port}")], library);
-        let deadline = Instant::now() + TIMEOUT;
-        let socket = loop {
-            match TcpStream::connect(("127.0.0.1", port)) {
-                Ok(socket) => break socket,
-                Err(error) => assert!(Instant::now() < deadline, "{error}"),
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        };
-        // All that the rig does with its connection is done with that over the network.
-        let mut server = Server::new(OwnedFd::from(socket).into());
+        let port = Port::reserve();
+        let _program = Program::of("streams", &["2", &format!("127.0.0.1:{}", port.number)], library);
+        let mut server = connected(&port);
         server.ask(&[("QUERY_STRING", "l3000000")], b"");
         let reply = server.reply();
         assert_eq!((reply.end, reply.stdout.len()), (Some(0), 3_000_053), "{library:?}");
+    }
+}
+
+/// Over the network, once the program listens. All that the rig does with its connection is done with that, too.
+fn connected(port: &Port) -> Server {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        match TcpStream::connect(("127.0.0.1", port.number)) {
+            Ok(socket) => return Server::new(OwnedFd::from(socket).into()),
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
@@ -48,19 +52,11 @@ fn servers_can_be_restricted() {
                 // The original of this version looks at a copy of the list that it never filled.
                 continue;
             }
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = Port::reserve();
             let mut command = Command::new(compiled("streams"));
-            command.args(["1", &format!("127.0.0.1:{port}")]).env("FCGI_WEB_SERVER_ADDRS", allowed);
+            command.args(["1", &format!("127.0.0.1:{}", port.number)]).env("FCGI_WEB_SERVER_ADDRS", allowed);
             let _program = Program::start(command, library);
-            let deadline = Instant::now() + TIMEOUT;
-            let socket = loop {
-                match TcpStream::connect(("127.0.0.1", port)) {
-                    Ok(socket) => break socket,
-                    Err(error) => assert!(Instant::now() < deadline, "{error}"),
-                }
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            };
-            let mut server = Server::new(OwnedFd::from(socket).into());
+            let mut server = connected(&port);
             if answers {
                 server.ask(&[("QUERY_STRING", "l10")], b"");
                 assert_eq!(server.reply().end, Some(0), "{library:?}");

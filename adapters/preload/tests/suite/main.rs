@@ -1,6 +1,9 @@
 //! Real programs with the library preloaded, and a small server that plays Baton's part: it passes the client's socket,
 //! offers, and reads what it is told.
 
+#[path = "../../../responder/tests/rig/port.rs"]
+mod port;
+
 mod support;
 
 mod answers;

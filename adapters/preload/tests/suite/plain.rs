@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::process::Command;
 
 use baton_fcgi::params;
 
+use super::port::Port;
 use super::support::pattern::{self, assert_pattern};
 use super::support::program::{Program, installed};
 use super::support::server::MODERN;
@@ -135,8 +135,9 @@ fn another_server_in_front_notices_nothing() {
 
 #[test]
 fn tcp_sockets_are_none_of_our_business() {
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
-    let fpm = Fpm::start_listening(&format!("127.0.0.1:{port}"), "pm = static\npm.max_children = 1\n");
+    let port = Port::reserve();
+    let fpm =
+        Fpm::start_listening(&format!("127.0.0.1:{}", port.number), "pm = static\npm.max_children = 1\n");
     let script = fpm.script("server.php", "<?php echo $_SERVER['BATON_OFFER'];");
     let mut block = Vec::new();
     for (name, value) in
@@ -148,7 +149,7 @@ fn tcp_sockets_are_none_of_our_business() {
     baton_fcgi::request::push_begin(&mut bytes, 1, false);
     baton_fcgi::request::push_params(&mut bytes, 1, &block);
     baton_fcgi::request::push_stdin_end(&mut bytes, 1);
-    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port.number)).expect("it listens");
     stream.write_all(&bytes).expect("sent");
     let mut answer = Vec::new();
     std::io::Read::read_to_end(&mut stream, &mut answer).expect("an answer");
@@ -158,12 +159,12 @@ fn tcp_sockets_are_none_of_our_business() {
 /// An nginx in front of a php-fpm.
 struct Nginx {
     _program: Program,
-    port: u16,
+    port: Port,
 }
 
 impl Nginx {
     fn start(fpm: &Fpm, keep: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+        let port = Port::reserve();
         let folder = fpm.folder().join("nginx");
         fs::create_dir(&folder).expect("a folder");
         let settings = format!(
@@ -182,6 +183,7 @@ impl Nginx {
                 }}
              }}",
             folder = folder.display(),
+            port = port.number,
             socket = fpm.socket().display(),
             root = fpm.folder().display(),
         );
@@ -190,11 +192,11 @@ impl Nginx {
         let nginx = installed("nginx-light", &["/usr/sbin/nginx"]);
         let program =
             Program::start(Command::new(nginx).arg("-e").arg(folder.join("error")).arg("-c").arg(file));
-        wait_for("nginx", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+        wait_for("nginx", || std::net::TcpStream::connect(("127.0.0.1", port.number)).ok());
         Self { _program: program, port }
     }
 
     fn connect(&self) -> Client {
-        Client::connect_to(("127.0.0.1", self.port))
+        Client::connect_to(("127.0.0.1", self.port.number))
     }
 }
