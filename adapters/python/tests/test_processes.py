@@ -307,6 +307,25 @@ def test_a_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path: Path) -> Non
             assert second.process.wait(LIMIT_S) == 1
 
 
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_the_socket_goes_with_the_process_unless_it_is_anothers(tmp_path: Path, processes: str) -> None:
+    path = f"{tmp_path}/app.sock"
+    with Served("wsgi_app", "--processes", processes, bind=f"unix:{path}") as served:
+        with Application(path) as app:
+            assert app.plain("GET", "/size?n=5").body == pattern(5)
+        assert served.stop() == 0
+        assert not os.path.lexists(path)
+    with Served("wsgi_app", "--processes", processes, bind=f"unix:{path}") as served:
+        with Application(path) as app:
+            assert app.plain("GET", "/size?n=5").body == pattern(5)
+        # The first one's file is kept, so that its number is not given to the second.
+        os.rename(path, f"{path}.old")
+        with socket.socket(socket.AF_UNIX) as another:
+            another.bind(path)
+            assert served.stop() == 0
+            assert os.path.lexists(path)
+
+
 def test_the_function_serves_a_callable(tmp_path: Path) -> None:
     path = f"{tmp_path}/app.sock"
     script = tmp_path / "script.py"

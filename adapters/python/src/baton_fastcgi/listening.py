@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import stat
+from dataclasses import dataclass
 
 from baton_fastcgi.settings import SettingsError
 
@@ -64,6 +65,39 @@ def _remove_stale(path: str) -> None:
         except OSError as error:
             if error.errno == errno.ECONNREFUSED:
                 os.unlink(path)
+
+
+@dataclass(frozen=True)
+class SocketFile:
+    """The file of a Unix socket that this process has bound."""
+
+    path: str
+    identity: tuple[int, int]
+    pid: int
+
+    @staticmethod
+    def of(listener: socket.socket) -> SocketFile | None:
+        """That of a socket which has just been bound; None if it has no file."""
+        name = listener.getsockname()
+        if listener.family != socket.AF_UNIX or not isinstance(name, str):
+            return None
+        # Whatever becomes the working directory of the application.
+        path = os.path.abspath(name)
+        return SocketFile(path, _identity(path), os.getpid())
+
+    def remove(self) -> None:
+        """Removes it, unless another file has taken its place, or this is a process that the application has forked."""
+        try:
+            if os.getpid() == self.pid and _identity(self.path) == self.identity:
+                os.unlink(self.path)
+        except OSError:
+            # It is gone, or belongs to a folder that this user may not write to: it is stale, and will be replaced.
+            pass
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.lstat(path)
+    return status.st_dev, status.st_ino
 
 
 def inherit(descriptor: int) -> socket.socket:

@@ -9,7 +9,7 @@ from typing import Any, Callable, cast
 from baton_fastcgi import asgi, wsgi
 from baton_fastcgi.control import Control
 from baton_fastcgi.lifespan import StartUpError
-from baton_fastcgi.listening import inherit, listen
+from baton_fastcgi.listening import SocketFile, inherit, listen
 from baton_fastcgi.looped import LoopedServer
 from baton_fastcgi.master import LoadError, Master
 from baton_fastcgi.settings import Settings, SettingsError
@@ -33,13 +33,13 @@ def serve_wsgi(
     Raises `SettingsError` for settings that make no sense, and OSError if the address cannot be listened on.
     """
     settings = (settings or Settings()).check()
-    listener = _listener(bind, fd, mode)
+    listener, file = _listener(bind, fd, mode)
 
     def serve(control: Control) -> None:
         loaded = cast(wsgi.Application, _load(application))
         ThreadedServer(loaded, listener, settings, control).run()
 
-    return _serve(serve, settings)
+    return _serve(serve, settings, file)
 
 
 def serve_asgi(
@@ -52,7 +52,7 @@ def serve_asgi(
 ) -> int:
     """Serves an ASGI application (version 3); like `serve_wsgi` in all else."""
     settings = (settings or Settings()).check()
-    listener = _listener(bind, fd, mode)
+    listener, file = _listener(bind, fd, mode)
 
     def serve(control: Control) -> None:
         loaded = cast(asgi.Application, _load(application))
@@ -61,22 +61,28 @@ def serve_asgi(
         except StartUpError as error:
             raise LoadError from error
 
-    return _serve(serve, settings)
+    return _serve(serve, settings, file)
 
 
-def _listener(bind: str | None, fd: int | None, mode: int | None) -> socket.socket:
+def _listener(bind: str | None, fd: int | None, mode: int | None) -> tuple[socket.socket, SocketFile | None]:
+    """The listening socket, and its file if that is ours."""
     if bind is not None and fd is None:
-        return listen(bind, mode)
+        listener = listen(bind, mode)
+        return listener, SocketFile.of(listener)
     if fd is not None and bind is None:
-        return inherit(fd)
+        return inherit(fd), None
     raise SettingsError("either bind or fd has to be given")
 
 
-def _serve(serve: Callable[[Control], None], settings: Settings) -> int:
-    if settings.processes:
-        return Master(serve, settings.processes, settings.graceful_s).run()
-    serve(Control())
-    return 0
+def _serve(serve: Callable[[Control], None], settings: Settings, file: SocketFile | None) -> int:
+    try:
+        if settings.processes:
+            return Master(serve, settings.processes, settings.graceful_s).run()
+        serve(Control())
+        return 0
+    finally:
+        if file is not None:
+            file.remove()
 
 
 def _load(application: Any) -> Any:
