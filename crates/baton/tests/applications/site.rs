@@ -17,7 +17,7 @@ pub(crate) const BIG_BYTES: usize = 300_000;
 pub(crate) const TRANSPORTS: [&str; 4] = ["unix", "shm", "passfd", "auto"];
 
 /// Threads of the application for each transport: what a pool of so many processes would be.
-const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 
 /// The same for uploads, each of which may hold a process: one for each that the two workers may be given at a time.
 const UPLOAD_THREADS: usize = 8;
@@ -52,7 +52,8 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
     })
 }
 
-/// Two worker processes at the most: together they may keep all threads of the application busy, and no more.
+/// Two worker processes at the most: together they may keep all threads of the application busy, and no more. Nobody is
+/// turned away because the machine is busy: the patience of the tests ends before `queue_ms`.
 const SITE: &str = r#"
 architecture = "{architecture}"
 processes = 2
@@ -74,6 +75,7 @@ headers = { X-Route = "{transport}" }
 to = "unix:{base}/{transport}.sock"
 transport = "{transport}"
 connections_max = 2
+queue_ms = 60000
 params = { STAGE = "test" }
 body_bytes_max = "4 MiB"
 region_bytes = "128 KiB"

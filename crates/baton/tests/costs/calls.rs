@@ -173,6 +173,7 @@ fn vain_accepts(trace: &Trace, begin: usize) -> usize {
 
 /// The calls from one request to the next, turned so that they begin with the wait for it.
 fn split(calls: &[Call]) -> Vec<Vec<String>> {
+    let calls: Vec<&Call> = calls.iter().filter(|call| !call.waits_in_vain()).collect();
     let starts: Vec<usize> = (0..calls.len()).filter(|&at| calls[at].receives_a_request()).collect();
     let sequences = starts.windows(2).map(|pair| {
         let mut names: Vec<String> = calls[pair[0]..pair[1]].iter().map(|call| call.name.clone()).collect();

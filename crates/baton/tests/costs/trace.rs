@@ -73,6 +73,15 @@ impl Call {
         Some(Self { name: name.to_owned(), detail: detail.to_owned() })
     }
 
+    /// Whether this is a wait that a timer has ended, unlike a look that waits for nothing. The longer a client takes,
+    /// the more of them there are: they are no cost of a request.
+    pub(crate) fn waits_in_vain(&self) -> bool {
+        // `6, [], 256, 400, NULL, 0) = 0`: no events, of 256 at the most, in 400 ms.
+        let rest = self.detail.split("[], ").nth(1);
+        let time_ms = rest.and_then(|rest| rest.split([',', ')']).nth(1)).map(str::trim);
+        self.name == "epoll_wait" && self.detail.ends_with(" = 0") && time_ms != Some("0")
+    }
+
     /// Whether this call receives a request.
     pub(crate) fn receives_a_request(&self) -> bool {
         self.name == "recvfrom" && ["\"GET ", "\"HEAD "].iter().any(|begin| self.detail.contains(begin))
