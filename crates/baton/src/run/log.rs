@@ -6,10 +6,13 @@
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +53,47 @@ pub(super) fn redirect_to(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
-/// One call per entry, so that the lines of several processes do not mix.
+/// Entries that were not written since one was, because standard error took nothing: it is a pipe, and nobody reads it.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// One call per entry, so that the lines of several processes do not mix; and none that waits, since event loops have
+/// things to say, too: what cannot be written now is lost, and the next entry says so.
 fn write(level: Level, message: &str) {
-    // Nobody is left to tell if the log itself cannot be written.
-    let _ = io::stderr().write_all(entry(SystemTime::now(), level, message).as_bytes());
+    let mut text = String::new();
+    let lost = LOST.swap(0, Ordering::Relaxed);
+    let now = SystemTime::now();
+    if lost > 0 {
+        text = entry(
+            now,
+            Level::Warning,
+            &format!("{lost} entries of this process are lost: nobody read the error log"),
+        );
+    }
+    text.push_str(&entry(now, level, message));
+    let stderr = io::stderr();
+    if takes_an_entry(stderr.as_fd()) {
+        // Nobody is left to tell if the log itself cannot be written.
+        let _ = stderr.lock().write_all(text.as_bytes());
+    } else {
+        LOST.fetch_add(lost + 1, Ordering::Relaxed);
+    }
 }
 
-/// Bytes of a message that are kept: a whole report on a bad configuration, not a whole file.
-const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+/// Whether an entry can be written without waiting. A pipe that says so has room for `PIPE_BUF`, which is more than an
+/// entry takes. (Processes that share a pipe may find the same room; then one of them waits.)
+fn takes_an_entry(log: BorrowedFd<'_>) -> bool {
+    const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut polled = [PollFd::from_borrowed_fd(log, PollFlags::OUT)];
+    match poll(&mut polled, Some(&AT_ONCE)) {
+        Ok(_) => polled[0].revents().contains(PollFlags::OUT),
+        // What is no reason to wait is no reason to be silent.
+        Err(_) => true,
+    }
+}
+
+/// Bytes of a message that are kept: with all that is put around it less than `PIPE_BUF`, up to which a pipe takes all or
+/// nothing, and does not mix the entries of several processes.
+const MESSAGE_BYTES_MAX: usize = 3800;
 
 /// The text of an entry. Further lines of a message are indented, and control characters escaped, so that nothing
 /// that a message quotes can pass for an entry of its own.
