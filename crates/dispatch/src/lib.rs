@@ -1,10 +1,11 @@
 //! Request distribution: which node of a cluster serves a request.
 //!
-//! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node and a reason:
+//! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node, a reason, and whether
+//! the node shall keep in memory what it reads:
 //!
 //! ```text
 //!   request ─► Target ─┐
-//!                      ├─► Admission ─► Policy ─► Decision { node, why }
+//!                      ├─► Admission ─► Policy ─► Decision { node, why, keep }
 //!   connections ─► Cluster (loads, weights, states)
 //! ```
 //!

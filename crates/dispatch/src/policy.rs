@@ -58,7 +58,7 @@ pub enum PolicyName {
     BoundedHash,
     /// Consistent hashing by a table of Maglev.
     Maglev,
-    /// Locality-aware with homes: placed by hash, moved and replicated by need.
+    /// Locality-aware with homes: placed by hash, moved and replicated by need, kept in memory where it is worth it.
     LardH,
 }
 
@@ -118,7 +118,7 @@ impl PolicyName {
             Self::BoundedHash => "consistent hashing that passes over nodes loaded beyond a bound",
             Self::Maglev => "consistent hashing by lookup table, the most even of the hashes",
             Self::LardH => {
-                "locality-aware with homes: front-ends agree by hash, and move and replicate by need"
+                "locality-aware with homes: front-ends agree by hash, replicate by need, and say what nodes keep"
             }
         }
     }

@@ -20,7 +20,7 @@ pub struct PolicySettings {
     /// Nodes beyond the first that targets may have together; at the bound, no target gets one more.
     pub replicas_max: usize,
     /// What the front-end believes a standard node to hold in memory, in bytes (LB/GC, LARD/H). Where it is not known, too
-    /// much does less harm than too little: with half of what there is, LARD/H takes much to have left that is still there.
+    /// much does less harm than too little: with half of what there is, LARD/H lets nodes keep no more than that.
     pub node_cache_bytes: u64,
     /// What the front-end believes to be evicted first there (LB/GC, LARD/H).
     pub node_cache_order: CacheOrder,

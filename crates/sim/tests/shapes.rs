@@ -135,6 +135,22 @@ fn homes_are_worth_having() {
     assert!(through_a_failure(LardH) > 0.85 * through_a_failure(LardR));
 }
 
+/// With a single node there is nothing to distribute: what is read less with LARD/H is what it has not kept.
+#[test]
+fn what_is_not_worth_its_memory_is_better_not_kept() {
+    let site = site();
+    for replacement in [Replacement::Gds, Replacement::Lru] {
+        let misses = |policy| {
+            let mut scenario = nodes(policy, 1);
+            scenario.profile.replacement = replacement;
+            scenario.profile.cache_bytes = 8 << 20;
+            run(&scenario, &site).miss_ratio
+        };
+        let (selective, keeps_all) = (misses(LardH), misses(LardR));
+        assert!(selective < 0.97 * keeps_all, "{selective} for {keeps_all}");
+    }
+}
+
 /// A hot target outruns the reading of its copies in a large cluster, and a long file the reading of everything else:
 /// no node may gather the connections that all others need.
 #[test]

@@ -3,6 +3,7 @@
 mod bounded;
 mod consistent;
 mod draw;
+mod frequency;
 mod lard;
 mod lard_home;
 mod lard_replicated;

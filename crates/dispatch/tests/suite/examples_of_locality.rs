@@ -82,7 +82,7 @@ fn hashes_place_by_weight() {
 #[test]
 fn bounded_hash_passes_over_a_node_at_its_bound() {
     let mut front_end = FrontEnd::of(PolicyName::BoundedHash, 4);
-    let Decision { node: Some(home), why: Why::Hashed } = front_end.serve(7) else {
+    let Decision { node: Some(home), why: Why::Hashed, .. } = front_end.serve(7) else {
         panic!("at rest, the home")
     };
     // With this request there are 21 connections: at most 7 (6.56 rounded up) for a node.
@@ -175,7 +175,7 @@ fn lard_h_relieves_the_cpu_and_not_the_disk() {
     assert_eq!(front_end.serve(7).why, Why::Mapped);
 }
 
-/// Two nodes believed to hold 100 bytes and an eighth each. What has left memory is read again at its home, which is
+/// Two nodes believed to hold 100 bytes and a sixteenth each. What has left memory is read again at its home, which is
 /// another one while the home is away; what is in memory stays where it is, whoever comes back.
 #[test]
 fn lard_h_sends_home_what_has_left_memory() {
@@ -205,6 +205,36 @@ fn lard_h_sends_home_what_has_left_memory() {
     assert_eq!(front_end.serve(sized(1, 60)), Decision::to(home, Why::Moved { from: other }));
 }
 
+/// What is popular, and between it what nobody asks for again: nodes are told not to keep that. Then targets that are
+/// asked for a few times within a short while: what was popular would keep them out, so everything is kept again.
+#[test]
+fn lard_h_follows_the_way_that_reads_less() {
+    const REQUESTS: u64 = 100_000;
+    let settings = PolicySettings {
+        node_cache_bytes: 100_000,
+        node_cache_order: CacheOrder::Lru,
+        ..PolicySettings::default()
+    };
+    let mut front_end = FrontEnd::new(Cluster::of(&[100], 0), PolicyName::LardH.build(&settings));
+    let mut serve = |number: u64| front_end.serve(sized(numbered(number), 1_000));
+    for turn in 0..REQUESTS {
+        let wanted_once = 1_000 + turn;
+        let decisions = [serve(turn % 80), serve(wanted_once)];
+        if turn < 100 {
+            assert!(decisions.iter().all(|decision| decision.keep), "nothing tells yet what is better");
+        } else if turn >= REQUESTS - 100 {
+            let mapped = Decision::to(A, Why::Mapped);
+            let not_kept = Decision { keep: false, ..Decision::to(A, Why::FirstAssignment) };
+            assert_eq!(decisions, [mapped, not_kept]);
+        }
+    }
+    for turn in 0..REQUESTS {
+        let (window, at) = (turn / 150, turn % 50);
+        let decision = serve(1_000_000 + window * 50 + at);
+        assert!(turn < REQUESTS / 2 || decision.keep, "request {turn} of those in runs");
+    }
+}
+
 /// A node whose disk is beyond the bound is nobody's home, and gets no copies; one whose CPU is busy still reads.
 #[test]
 fn lard_h_places_new_targets_by_the_disk_queues() {
@@ -224,7 +254,7 @@ fn lard_h_places_new_targets_by_the_disk_queues() {
 fn lard_h_keeps_dynamic_targets_at_home_while_the_cpu_keeps_up() {
     let dynamic = Target { dynamic: true, ..Target::new(7) };
     let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
-    let Decision { node: Some(home), why: Why::Hashed } = front_end.request(dynamic) else {
+    let Decision { node: Some(home), why: Why::Hashed, .. } = front_end.request(dynamic) else {
         panic!("the home")
     };
     for _ in 0..3 {

@@ -107,14 +107,15 @@ proptest! {
             let decision = apply(&mut front_end, event);
             prop_assert_eq!(decision, apply(&mut twin, event));
             match decision {
-                Some(Decision { node: Some(node), .. }) => {
+                Some(Decision { node: Some(node), keep, .. }) => {
+                    prop_assert!(keep || policy == PolicyName::LardH, "{} has everything kept", policy);
                     prop_assert!(front_end.cluster.is_serving(node), "{} does not serve", node);
                     prop_assert!(!admitted || before < limit);
                 }
-                Some(Decision { node: None, why: Why::AdmissionLimit }) => {
+                Some(Decision { node: None, why: Why::AdmissionLimit, .. }) => {
                     prop_assert!(admitted && before >= limit);
                 }
-                Some(Decision { node: None, why }) => {
+                Some(Decision { node: None, why, .. }) => {
                     prop_assert_eq!(why, Why::NoNode);
                     prop_assert!(front_end.cluster.serving().is_empty());
                 }
