@@ -267,7 +267,9 @@ unsafe extern "C" fn FCGX_GetParam(name: *const c_char, envp: *mut *mut c_char) 
         let mut at = envp;
         while !(*at).is_null() {
             let variable = *at;
-            if libc::strncmp(variable, name.as_ptr().cast(), name.len()) == 0
+            // Most variables begin with another letter, and need no call to tell.
+            if *variable == name[0] as c_char
+                && libc::strncmp(variable, name.as_ptr().cast(), name.len()) == 0
                 && *variable.add(name.len()) == b'=' as c_char
             {
                 return variable.add(name.len() + 1);

@@ -109,15 +109,21 @@ fn push_address(out: &mut Vec<u8>, [addr_name, port_name]: [&[u8]; 2], address: 
 fn push_dotted(out: &mut Vec<u8>, name: &[u8], address: Ipv4Addr) {
     let mut text = [0; IPV4_BYTES_MAX];
     let mut len = 0;
+    let mut put = |byte| {
+        text[len] = byte;
+        len += 1;
+    };
     for (index, octet) in address.octets().into_iter().enumerate() {
         if index > 0 {
-            text[len] = b'.';
-            len += 1;
+            put(b'.');
         }
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(octet).as_bytes();
-        text[len..len + digits.len()].copy_from_slice(digits);
-        len += digits.len();
+        if octet >= 100 {
+            put(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            put(b'0' + octet / 10 % 10);
+        }
+        put(b'0' + octet % 10);
     }
     push(out, name, &text[..len]);
 }

@@ -77,7 +77,8 @@ impl<'a> Offer<'a> {
         let (mut minor, mut keep, mut head) = (0, 0, 0);
         let (mut size, mut at, mut free) = (0, 0, 0);
         for word in words {
-            let Some(equals) = memchr::memchr(b'=', word) else {
+            // Words are so short that a call that searches for a byte would take longer.
+            let Some(equals) = word.iter().position(|byte| *byte == b'=') else {
                 continue;
             };
             let (slot, max) = match &word[..equals] {

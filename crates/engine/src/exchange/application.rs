@@ -89,10 +89,9 @@ const OF_THE_FIRST: [&str; 6] =
 /// The program that a path names, and what comes behind it. All paths are decoded, and begin with `/` or are empty.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// `SCRIPT_NAME`, as in a URL.
-    name: Vec<u8>,
-    /// `PATH_INFO`.
-    path_info: Vec<u8>,
+    /// `SCRIPT_NAME`, as in a URL, and behind it `PATH_INFO`.
+    path: Vec<u8>,
+    name_len: usize,
     /// `SCRIPT_FILENAME`, where it does not follow from the document root and the name.
     file: Option<Vec<u8>>,
 }
@@ -101,19 +100,24 @@ impl Program {
     /// An application that has all paths below its own; `path` as [`decode_path`](baton_http::decode_path) gives it.
     pub(super) fn below(own: &str, path: &[u8]) -> Self {
         let path = [b"/", path].concat();
-        let script = Script::below(&path, own.as_bytes()).unwrap_or(Script { name: b"", path_info: &path });
-        Self { name: script.name.into(), path_info: script.path_info.into(), file: None }
+        let name_len = Script::below(&path, own.as_bytes()).map_or(0, |script| script.name.len());
+        Self { path, name_len, file: None }
     }
 
     /// A file that is run, and what is decoded behind its name.
     pub(super) fn script(tree: &Tree, script: &[u8], path_info: &[u8]) -> Self {
         let TreeConfig { root, strip_prefix, .. } = tree.config();
-        let path_info = path_info.into();
         if strip_prefix.is_empty() {
-            return Self { name: [b"/", script].concat(), path_info, file: None };
+            return Self { path: [b"/", script, path_info].concat(), name_len: 1 + script.len(), file: None };
         }
-        let name = [b"/", strip_prefix.as_bytes(), b"/", script].concat();
-        Self { name, path_info, file: Some([root.as_os_str().as_bytes(), b"/", script].concat()) }
+        let path = [b"/", strip_prefix.as_bytes(), b"/", script, path_info].concat();
+        let name_len = path.len() - path_info.len();
+        Self { path, name_len, file: Some([root.as_os_str().as_bytes(), b"/", script].concat()) }
+    }
+
+    fn split(&self) -> Script<'_> {
+        let (name, path_info) = self.path.split_at(self.name_len);
+        Script { name, path_info }
     }
 }
 
@@ -225,7 +229,7 @@ impl Asked<'_> {
             method: head.line.split(|&byte| byte == b' ').next().unwrap_or_default(),
             request_uri: &request_uri,
             query_string: head.query.unwrap_or_default(),
-            script: Script { name: &program.name, path_info: &program.path_info },
+            script: program.split(),
             document_root: root.unwrap_or_default(),
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
@@ -241,8 +245,9 @@ impl Asked<'_> {
         for (name, value) in &delegate.params {
             params::push(&mut block, name.as_bytes(), value.as_bytes());
         }
-        let fields: Vec<_> = head.fields().map(|(name, value)| (name.as_bytes(), value)).collect();
-        environment::push_fields(&mut block, fields.into_iter());
+        let mut fields = Vec::with_capacity(FIELDS_USUAL);
+        fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
+        environment::push_fields(&mut block, fields.iter().copied());
         block
     }
 
@@ -285,6 +290,9 @@ pub(crate) fn failure_page(ctx: &mut Context, origin: &Origin, status: Status, o
 
 /// Of a request line, in a remark.
 const REMARKED_BYTES_MAX: usize = 200;
+
+/// Fields that a browser's request has.
+const FIELDS_USUAL: usize = 16;
 
 /// Bytes that the parameters of a browser's request take.
 const BLOCK_BYTES_USUAL: usize = 2 * 1024;

@@ -1,6 +1,6 @@
 //! Header fields as variables (RFC 3875 section 4.1.18).
 
-use crate::params::{push_joined, push_joined_named};
+use crate::params::push_lengths;
 
 /// Appends the fields of a request as `HTTP_*` variables and `CONTENT_TYPE`. Fields of one name become one
 /// variable, joined in order with `, `, cookies with `; ` (RFC 9110 section 5.3, RFC 9113 section 8.2.3).
@@ -14,34 +14,36 @@ pub fn push_fields<'a, F>(out: &mut Vec<u8>, fields: F)
 where
     F: Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
 {
-    for (index, (name, _)) in fields.clone().enumerate() {
+    for (index, (name, value)) in fields.clone().enumerate() {
         let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name);
         if !is_told(name) || fields.clone().take(index).any(|field| same(&field)) {
             continue;
         }
+        let others = fields.clone().skip(index + 1).filter(same).map(|field| field.1);
         let separator: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") { b"; " } else { b", " };
-        let values = fields.clone().skip(index).filter(same).enumerate();
-        let parts = values.flat_map(|(place, field)| [if place == 0 { b"" } else { separator }, field.1]);
-        push_variable(out, name, parts);
+        let joined_len = others.clone().map(|other| separator.len() + other.len()).sum::<usize>();
+        push_name(out, name, value.len() + joined_len);
+        out.extend_from_slice(value);
+        for other in others {
+            out.extend_from_slice(separator);
+            out.extend_from_slice(other);
+        }
     }
 }
 
-fn push_variable<'a, P>(out: &mut Vec<u8>, name: &[u8], parts: P)
-where
-    P: Iterator<Item = &'a [u8]> + Clone,
-{
+/// The beginning of a pair up to its value.
+fn push_name(out: &mut Vec<u8>, name: &[u8], value_len: usize) {
     if name.eq_ignore_ascii_case(b"Content-Type") {
-        push_joined(out, b"CONTENT_TYPE", parts);
+        push_lengths(out, CONTENT_TYPE.len(), value_len);
+        out.extend_from_slice(CONTENT_TYPE);
         return;
     }
-    let spelt = |index: usize| match PREFIX.get(index) {
-        Some(byte) => *byte,
-        None => match name[index - PREFIX.len()] {
-            b'-' => b'_',
-            byte => byte.to_ascii_uppercase(),
-        },
-    };
-    push_joined_named(out, (0..PREFIX.len() + name.len()).map(spelt), parts);
+    push_lengths(out, PREFIX.len() + name.len(), value_len);
+    out.extend_from_slice(PREFIX);
+    out.extend(name.iter().map(|byte| match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_uppercase(),
+    }));
 }
 
 fn is_told(name: &[u8]) -> bool {
@@ -60,3 +62,6 @@ fn is_told(name: &[u8]) -> bool {
 
 /// What tells the fields of a request from all other variables.
 const PREFIX: &[u8] = b"HTTP_";
+
+/// The one that has none.
+const CONTENT_TYPE: &[u8] = b"CONTENT_TYPE";
