@@ -36,17 +36,9 @@ where
 /// As [`push`].
 #[inline]
 pub(crate) fn push_lengths(out: &mut Vec<u8>, name: usize, value: usize) {
-    match (u8::try_from(name), u8::try_from(value)) {
-        (Ok(short_name @ 0..=SHORT_MAX), Ok(short_value @ 0..=SHORT_MAX)) => {
-            out.reserve(2 + name + value);
-            out.extend_from_slice(&[short_name, short_value]);
-        }
-        _ => {
-            push_length(out, name);
-            push_length(out, value);
-            out.reserve(name + value);
-        }
-    }
+    out.reserve(2 * LENGTH_BYTES_MAX + name + value);
+    push_length(out, name);
+    push_length(out, value);
 }
 
 /// The pairs of a complete block, in order, borrowed from it. After an error there is nothing more.
@@ -104,6 +96,7 @@ fn split_length(block: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
+#[inline]
 fn push_length(out: &mut Vec<u8>, length: usize) {
     match u8::try_from(length) {
         Ok(short @ 0..=SHORT_MAX) => out.push(short),
@@ -116,6 +109,9 @@ pub(crate) const fn long_length(length: usize) -> [u8; 4] {
     assert!(length < LONG_MARK as usize, "a name or value has less than 2 GiB");
     (length as u32 | LONG_MARK).to_be_bytes()
 }
+
+/// A length takes one byte or so many.
+const LENGTH_BYTES_MAX: usize = 4;
 
 /// The longest length that one byte tells.
 const SHORT_MAX: u8 = 127;

@@ -59,17 +59,9 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// One call per entry, so that the lines of several processes do not mix; and none that waits, since event loops have
 /// things to say, too: what cannot be written now is lost, and the next entry says so.
 fn write(level: Level, message: &str) {
-    let mut text = String::new();
-    let lost = LOST.swap(0, Ordering::Relaxed);
     let now = SystemTime::now();
-    if lost > 0 {
-        text = entry(
-            now,
-            Level::Warning,
-            &format!("{lost} entries of this process are lost: nobody read the error log"),
-        );
-    }
-    text.push_str(&entry(now, level, message));
+    let lost = LOST.swap(0, Ordering::Relaxed);
+    let text = gap(now, lost) + &entry(now, level, message);
     let stderr = io::stderr();
     if takes_an_entry(stderr.as_fd()) {
         // Nobody is left to tell if the log itself cannot be written.
@@ -77,6 +69,15 @@ fn write(level: Level, message: &str) {
     } else {
         LOST.fetch_add(lost + 1, Ordering::Relaxed);
     }
+}
+
+/// What is said before the next entry if some are lost.
+fn gap(now: SystemTime, lost: u64) -> String {
+    if lost == 0 {
+        return String::new();
+    }
+    let message = format!("{lost} entries of this process are lost: nobody read the error log");
+    entry(now, Level::Warning, &message)
 }
 
 /// Whether an entry can be written without waiting. A pipe that says so has room for `PIPE_BUF`, which is more than an
@@ -185,5 +186,14 @@ mod tests {
         let text = entry(at(0), Level::Warning, &"ü".repeat(1 << 20));
         assert!(text.len() < MESSAGE_BYTES_MAX + 64, "{} bytes", text.len());
         assert!(text.ends_with("ü [...]\n"));
+    }
+
+    #[test]
+    fn the_longest_entry_fits_into_a_pipe_that_has_room() {
+        // Characters that take most when they are escaped, or one more than fits.
+        for longest in ["\u{9f}", "\n", "x"] {
+            let text = gap(at(0), u64::MAX) + &entry(at(0), Level::Warning, &longest.repeat(10_000));
+            assert!(text.len() <= 4096, "{} bytes of {longest:?}", text.len());
+        }
     }
 }
