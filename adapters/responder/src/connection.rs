@@ -99,6 +99,8 @@ pub struct Connection {
     /// Where the piece of the body ends that the application was given last. It may look at it until the next.
     lent: usize,
     environment: Environment,
+    /// Whether the request at hand came with a descriptor.
+    brought_descriptor: bool,
     /// Why nothing more will come.
     failed: Option<ReadError>,
 }
@@ -143,6 +145,7 @@ impl Connection {
             controls,
             lent: 0,
             environment,
+            brought_descriptor: false,
             failed: None,
         }
     }
@@ -174,10 +177,11 @@ impl Connection {
         self.controls.clear();
         self.environment.clear();
         (self.body_ended, self.lent) = (false, 0);
+        let answered_clients_socket = std::mem::take(&mut self.brought_descriptor);
         let mut begun = None;
         loop {
             match self.parse()? {
-                None => match self.receive_once(RecvFlags::empty()) {
+                None => match self.wait_and_receive(answered_clients_socket) {
                     Ok(0) if begun.is_none() => return Ok(None),
                     Ok(0) => return Err(ReadError::Ended),
                     Err(Errno::INTR) if begun.is_some() => {}
@@ -313,6 +317,17 @@ impl Connection {
         Ok(())
     }
 
+    /// Receives once, as soon as there is something. Whoever waits within `recvmsg` at a Unix socket is also woken when the
+    /// server has read what it was sent last: for nothing, and while the server sends that on. `poll` says what it waits
+    /// for. A report on what went to a client's own socket is read at once, before anybody waits: then `poll` is just
+    /// another call.
+    fn wait_and_receive(&mut self, is_report_read_at_once: bool) -> Result<usize, Errno> {
+        if !is_report_read_at_once {
+            rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)], None)?;
+        }
+        self.receive_once(RecvFlags::empty())
+    }
+
     /// Receives once. 0 bytes are the end of the connection.
     fn receive_once(&mut self, flags: RecvFlags) -> Result<usize, Errno> {
         if self.has_only_been_lent() {
@@ -320,7 +335,9 @@ impl Connection {
         }
         let space = &mut self.buffer[self.filled..];
         debug_assert!(!space.is_empty(), "nothing received would look like the end of the connection");
+        let before = self.descriptors.len();
         let bytes = self.descriptors.receive(self.socket.as_fd(), space, flags)?;
+        self.brought_descriptor |= self.descriptors.len() > before;
         self.filled += bytes;
         Ok(bytes)
     }

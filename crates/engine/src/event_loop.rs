@@ -206,6 +206,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
                 // At once: what has just been read is still in the caches, and its memory is free for the next.
                 self.bring_news();
+                self.gateway.serve_released(self.ctx.clock.now_ms());
             }
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {

@@ -31,7 +31,7 @@ pub struct Gateway {
     news: VecDeque<u64>,
     /// Connections that are to be read without an event.
     pub(crate) turns: VecDeque<ConnectionId>,
-    /// Pools of which connections were released whose regions are to be free for the requests that wait.
+    /// Pools of which connections were released whose answers have to be sent before the next requests.
     pub(crate) released: Vec<usize>,
     /// Nothing is due before; `u64::MAX`: nothing ever.
     pub(crate) due_ms: u64,
@@ -114,11 +114,17 @@ impl Gateway {
                 self.feed(id, now_ms);
             }
         }
-        while let Some(index) = self.released.pop() {
-            self.advance_queue(index, now_ms);
-        }
+        self.serve_released(now_ms);
         if now_ms >= self.due_ms {
             self.handle_overdue(now_ms);
+        }
+    }
+
+    /// Gives connections that have been released to requests that wait. To be called when the news of an event have been
+    /// taken; [`handle_time`](Self::handle_time) does it, too.
+    pub fn serve_released(&mut self, now_ms: u64) {
+        while let Some(index) = self.released.pop() {
+            self.advance_queue(index, now_ms);
         }
     }
 

@@ -41,6 +41,7 @@ mod arriving;
 mod bell;
 mod connection;
 mod connections;
+mod crew;
 mod exchange;
 mod feeding;
 mod gateway;

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::connections::ConnectionId;
+use crate::crew::Crew;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
 use crate::roster::{Attendance, Parting};
@@ -21,6 +22,8 @@ pub(crate) struct Pool {
     pub(crate) application: Arc<Application>,
     pub(crate) negotiation: Negotiation,
     pub(crate) tally: Tally,
+    /// How many requests the application is given at a time.
+    pub(crate) crew: Crew,
     /// Which processes there are, if that is known.
     pub(crate) attendance: Option<Attendance>,
     /// Most recently used last: those that are not needed grow old and are closed.
@@ -59,6 +62,7 @@ impl Pool {
             attendance: application.roster().map(Attendance::new),
             negotiation: Negotiation::new(&application),
             tally: Tally::default(),
+            crew: Crew::new(application.settings().connections_max, application.settings().take_turns),
             application,
             idle: Vec::new(),
             waiting: VecDeque::new(),
@@ -71,10 +75,18 @@ impl Pool {
 
     /// What a request can have now. It is the caller's to keep to the order of the queue.
     pub(crate) fn supply(&mut self, now_ms: u64) -> Supply {
-        match self.idle.pop() {
-            Some(connection) => Supply::Idle(connection),
-            None => self.take_lane(now_ms).map_or(Supply::Nothing, Supply::Open),
+        if !self.crew.may_begin(now_ms) {
+            return Supply::Nothing;
         }
+        if let Some(connection) = self.idle.pop() {
+            return Supply::Idle(connection);
+        }
+        let lane = self.take_lane(now_ms);
+        if lane.is_none() {
+            // Who waited for their turn before waits for a process now.
+            self.note_waiting();
+        }
+        lane.map_or(Supply::Nothing, Supply::Open)
     }
 
     /// Whether another connection may be opened.
@@ -164,6 +176,7 @@ impl Pool {
     /// Takes note that a connection is no more, or has not come about.
     pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Parting) {
         self.idle.retain(|idle| *idle != connection);
+        self.crew.forget(connection);
         self.open -= 1;
         self.tally.closed += 1;
         if let Some(attendance) = &mut self.attendance {
@@ -189,7 +202,9 @@ impl Pool {
     /// Puts a request at the end of the queue, or refuses it.
     pub(crate) fn enqueue(&mut self, whose: u64, now_ms: u64) -> bool {
         let settings = self.application.settings();
-        let admitted = self.waiting.len() < settings.queue_max;
+        // Who waits for their turn would be with the application otherwise.
+        let free = if self.waits_for_turn() { settings.connections_max - self.busy() } else { 0 };
+        let admitted = self.waiting.len() < settings.queue_max.saturating_add(free);
         if admitted {
             self.waiting
                 .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
@@ -227,16 +242,27 @@ impl Pool {
     }
 
     fn note_waiting(&mut self) {
+        let waiting = if self.waits_for_turn() { 0 } else { self.waiting.len() };
         if let Some(attendance) = &mut self.attendance {
-            attendance.want(self.waiting.len());
+            attendance.want(waiting);
         }
+    }
+
+    /// Whether it is not for want of a process that requests wait.
+    fn waits_for_turn(&self) -> bool {
+        let may_open = || {
+            self.open < self.application.settings().connections_max
+                && self.attendance.as_ref().is_none_or(Attendance::can_take)
+        };
+        self.crew.is_full() && (!self.idle.is_empty() || may_open())
     }
 
     /// When something is due that waits for the time alone.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
         let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
-        self.queue_deadline_ms(now_ms).into_iter().chain(starving).min()
+        let turn = self.crew.due_ms().filter(|_| self.waiting() > 0 && self.waits_for_turn());
+        [self.queue_deadline_ms(now_ms), starving, turn].into_iter().flatten().min()
     }
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
@@ -270,6 +296,11 @@ impl Pool {
     /// Connections.
     pub(crate) fn open(&self) -> usize {
         self.open
+    }
+
+    /// Connections with a request.
+    pub(crate) fn busy(&self) -> usize {
+        self.open - self.idle.len()
     }
 }
 
@@ -351,6 +382,36 @@ mod tests {
         assert!(pool.has_starving(2 * ACCEPT_MS + 2, unaccepted), "it was not enough");
         assert!(!pool.has_starving(u64::MAX / 2, |_| false));
         assert!(!pool.has_starving(u64::MAX / 2, |_| true), "what was accepted is not looked at again");
+    }
+
+    #[test]
+    fn requests_take_turns_while_processes_are_free() {
+        let application = application(3, |settings| {
+            settings.connections_max = 3;
+            settings.queue_max = 1;
+        });
+        let mut pool = Pool::new(Arc::clone(&application));
+        pool.crew = Crew::with_limit(3, 1);
+        let other_loop = Attendance::new(application.roster().unwrap());
+        assert_eq!(pool.supply(0), Supply::Open(0));
+        let id = ConnectionId::from_data(0);
+        pool.opened(id, 0);
+        pool.crew.begin(id, 0);
+        assert_eq!(pool.supply(0), Supply::Nothing);
+        let admitted: Vec<bool> = (1..=4).map(|whose| pool.enqueue(whose, 0)).collect();
+        assert_eq!(admitted, [true, true, true, false], "as many as with all three at work");
+        assert!(!other_loop.is_wanted_by_others(), "nobody has to give up a process");
+        let due_ms = pool.deadline_ms(0).expect("a turn");
+        assert_eq!(pool.supply(due_ms), Supply::Open(1), "the first one takes its time");
+        pool.opened(ConnectionId::from_data(1), due_ms);
+        pool.crew.begin(ConnectionId::from_data(1), due_ms);
+        assert_eq!(pool.supply(due_ms), Supply::Open(2), "there are two turns now");
+        pool.opened(ConnectionId::from_data(2), due_ms);
+        pool.crew.begin(ConnectionId::from_data(2), due_ms);
+        assert_eq!(pool.supply(due_ms + 100), Supply::Nothing);
+        assert!(other_loop.is_wanted_by_others(), "now there are too few");
+        drop(pool);
+        assert!(!other_loop.is_wanted_by_others());
     }
 
     /// What one step of the game is.

@@ -193,7 +193,8 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = &self.pools[connection.pool] else { return };
+        let Some(pool) = &mut self.pools[connection.pool] else { return };
+        pool.crew.begin(id, now_ms);
         let settings = request.application.settings();
         let offered = pool.negotiation.offered(request);
         if let Some(attendance) = &pool.attendance {
@@ -242,9 +243,10 @@ impl Gateway {
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        let is_crowded = connection.region().is_some_and(SharedRegion::is_crowded);
-        connection.parting = Parting::Done;
+        let is_sent_here = connection.handed_over().is_none();
+        (connection.parting, connection.doing) = (Parting::Done, Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
+        pool.crew.end(id, pool.waiting(), now_ms);
         let asks_first = pool.negotiation.is_due(now_ms)
             && !pool.may_open(now_ms)
             && (pool.waiting() == 0 || pool.negotiation.is_overdue(now_ms));
@@ -259,24 +261,18 @@ impl Gateway {
             }
             return self.advance_queue(index, now_ms);
         }
-        // What it has on loan may be on its way to its client within this round. Before that, only room that would have
-        // to be made by copying could be offered to the next request.
-        let waits_for_room = is_crowded && pool.waiting() > 0;
-        match if waits_for_room { None } else { pool.next_waiter() } {
-            Some(whose) => self.serve(id, whose, now_ms),
-            None => {
-                pool.keep(id);
-                if waits_for_room {
-                    self.released.push(index);
-                }
-                let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
-                let due_ms = pool.deadline_ms(now_ms);
-                self.note_due(due_ms.unwrap_or(u64::MAX));
-                if let Some(connection) = self.connections.get_mut(id) {
-                    connection.doing = Doing::Idle;
-                }
-                self.set_deadline(id, idle_until_ms);
-            }
+        pool.keep(id);
+        let is_wanted = pool.waiting() > 0;
+        let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
+        let due_ms = pool.deadline_ms(now_ms);
+        self.note_due(due_ms.unwrap_or(u64::MAX));
+        self.set_deadline(id, idle_until_ms);
+        if is_wanted && is_sent_here {
+            // First goes what has just been read, while it is in the CPU's caches. Of a region it frees the room, too,
+            // that would have to be made by copying for the next request otherwise.
+            self.released.push(index);
+        } else {
+            self.advance_queue(index, now_ms);
         }
         self.negotiate(index, now_ms);
     }

@@ -294,5 +294,6 @@ const REMARKED_BYTES_MAX: usize = 200;
 /// Fields that a browser's request has.
 const FIELDS_USUAL: usize = 16;
 
-/// Bytes that the parameters of a browser's request take.
-const BLOCK_BYTES_USUAL: usize = 2 * 1024;
+/// Bytes that the parameters of a simple request take. More than 1,032 are not kept by glibc for the next request of a
+/// thread, which costs more than to grow once for a browser's.
+const BLOCK_BYTES_USUAL: usize = 1024;

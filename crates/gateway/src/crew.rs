@@ -1,0 +1,262 @@
+//! How many requests an application is given at a time while it could have more.
+//!
+//! Processes that compute make nothing faster by being many: they share CPUs, and take each other's pages out of their
+//! caches. Processes that wait, for a database perhaps, have to be many. Of which kind an application is nobody tells, and it
+//! may change; so it is tried:
+//!
+//! ```text
+//!   limit   8 ┌──┐  ┌──┐  ┌──┐  ┌──┐
+//!           4 ┘  └──┘  └──┘  └──┘  └──┬──┐  ┌ ─        epochs of one limit and of the other
+//!           2          trial          └──┘──┘          by turns; the better one is kept
+//! ```
+//!
+//! Better is what answers more in the same time. The other limit is at most half of what there is at a time: if the
+//! application waits for something, it cannot but answer less.
+//!
+//! Nobody waits in vain. A request that is not answered within some milliseconds does not count any more, as it presumably
+//! waits for something other than a CPU; and if others have waited for their turn because of it, the limit is doubled.
+//! Applications that answer slower than that, or few requests, are left alone altogether.
+
+use std::collections::VecDeque;
+
+use crate::connections::ConnectionId;
+
+/// The limit of one pool, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// Requests that may be with the application at a time. [`most`](Self::most): there is no limit.
+    limit: usize,
+    most: usize,
+    /// Requests that count, in the order in which they were given away, and since when.
+    young: VecDeque<(ConnectionId, u64)>,
+    epoch: Epoch,
+    trial: Option<Trial>,
+    next_trial_ms: u64,
+    /// For how long nothing is tried after a trial that changes nothing.
+    pause_ms: u64,
+    /// Whether the next trial is one of more, not of fewer.
+    tries_more: bool,
+    /// When the last answer came.
+    answered_ms: u64,
+}
+
+/// What is counted under one limit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Epoch {
+    since_ms: u64,
+    answered: usize,
+    /// Requests with the application or waiting for it, added up over all answers.
+    crowd: usize,
+}
+
+/// A comparison of the limit with another one.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    other: usize,
+    is_others_epoch: bool,
+    /// Milliseconds per answer in the last epoch of the limit itself.
+    pace: f64,
+    pairs: u32,
+    /// In how many more pairs of epochs the other was better than it was not.
+    lead: i32,
+}
+
+impl Crew {
+    /// No limit yet for an application that has `most` connections at a time; for ever, if it is not to be looked for.
+    pub(crate) fn new(most: usize, is_wanted: bool) -> Self {
+        Self {
+            limit: most,
+            most,
+            young: VecDeque::new(),
+            epoch: Epoch::default(),
+            trial: None,
+            next_trial_ms: if is_wanted { 0 } else { u64::MAX },
+            pause_ms: PAUSE_MIN_MS,
+            tries_more: false,
+            answered_ms: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_limit(most: usize, limit: usize) -> Self {
+        Self { limit, ..Self::new(most, true) }
+    }
+
+    /// How many requests may be with the application at a time, if there is a limit.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        (self.limit < self.most).then_some(self.limit)
+    }
+
+    /// Whether somebody who asks for it may be given to the application.
+    pub(crate) fn may_begin(&mut self, now_ms: u64) -> bool {
+        while let Some(&(_, since_ms)) = self.young.front()
+            && since_ms + STALL_MS <= now_ms
+        {
+            // What began before this limit held had to share its CPU with more.
+            let is_stall = self.is_full() && since_ms >= self.epoch.since_ms;
+            self.young.pop_front();
+            if is_stall {
+                self.handle_stall(now_ms);
+            }
+        }
+        !self.is_full()
+    }
+
+    /// Whether there are as many requests with the application as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.young.len() >= self.limit_now()
+    }
+
+    /// When somebody may begin although nobody has been answered.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        let (_, since_ms) = self.young.front().filter(|_| self.is_full())?;
+        Some(since_ms + STALL_MS)
+    }
+
+    /// A request is given to the application on a connection.
+    pub(crate) fn begin(&mut self, connection: ConnectionId, now_ms: u64) {
+        if self.young.is_empty() && now_ms >= self.answered_ms + IDLE_MS {
+            self.epoch = Epoch::begin(now_ms);
+        }
+        self.young.push_back((connection, now_ms));
+    }
+
+    /// It has been answered, while so many waited.
+    pub(crate) fn end(&mut self, connection: ConnectionId, waiting: usize, now_ms: u64) {
+        self.epoch.answered += 1;
+        self.epoch.crowd += self.young.len() + waiting;
+        self.forget(connection);
+        self.answered_ms = now_ms;
+        if now_ms >= self.epoch.since_ms + EPOCH_MS {
+            self.end_epoch(now_ms);
+        }
+    }
+
+    /// Nothing comes of what a connection was given.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        if let Some(at) = self.young.iter().position(|(its, _)| *its == connection) {
+            self.young.remove(at);
+        }
+    }
+
+    fn limit_now(&self) -> usize {
+        match self.trial {
+            Some(Trial { other, is_others_epoch: true, .. }) => other,
+            _ => self.limit,
+        }
+    }
+
+    fn end_epoch(&mut self, now_ms: u64) {
+        let epoch = std::mem::replace(&mut self.epoch, Epoch::begin(now_ms));
+        let crowd = epoch.mean_crowd();
+        match (epoch.pace(now_ms), self.trial) {
+            // It may be so slow because it waits; then only more can make it faster.
+            (None, _) if crowd > self.limit_now() => self.handle_stall(now_ms),
+            (None, _) => self.give_up_trial(now_ms),
+            (Some(pace), None) if now_ms >= self.next_trial_ms => self.begin_trial(crowd, pace),
+            (Some(_), None) => {}
+            // Neither of the two limits has held anybody up.
+            (Some(_), Some(trial)) if crowd <= trial.other.min(self.limit) => self.give_up_trial(now_ms),
+            (Some(pace), Some(trial)) => self.judge(trial, pace, now_ms),
+        }
+    }
+
+    /// An epoch of a trial has come to its end.
+    fn judge(&mut self, trial: Trial, pace: f64, now_ms: u64) {
+        if !trial.is_others_epoch {
+            self.trial = Some(Trial { pace, is_others_epoch: true, ..trial });
+            return;
+        }
+        let pairs = trial.pairs + 1;
+        let lead = trial.lead + if pace < trial.pace { 1 } else { -1 };
+        if lead >= LEAD {
+            self.trial = None;
+            self.limit = trial.other;
+            self.pause_ms = PAUSE_MIN_MS;
+            self.next_trial_ms = now_ms;
+        } else if lead <= -LEAD || pairs == PAIRS_MAX {
+            self.reject(now_ms);
+        } else {
+            self.trial = Some(Trial { is_others_epoch: false, pairs, lead, ..trial });
+        }
+    }
+
+    fn begin_trial(&mut self, crowd: usize, pace: f64) {
+        let other = match self.tries_more {
+            true => (self.limit * 2).min(self.most),
+            false => self.limit.min(crowd) / 2,
+        };
+        if other == 0 || other == self.limit {
+            self.tries_more = self.limit < self.most && !self.tries_more;
+        } else if crowd > other.min(self.limit) {
+            self.trial = Some(Trial { other, is_others_epoch: true, pace, pairs: 0, lead: 0 });
+        }
+    }
+
+    fn give_up_trial(&mut self, now_ms: u64) {
+        if self.trial.take().is_some() {
+            self.next_trial_ms = now_ms + self.pause_ms;
+        }
+    }
+
+    /// The other limit is no better.
+    fn reject(&mut self, now_ms: u64) {
+        self.trial = None;
+        self.tries_more = self.limit < self.most && !self.tries_more;
+        self.next_trial_ms = now_ms + self.pause_ms;
+        self.pause_ms = (self.pause_ms * 2).min(PAUSE_MAX_MS);
+    }
+
+    /// Somebody waits for their turn because of a request that may not use a CPU at all.
+    fn handle_stall(&mut self, now_ms: u64) {
+        if self.limit_now() == self.most {
+            return self.give_up_trial(now_ms);
+        }
+        let is_trial_of_fewer =
+            self.trial.is_some_and(|trial| trial.is_others_epoch && trial.other < self.limit);
+        if !is_trial_of_fewer {
+            self.limit = (self.limit_now() * 2).min(self.most);
+        }
+        self.reject(now_ms);
+        self.epoch = Epoch::begin(now_ms);
+    }
+}
+
+impl Epoch {
+    fn begin(now_ms: u64) -> Self {
+        Self { since_ms: now_ms, ..Self::default() }
+    }
+
+    /// Milliseconds per answer. `None` if there were too few to tell.
+    fn pace(&self, now_ms: u64) -> Option<f64> {
+        (self.answered >= ANSWERS_MIN).then(|| (now_ms - self.since_ms) as f64 / self.answered as f64)
+    }
+
+    fn mean_crowd(&self) -> usize {
+        self.crowd / self.answered.max(1)
+    }
+}
+
+/// A request that takes longer presumably waits for something; one that computes for longer has been switched away from
+/// by the kernel, and its pages are no longer in the caches anyway. Clocks of loops advance in steps of up to 10 ms.
+const STALL_MS: u64 = 12;
+
+/// How long an epoch is at the least. As each ends with a step of the clock, its length is known well enough.
+const EPOCH_MS: u64 = 50;
+
+/// After how long without a request what was counted before is forgotten.
+const IDLE_MS: u64 = 20;
+
+/// How many answers an epoch must have: with fewer requests nothing can be told, or gained.
+const ANSWERS_MIN: usize = 16;
+
+/// By how many pairs of epochs more one of the limits has to be better, and after how many pairs it is not.
+const LEAD: i32 = 4;
+const PAIRS_MAX: u32 = 12;
+
+/// How long nothing is tried after a trial that has changed nothing: each in a row doubles it.
+const PAUSE_MIN_MS: u64 = 1_000;
+const PAUSE_MAX_MS: u64 = 64_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Applications that are models: on a CPU that all processes share, or waiting for something else.
+
+use super::*;
+
+/// What an application with eight processes does with so many requests at a time.
+#[derive(Clone, Copy, Debug)]
+enum Model {
+    /// Each takes so many microseconds of one CPU, and so many percent more for each further one that is there.
+    Computes { micros: u64, percent: u64 },
+    /// Each takes so many microseconds, however many there are.
+    Waits { micros: u64 },
+}
+
+/// Clients that ask again as soon as they are answered.
+struct Stage {
+    crew: Crew,
+    model: Model,
+    waiting: usize,
+    /// Requests with the application, and when each is done at the earliest.
+    under_way: VecDeque<(ConnectionId, u64)>,
+    now_us: u64,
+    ids: u64,
+    answers: u64,
+}
+
+const PROCESSES: usize = 8;
+
+impl Stage {
+    fn new(model: Model, clients: usize) -> Self {
+        let crew = Crew::new(PROCESSES, true);
+        Self { crew, model, waiting: clients, under_way: VecDeque::new(), now_us: 0, ids: 0, answers: 0 }
+    }
+
+    /// Lets so much time pass. Returns how many were answered.
+    fn run(&mut self, seconds: u64) -> u64 {
+        let (until_us, before) = (self.now_us + seconds * 1_000_000, self.answers);
+        while self.now_us < until_us {
+            while self.waiting > 0
+                && self.under_way.len() < PROCESSES
+                && self.crew.may_begin(self.now_us / 1_000)
+            {
+                self.begin();
+            }
+            self.step();
+        }
+        self.answers - before
+    }
+
+    fn begin(&mut self) {
+        let id = ConnectionId::from_data(self.ids);
+        self.ids += 1;
+        self.waiting -= 1;
+        let done_us = match self.model {
+            Model::Computes { .. } => 0,
+            Model::Waits { micros } => self.now_us + micros,
+        };
+        self.crew.begin(id, self.now_us / 1_000);
+        self.under_way.push_back((id, done_us));
+    }
+
+    /// Until the next answer, or until somebody else may begin.
+    fn step(&mut self) {
+        let crowd = self.under_way.len() as u64;
+        let next_us = match self.model {
+            Model::Computes { micros, percent } => self.now_us + micros * (100 + percent * (crowd - 1)) / 100,
+            Model::Waits { .. } => self.under_way.front().expect("somebody is under way").1,
+        };
+        let turn_us = self.crew.due_ms().filter(|_| self.waiting > 0).map(|due_ms| due_ms * 1_000);
+        if let Some(turn_us) = turn_us.filter(|turn_us| (self.now_us..next_us).contains(turn_us))
+            && matches!(self.model, Model::Waits { .. })
+        {
+            self.now_us = turn_us;
+            assert!(self.crew.may_begin(turn_us / 1_000), "it was due");
+            return self.begin();
+        }
+        self.now_us = next_us;
+        let (id, _) = self.under_way.pop_front().expect("somebody is under way");
+        self.crew.end(id, self.waiting, self.now_us / 1_000);
+        self.waiting += 1;
+        self.answers += 1;
+    }
+}
+
+#[test]
+fn who_computes_gets_few_at_a_time() {
+    let mut stage = Stage::new(Model::Computes { micros: 50, percent: 3 }, 8);
+    stage.run(5);
+    assert_eq!(stage.crew.limit(), Some(1));
+    let (answers, possible) = (stage.run(10), 10_000_000 / 50);
+    assert!(answers * 100 > possible * 99, "{answers} of {possible}");
+}
+
+#[test]
+fn who_waits_gets_all_there_are() {
+    for micros in [200, 1_000, 3_000, 30_000] {
+        let mut stage = Stage::new(Model::Waits { micros }, 64);
+        let answers = stage.run(100);
+        let possible = 100_000_000 / micros * PROCESSES as u64;
+        assert!(answers * 100 > possible * 97, "{micros} us: {answers} of {possible}");
+        assert_eq!(stage.crew.limit(), None);
+    }
+}
+
+#[test]
+fn few_clients_wait_for_nobody() {
+    let mut stage = Stage::new(Model::Computes { micros: 50, percent: 3 }, 1);
+    stage.run(10);
+    assert_eq!(stage.crew.limit(), None);
+}
+
+#[test]
+fn an_application_that_begins_to_wait_has_its_processes_back_at_once() {
+    for micros in [500, 5_000, 50_000] {
+        let mut stage = Stage::new(Model::Computes { micros: 50, percent: 3 }, 64);
+        stage.run(10);
+        assert_eq!(stage.crew.limit(), Some(1));
+        stage.model = Model::Waits { micros };
+        stage.run(if micros > STALL_MS * 1_000 { 1 } else { 30 });
+        assert_eq!(stage.crew.limit(), None, "{micros} us");
+    }
+}
+
+#[test]
+fn one_who_is_stuck_holds_up_nobody_for_long() {
+    let mut crew = Crew::with_limit(PROCESSES, 1);
+    let id = ConnectionId::from_data;
+    crew.begin(id(0), 100);
+    assert!(!crew.may_begin(100 + STALL_MS - 1));
+    assert_eq!(crew.due_ms(), Some(100 + STALL_MS));
+    assert!(crew.may_begin(100 + STALL_MS));
+    assert_eq!(crew.limit(), Some(2), "as somebody waited");
+    for (at, limit) in [(1, Some(4)), (3, None)] {
+        (at..at * 2 + 2).for_each(|number| crew.begin(id(number), 200 * at));
+        assert!(crew.may_begin(200 * at + STALL_MS));
+        assert_eq!(crew.limit(), limit);
+    }
+}
+
+#[test]
+fn nothing_is_tried_where_it_is_not_wanted() {
+    let mut stage = Stage::new(Model::Computes { micros: 50, percent: 10 }, 64);
+    stage.crew = Crew::new(PROCESSES, false);
+    stage.run(10);
+    assert_eq!(stage.crew.limit(), None);
+    assert!(stage.crew.trial.is_none());
+}
