@@ -212,12 +212,16 @@ impl Crew {
         if self.limit_now() == self.most {
             return self.give_up_trial(now_ms);
         }
-        let is_trial_of_fewer =
-            self.trial.is_some_and(|trial| trial.is_others_epoch && trial.other < self.limit);
-        if !is_trial_of_fewer {
+        if self.trial.is_some_and(|trial| trial.is_others_epoch && trial.other < self.limit) {
+            self.reject(now_ms);
+        } else {
             self.limit = (self.limit_now() * 2).min(self.most);
+            self.trial = None;
+            // What was found out before holds no longer.
+            self.tries_more = self.limit < self.most;
+            self.pause_ms = PAUSE_MIN_MS;
+            self.next_trial_ms = now_ms + PAUSE_MIN_MS;
         }
-        self.reject(now_ms);
         self.epoch = Epoch::begin(now_ms);
     }
 }
@@ -256,7 +260,7 @@ const PAIRS_MAX: u32 = 12;
 
 /// How long nothing is tried after a trial that has changed nothing: each in a row doubles it.
 const PAUSE_MIN_MS: u64 = 1_000;
-const PAUSE_MAX_MS: u64 = 64_000;
+const PAUSE_MAX_MS: u64 = 16_000;
 
 #[cfg(test)]
 mod tests;

@@ -243,7 +243,6 @@ impl Gateway {
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        let is_sent_here = connection.handed_over().is_none();
         (connection.parting, connection.doing) = (Parting::Done, Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.crew.end(id, pool.waiting(), now_ms);
@@ -267,12 +266,10 @@ impl Gateway {
         let due_ms = pool.deadline_ms(now_ms);
         self.note_due(due_ms.unwrap_or(u64::MAX));
         self.set_deadline(id, idle_until_ms);
-        if is_wanted && is_sent_here {
+        if is_wanted {
             // First goes what has just been read, while it is in the CPU's caches. Of a region it frees the room, too,
             // that would have to be made by copying for the next request otherwise.
             self.released.push(index);
-        } else {
-            self.advance_queue(index, now_ms);
         }
         self.negotiate(index, now_ms);
     }

@@ -101,6 +101,13 @@ impl Gateway {
         {
             pool.note_process(now_ms);
         }
+        if std::mem::take(&mut connection.waits_for_client)
+            && let Some(pool) = &mut self.pools[connection.pool]
+        {
+            // It needs no CPU meanwhile: somebody else has a turn.
+            pool.crew.forget(id);
+            self.released.push(connection.pool);
+        }
         match step {
             Step::Wait => {
                 self.extend_deadline(id, now_ms);

@@ -2,7 +2,6 @@
 //! application, makes an HTTP message of it, and hands the rest back when the client is slow.
 
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
 
 use baton_fcgi::application::{push_answered, push_rest};
 use baton_fcgi::cgi::{
@@ -88,8 +87,8 @@ impl Default for HandOver {
 
 impl HandOver {
     /// A response begins to whom `socket` belongs.
-    pub(super) fn begin(&mut self, socket: OwnedFd, about: offer::Client, patience_ms: u32, fields: &[u8]) {
-        self.stage = Stage::Head { client: Client::new(socket, patience_ms), searched: 0 };
+    pub(super) fn begin(&mut self, client: Client, about: offer::Client, fields: &[u8]) {
+        self.stage = Stage::Head { client, searched: 0 };
         self.about = about;
         self.fields.clear();
         self.fields.extend_from_slice(fields);

@@ -23,6 +23,7 @@ use baton_fcgi::response::ProtocolStatus;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use crate::client::Client;
 use crate::descriptors::Descriptors;
 use crate::link::{Control, Link, wait, write_all};
 use handover::{HandOver, Pushed};
@@ -169,8 +170,9 @@ impl Answer {
         let first = if offer.fds > 0 { descriptors.take() } else { None };
         descriptors.discard(offer.fds.saturating_sub(1));
         match (offer.transport, first) {
-            (Transport::PassFd(client), Some(socket)) => {
-                self.handover.begin(socket, client, offer.patience_ms, offer.fields);
+            (Transport::PassFd(about), Some(socket)) => {
+                let client = Client::new(socket, offer.patience_ms, request_id);
+                self.handover.begin(client, about, offer.fields);
                 self.way = Way::HandedOver;
             }
             (Transport::Shm(ring), file) => {

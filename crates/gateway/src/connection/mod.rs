@@ -68,6 +68,8 @@ pub(crate) struct Connection {
     has_heard: bool,
     /// What the application was sent of the request lay unread when it closed the connection.
     was_left_unread: bool,
+    /// The application has said that it waits for its client, and nobody has taken note of it.
+    pub(crate) waits_for_client: bool,
     /// The application has spoken the hand-over protocol on this connection.
     speaks_handover: bool,
     /// Whether there may be something to read, and whether the end of it has come.
@@ -131,6 +133,7 @@ impl Connection {
             has_written: false,
             has_heard: false,
             was_left_unread: false,
+            waits_for_client: false,
             speaks_handover: false,
             readable: false,
             hung_up: false,
