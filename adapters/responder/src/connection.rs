@@ -177,11 +177,11 @@ impl Connection {
         self.controls.clear();
         self.environment.clear();
         (self.body_ended, self.lent) = (false, 0);
-        let answered_clients_socket = std::mem::take(&mut self.brought_descriptor);
+        let came_with_descriptor = std::mem::take(&mut self.brought_descriptor);
         let mut begun = None;
         loop {
             match self.parse()? {
-                None => match self.wait_and_receive(answered_clients_socket) {
+                None => match self.wait_and_receive(came_with_descriptor) {
                     Ok(0) if begun.is_none() => return Ok(None),
                     Ok(0) => return Err(ReadError::Ended),
                     Err(Errno::INTR) if begun.is_some() => {}

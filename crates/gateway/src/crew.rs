@@ -45,7 +45,9 @@ pub(crate) struct Crew {
 struct Epoch {
     since_ms: u64,
     answered: usize,
-    /// Requests with the application or waiting for it, added up over all answers.
+    /// Requests with the application, added up over all answers.
+    given: usize,
+    /// The same with those that wait for it.
     crowd: usize,
 }
 
@@ -124,6 +126,7 @@ impl Crew {
     /// It has been answered, while so many waited.
     pub(crate) fn end(&mut self, connection: ConnectionId, waiting: usize, now_ms: u64) {
         self.epoch.answered += 1;
+        self.epoch.given += self.young.len();
         self.epoch.crowd += self.young.len() + waiting;
         self.forget(connection);
         self.answered_ms = now_ms;
@@ -153,7 +156,7 @@ impl Crew {
             // It may be so slow because it waits; then only more can make it faster.
             (None, _) if crowd > self.limit_now() => self.handle_stall(now_ms),
             (None, _) => self.give_up_trial(now_ms),
-            (Some(pace), None) if now_ms >= self.next_trial_ms => self.begin_trial(crowd, pace),
+            (Some(pace), None) if now_ms >= self.next_trial_ms => self.begin_trial(&epoch, pace),
             (Some(_), None) => {}
             // Neither of the two limits has held anybody up.
             (Some(_), Some(trial)) if crowd <= trial.other.min(self.limit) => self.give_up_trial(now_ms),
@@ -181,14 +184,15 @@ impl Crew {
         }
     }
 
-    fn begin_trial(&mut self, crowd: usize, pace: f64) {
+    fn begin_trial(&mut self, epoch: &Epoch, pace: f64) {
         let other = match self.tries_more {
             true => (self.limit * 2).min(self.most),
-            false => self.limit.min(crowd) / 2,
+            // There may be fewer processes than the limit allows for.
+            false => self.limit.min(epoch.mean_given()) / 2,
         };
         if other == 0 || other == self.limit {
             self.tries_more = self.limit < self.most && !self.tries_more;
-        } else if crowd > other.min(self.limit) {
+        } else if epoch.mean_crowd() > other.min(self.limit) {
             self.trial = Some(Trial { other, is_others_epoch: true, pace, pairs: 0, lead: 0 });
         }
     }
@@ -234,6 +238,10 @@ impl Epoch {
     /// Milliseconds per answer. `None` if there were too few to tell.
     fn pace(&self, now_ms: u64) -> Option<f64> {
         (self.answered >= ANSWERS_MIN).then(|| (now_ms - self.since_ms) as f64 / self.answered as f64)
+    }
+
+    fn mean_given(&self) -> usize {
+        self.given / self.answered.max(1)
     }
 
     fn mean_crowd(&self) -> usize {

@@ -16,9 +16,9 @@
 //! offered.
 //!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
-//! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`], [`Gateway::note_sent`],
-//! [`Gateway::drain`]; *output* [`Gateway::poll_news`], [`Gateway::take`], [`Gateway::deadline_ms`],
-//! [`Gateway::report`]. A round of a loop hands in its events, then the time, then takes the news:
+//! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
+//! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_news`], [`Gateway::take`],
+//! [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its events, then the time, then takes the news:
 //!
 //! ```no_run
 //! # use baton_gateway::{Gateway, News};

@@ -203,8 +203,8 @@ impl Pool {
     pub(crate) fn enqueue(&mut self, whose: u64, now_ms: u64) -> bool {
         let settings = self.application.settings();
         // Who waits for their turn would be with the application otherwise.
-        let free = if self.waits_for_turn() { settings.connections_max - self.busy() } else { 0 };
-        let admitted = self.waiting.len() < settings.queue_max.saturating_add(free);
+        let admitted = self.waiting.len() < settings.queue_max
+            || self.crew.is_full() && self.waiting.len() - settings.queue_max < self.free();
         if admitted {
             self.waiting
                 .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
@@ -248,6 +248,17 @@ impl Pool {
         }
     }
 
+    /// How many more requests the application could be given if nobody had to wait for their turn.
+    fn free(&self) -> usize {
+        let more = self.application.settings().connections_max - self.open;
+        self.idle.len() + self.attendance.as_ref().map_or(more, |attendance| attendance.free().min(more))
+    }
+
+    /// When a request may have its turn although nobody has been answered.
+    pub(crate) fn turn_due_ms(&self) -> Option<u64> {
+        self.crew.due_ms().filter(|_| self.waiting() > 0 && self.waits_for_turn())
+    }
+
     /// Whether it is not for want of a process that requests wait.
     fn waits_for_turn(&self) -> bool {
         let may_open = || {
@@ -261,8 +272,7 @@ impl Pool {
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
         let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
-        let turn = self.crew.due_ms().filter(|_| self.waiting() > 0 && self.waits_for_turn());
-        [self.queue_deadline_ms(now_ms), starving, turn].into_iter().flatten().min()
+        [self.queue_deadline_ms(now_ms), starving, self.turn_due_ms()].into_iter().flatten().min()
     }
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
@@ -387,11 +397,11 @@ mod tests {
     #[test]
     fn requests_take_turns_while_processes_are_free() {
         let application = application(3, |settings| {
-            settings.connections_max = 3;
+            settings.connections_max = 100;
             settings.queue_max = 1;
         });
         let mut pool = Pool::new(Arc::clone(&application));
-        pool.crew = Crew::with_limit(3, 1);
+        pool.crew = Crew::with_limit(100, 1);
         let other_loop = Attendance::new(application.roster().unwrap());
         assert_eq!(pool.supply(0), Supply::Open(0));
         let id = ConnectionId::from_data(0);

@@ -80,6 +80,9 @@ impl Gateway {
             let Some(whose) = pool.next_waiter() else { break };
             self.serve_with(whose, index, supply, now_ms);
         }
+        if let Some(due_ms) = self.pools[index].as_ref().and_then(Pool::turn_due_ms) {
+            self.note_due(due_ms);
+        }
     }
 
     /// Asks an application what it can do, if that is due and possible without taking a connection from a request.
@@ -261,16 +264,16 @@ impl Gateway {
             return self.advance_queue(index, now_ms);
         }
         pool.keep(id);
-        let is_wanted = pool.waiting() > 0;
         let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
-        let due_ms = pool.deadline_ms(now_ms);
-        self.note_due(due_ms.unwrap_or(u64::MAX));
-        self.set_deadline(id, idle_until_ms);
-        if is_wanted {
+        if pool.waiting() > 0 {
             // First goes what has just been read, while it is in the CPU's caches. Of a region it frees the room, too,
             // that would have to be made by copying for the next request otherwise.
             self.released.push(index);
+        } else {
+            let due_ms = pool.deadline_ms(now_ms);
+            self.note_due(due_ms.unwrap_or(u64::MAX));
         }
+        self.set_deadline(id, idle_until_ms);
         self.negotiate(index, now_ms);
     }
 

@@ -86,7 +86,7 @@ impl Default for HandOver {
 }
 
 impl HandOver {
-    /// A response begins to whom `socket` belongs.
+    /// A response to this client begins.
     pub(super) fn begin(&mut self, client: Client, about: offer::Client, fields: &[u8]) {
         self.stage = Stage::Head { client, searched: 0 };
         self.about = about;

@@ -1,6 +1,16 @@
 //! Applications that are models: on a CPU that all processes share, or waiting for something else.
 
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+
+use baton_buf::Aggregate;
+use baton_fcgi::application::push_waits;
+use rustix::event::epoll;
+
 use super::*;
+use crate::{Address, Application, Gateway, HandOver, Place, Request, Settings, TransportChoice};
 
 /// What an application with eight processes does with so many requests at a time.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +112,18 @@ fn who_waits_gets_all_there_are() {
 }
 
 #[test]
+fn fewer_processes_than_there_may_be_are_no_obstacle() {
+    let mut stage = Stage::new(Model::Computes { micros: 50, percent: 3 }, 64);
+    stage.crew = Crew::new(PROCESSES * 512, true);
+    stage.run(5);
+    assert_eq!(stage.crew.limit(), Some(1));
+    let mut stage = Stage::new(Model::Waits { micros: 1_000 }, 64);
+    stage.crew = Crew::new(PROCESSES * 512, true);
+    stage.run(100);
+    assert_eq!(stage.crew.limit(), None);
+}
+
+#[test]
 fn few_clients_wait_for_nobody() {
     let mut stage = Stage::new(Model::Computes { micros: 50, percent: 3 }, 1);
     stage.run(10);
@@ -143,4 +165,42 @@ fn nothing_is_tried_where_it_is_not_wanted() {
     stage.run(10);
     assert_eq!(stage.crew.limit(), None);
     assert!(stage.crew.trial.is_none());
+}
+
+/// An application that says that it waits for its client gives its turn to somebody else, long before the limit of time.
+#[test]
+fn who_waits_for_a_client_gives_up_its_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join("app")).unwrap();
+    let place = Place::Shared(Address::Unix(folder.path().join("app")));
+    let settings = Settings { transport: TransportChoice::PassFd, ..Settings::new("test", place) };
+    let application = Application::new(settings).unwrap();
+    let (client, _far) = UnixStream::pair().unwrap();
+    let client = Arc::new(OwnedFd::from(client));
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let mut gateway = Gateway::new(epoll.try_clone().unwrap());
+    let pool = gateway.pool_of(&application);
+    gateway.pools[pool].as_mut().unwrap().crew = Crew::with_limit(PROCESSES, 1);
+    for whose in [1, 2] {
+        let fields = Vec::new();
+        let client = Arc::clone(&client);
+        let handover = Some(HandOver { client, minor: 1, keep: true, head: false, fields, sent: 0 });
+        let (application, body) = (Arc::clone(&application), Aggregate::default());
+        let request =
+            Request { application, params: Vec::new(), body, rest: None, idempotent: true, handover };
+        gateway.begin(whose, request, 1);
+    }
+    let busy = |gateway: &Gateway| gateway.pools[pool].as_ref().unwrap().busy();
+    assert_eq!(busy(&gateway), 1);
+    let (mut process, _) = listener.accept().unwrap();
+    let mut record = Vec::new();
+    push_waits(&mut record, 1);
+    process.write_all(&record).unwrap();
+    let mut events = Vec::with_capacity(8);
+    epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None).unwrap();
+    for event in &events {
+        gateway.handle_event(event.data.u64(), event.flags, 1);
+    }
+    gateway.serve_released(1);
+    assert_eq!(busy(&gateway), 2);
 }
