@@ -27,6 +27,7 @@ use crate::acceptor::{Acceptor, Arrival};
 use crate::client::{Client, Wake};
 use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
+use crate::deference::Deference;
 use crate::job::{Job, JobDone};
 use crate::lent::Lent;
 use crate::listen::Listener;
@@ -95,6 +96,7 @@ pub(crate) struct EventLoop<C, J> {
     clients: Clients<C>,
     acceptor: Acceptor,
     gateway: Gateway,
+    deference: Deference,
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
@@ -129,6 +131,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         Ok(Self {
             name,
             gateway,
+            deference: Deference::default(),
             epoll,
             ctx: Lent::new(ctx),
             clients: Clients::default(),
@@ -170,6 +173,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 break;
             }
             events.clear();
+            self.deference.set(self.gateway.defers(self.ctx.clock.now_ms()));
             let timeout = self.timeout();
             self.busy.stop();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
@@ -218,6 +222,9 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     Wake::Ready { readable, input_ends, hung_up }
                 };
                 self.advance(Token::from_data(data), wake);
+                if self.deference.is_on() && flags.contains(EventFlags::IN) {
+                    self.gateway.note_input(data, self.ctx.clock.now_ms());
+                }
             }
         }
     }
@@ -278,6 +285,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     break;
                 }
                 Need::Job(job) => {
+                    // Of whoever waits for a disk, and of a helper that may be started for it, no patience is asked.
+                    self.deference.set(false);
                     self.jobs_begun += 1;
                     match self.jobs.begin(token, job) {
                         Some(done) => need = guest.client.advance(Wake::Job(done), &mut self.ctx),
@@ -341,6 +350,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             self.acceptor.resume_ms(),
             self.drain_until_ms,
             self.gateway.deadline_ms(),
+            self.deference.is_on().then(|| self.ctx.clock.now_ms() + DEFERENCE_MS),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -460,6 +470,9 @@ const NONE: &[Arc<Listener>] = &[];
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;
+
+/// How soon a loop that defers to applications looks whether it still is to.
+const DEFERENCE_MS: u64 = 20;
 
 /// How old the shared counters may be while there is something to count.
 const PUBLISH_MS: u64 = 100;

@@ -21,6 +21,7 @@ mod clock;
 mod cold_file;
 mod connection;
 mod context;
+mod deference;
 mod event_loop;
 mod exchange;
 mod helpers;

@@ -1,4 +1,4 @@
-//! How many requests an application is given at a time while it could have more.
+//! How many requests an application is given at a time while it could have more, and whether it is interrupted.
 //!
 //! Processes that compute make nothing faster by being many: they share CPUs, and take each other's pages out of their
 //! caches. Processes that wait, for a database perhaps, have to be many. Of which kind an application is nobody tells, and it
@@ -13,6 +13,10 @@
 //! Better is what answers more in the same time. The other limit is at most half of what there is at a time: if the
 //! application waits for something, it cannot but answer less.
 //!
+//! In the same way it is tried whether more is answered if the loop does not interrupt the application: whatever wakes it,
+//! a piece of a response or somebody's next request, it goes on only when the process at work has nothing to do, or has
+//! used up its turn on the CPU.
+//!
 //! Nobody waits in vain. A request that is not answered within some milliseconds does not count any more, as it presumably
 //! waits for something other than a CPU; and if others have waited for their turn because of it, the limit is doubled.
 //! Applications that answer slower than that, or few requests, are left alone altogether.
@@ -21,11 +25,10 @@ use std::collections::VecDeque;
 
 use crate::connections::ConnectionId;
 
-/// The limit of one pool, and what is known of it.
+/// How one pool's application is treated, and what is known of it.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    /// Requests that may be with the application at a time. [`most`](Self::most): there is no limit.
-    limit: usize,
+    way: Way,
     most: usize,
     /// Requests that count, in the order in which they were given away, and since when.
     young: VecDeque<(ConnectionId, u64)>,
@@ -34,13 +37,31 @@ pub(crate) struct Crew {
     next_trial_ms: u64,
     /// For how long nothing is tried after a trial that changes nothing.
     pause_ms: u64,
-    /// Whether the next trial is one of more, not of fewer.
-    tries_more: bool,
-    /// When the last answer came.
+    /// What the next trial is of.
+    change: Change,
+    /// When the last answer came, and the last while somebody waited.
     answered_ms: u64,
+    crowded_ms: u64,
 }
 
-/// What is counted under one limit.
+/// How the application is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    /// Requests that may be with it at a time. [`Crew::most`]: there is no limit.
+    limit: usize,
+    /// Whether the loop lets it finish before it goes on itself.
+    defers: bool,
+}
+
+/// In what a way may differ from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Fewer,
+    Deference,
+    More,
+}
+
+/// What is counted while the application is treated in one way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     since_ms: u64,
@@ -51,12 +72,12 @@ struct Epoch {
     crowd: usize,
 }
 
-/// A comparison of the limit with another one.
+/// A comparison of the way with another one.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    other: usize,
+    other: Way,
     is_others_epoch: bool,
-    /// Milliseconds per answer in the last epoch of the limit itself.
+    /// Milliseconds per answer in the last epoch of the way itself.
     pace: f64,
     pairs: u32,
     /// In how many more pairs of epochs the other was better than it was not.
@@ -67,26 +88,37 @@ impl Crew {
     /// No limit yet for an application that has `most` connections at a time; for ever, if it is not to be looked for.
     pub(crate) fn new(most: usize, is_wanted: bool) -> Self {
         Self {
-            limit: most,
+            way: Way { limit: most, defers: false },
             most,
             young: VecDeque::new(),
             epoch: Epoch::default(),
             trial: None,
             next_trial_ms: if is_wanted { 0 } else { u64::MAX },
             pause_ms: PAUSE_MIN_MS,
-            tries_more: false,
+            change: Change::Fewer,
             answered_ms: 0,
+            crowded_ms: 0,
         }
     }
 
     #[cfg(test)]
     pub(crate) fn with_limit(most: usize, limit: usize) -> Self {
-        Self { limit, ..Self::new(most, true) }
+        Self { way: Way { limit, defers: false }, ..Self::new(most, true) }
     }
 
     /// How many requests may be with the application at a time, if there is a limit.
     pub(crate) fn limit(&self) -> Option<usize> {
-        (self.limit < self.most).then_some(self.limit)
+        (self.way.limit < self.most).then_some(self.way.limit)
+    }
+
+    /// Whether the loop is to let the application finish before it goes on itself, if it is known to be better.
+    pub(crate) fn defers(&self) -> bool {
+        self.way.defers
+    }
+
+    /// Whether it is to do so now: while there is nothing else to be done than what is waited for.
+    pub(crate) fn defers_now(&self, now_ms: u64) -> bool {
+        self.way_now().defers && now_ms < self.crowded_ms + IDLE_MS
     }
 
     /// Whether somebody who asks for it may be given to the application.
@@ -106,7 +138,7 @@ impl Crew {
 
     /// Whether there are as many requests with the application as may be.
     pub(crate) fn is_full(&self) -> bool {
-        self.young.len() >= self.limit_now()
+        self.young.len() >= self.way_now().limit
     }
 
     /// When somebody may begin although nobody has been answered.
@@ -130,6 +162,9 @@ impl Crew {
         self.epoch.crowd += self.young.len() + waiting;
         self.forget(connection);
         self.answered_ms = now_ms;
+        if waiting > 0 {
+            self.crowded_ms = now_ms;
+        }
         if now_ms >= self.epoch.since_ms + EPOCH_MS {
             self.end_epoch(now_ms);
         }
@@ -142,10 +177,15 @@ impl Crew {
         }
     }
 
-    fn limit_now(&self) -> usize {
+    /// Whether it is to do so now and then at least, as it is being tried.
+    pub(crate) fn defers_at_times(&self) -> bool {
+        self.way.defers || self.trial.is_some_and(|trial| trial.other.defers)
+    }
+
+    fn way_now(&self) -> Way {
         match self.trial {
             Some(Trial { other, is_others_epoch: true, .. }) => other,
-            _ => self.limit,
+            _ => self.way,
         }
     }
 
@@ -154,12 +194,14 @@ impl Crew {
         let crowd = epoch.mean_crowd();
         match (epoch.pace(now_ms), self.trial) {
             // It may be so slow because it waits; then only more can make it faster.
-            (None, _) if crowd > self.limit_now() => self.handle_stall(now_ms),
-            (None, _) => self.give_up_trial(now_ms),
+            (None, _) if crowd > self.way_now().limit => self.handle_stall(now_ms),
+            (None, _) => self.leave_alone(now_ms),
             (Some(pace), None) if now_ms >= self.next_trial_ms => self.begin_trial(&epoch, pace),
             (Some(_), None) => {}
             // Neither of the two limits has held anybody up.
-            (Some(_), Some(trial)) if crowd <= trial.other.min(self.limit) => self.give_up_trial(now_ms),
+            (Some(_), Some(trial)) if crowd <= trial.other.limit.min(self.way.limit) => {
+                self.give_up_trial(now_ms);
+            }
             (Some(pace), Some(trial)) => self.judge(trial, pace, now_ms),
         }
     }
@@ -174,7 +216,10 @@ impl Crew {
         let lead = trial.lead + if pace < trial.pace { 1 } else { -1 };
         if lead >= LEAD {
             self.trial = None;
-            self.limit = trial.other;
+            if trial.other.limit == self.way.limit {
+                self.change = self.change.next();
+            }
+            self.way = trial.other;
             self.pause_ms = PAUSE_MIN_MS;
             self.next_trial_ms = now_ms;
         } else if lead <= -LEAD || pairs == PAIRS_MAX {
@@ -185,15 +230,18 @@ impl Crew {
     }
 
     fn begin_trial(&mut self, epoch: &Epoch, pace: f64) {
-        let other = match self.tries_more {
-            true => (self.limit * 2).min(self.most),
+        let Way { limit, defers } = self.way;
+        let other = match self.change {
             // There may be fewer processes than the limit allows for.
-            false => self.limit.min(epoch.mean_given()) / 2,
+            Change::Fewer => Way { limit: limit.min(epoch.mean_given()) / 2, defers },
+            Change::More => Way { limit: (limit * 2).min(self.most), defers },
+            Change::Deference => Way { limit, defers: !defers },
         };
-        if other == 0 || other == self.limit {
-            self.tries_more = self.limit < self.most && !self.tries_more;
-        } else if epoch.mean_crowd() > other.min(self.limit) {
+        let is_another = other.limit > 0 && other != self.way;
+        if is_another && epoch.mean_crowd() > other.limit.min(limit) {
             self.trial = Some(Trial { other, is_others_epoch: true, pace, pairs: 0, lead: 0 });
+        } else {
+            self.change = self.change.next();
         }
     }
 
@@ -203,30 +251,45 @@ impl Crew {
         }
     }
 
-    /// The other limit is no better.
+    /// The other way is no better.
     fn reject(&mut self, now_ms: u64) {
         self.trial = None;
-        self.tries_more = self.limit < self.most && !self.tries_more;
+        self.change = self.change.next();
         self.next_trial_ms = now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(PAUSE_MAX_MS);
     }
 
     /// Somebody waits for their turn because of a request that may not use a CPU at all.
     fn handle_stall(&mut self, now_ms: u64) {
-        if self.limit_now() == self.most {
-            return self.give_up_trial(now_ms);
-        }
-        if self.trial.is_some_and(|trial| trial.is_others_epoch && trial.other < self.limit) {
+        if self.trial.is_some_and(|trial| trial.is_others_epoch && trial.other.limit <= self.way.limit) {
             self.reject(now_ms);
+        } else if self.way_now().limit == self.most {
+            return self.leave_alone(now_ms);
         } else {
-            self.limit = (self.limit_now() * 2).min(self.most);
-            self.trial = None;
             // What was found out before holds no longer.
-            self.tries_more = self.limit < self.most;
+            self.way = Way { limit: (self.way_now().limit * 2).min(self.most), defers: false };
+            self.trial = None;
+            self.change = Change::More;
             self.pause_ms = PAUSE_MIN_MS;
             self.next_trial_ms = now_ms + PAUSE_MIN_MS;
         }
         self.epoch = Epoch::begin(now_ms);
+    }
+
+    /// There is too little to be told, or gained, for whatever reason.
+    fn leave_alone(&mut self, now_ms: u64) {
+        self.way.defers = false;
+        self.give_up_trial(now_ms);
+    }
+}
+
+impl Change {
+    fn next(self) -> Self {
+        match self {
+            Self::Fewer => Self::Deference,
+            Self::Deference => Self::More,
+            Self::More => Self::Fewer,
+        }
     }
 }
 
@@ -256,13 +319,14 @@ const STALL_MS: u64 = 12;
 /// How long an epoch is at the least. As each ends with a step of the clock, its length is known well enough.
 const EPOCH_MS: u64 = 50;
 
-/// After how long without a request what was counted before is forgotten.
+/// After how long without a request what was counted before is forgotten; and after how long without anybody in the queue
+/// there may be something else to be done.
 const IDLE_MS: u64 = 20;
 
 /// How many answers an epoch must have: with fewer requests nothing can be told, or gained.
 const ANSWERS_MIN: usize = 16;
 
-/// By how many pairs of epochs more one of the limits has to be better, and after how many pairs it is not.
+/// By how many pairs of epochs more one of the ways has to be better, and after how many pairs it is not.
 const LEAD: i32 = 4;
 const PAIRS_MAX: u32 = 12;
 

@@ -39,6 +39,7 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "idle": pool.idle(),
         "busy": pool.busy(),
         "at_a_time": pool.crew.limit(),
+        "uninterrupted": pool.crew.defers(),
         "waiting": pool.waiting(),
         "requests": tally.requests,
         "connections_opened": tally.opened,

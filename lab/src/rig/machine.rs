@@ -60,8 +60,8 @@ impl Machine {
         sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
     }
 
-    /// Puts processes ahead of whatever else the machine does that have begun a session of their own, as php-fpm's
-    /// master does, and thereby left ours behind.
+    /// Puts processes ahead of whatever else the machine does that have begun a session of their own, as servers and php-fpm's
+    /// master do, and thereby left ours behind.
     pub(crate) fn favour(&self, processes: &[i32]) {
         if getuid().is_root() {
             processes.iter().for_each(|pid| favour(&pid.to_string()));

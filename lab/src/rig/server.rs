@@ -173,13 +173,14 @@ impl Running {
         fs::create_dir_all(&run).with_context(|| run.display().to_string())?;
         let (program, arguments) = entry.command(machine, &run, root, port)?;
         let output = File::create(run.join("output")).context("creating its output file")?;
-        // The affinity and the priority of this process are inherited; a server that outlived a killed lab would spoil
-        // the next measurement.
+        // The affinity of this process is inherited. The server has a session of its own, as a daemon has: where the
+        // scheduler shares CPUs out to sessions first, that decides how often it interrupts an application. One that
+        // outlived a killed lab would spoil the next measurement.
         machine.run_on(machine.server_cpu)?;
         let child = Command::new("sh")
             .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
             .args(&entry.groups)
-            .args(["setpriv", "--pdeathsig", "TERM", "--"])
+            .args(["setsid", "setpriv", "--pdeathsig", "TERM", "--"])
             .arg(program)
             .args(arguments)
             .env("PATH", search_path())
@@ -190,6 +191,7 @@ impl Running {
         machine.run_on(machine.client_cpu)?;
         let mut running = Self { name: entry.name.clone(), port, child: child.context("sh")? };
         running.wait_until_it_listens().with_context(|| format!("see {}", run.join("output").display()))?;
+        machine.favour(&running.processes());
         Ok(running)
     }
 

@@ -15,6 +15,7 @@ mod program;
 mod requests;
 mod scgi;
 mod site;
+mod turns;
 mod uploads;
 
 /// Runs a test under an architecture, by every transport.

@@ -17,6 +17,11 @@ use crate::{Address, Application, Gateway, HandOver, Place, Request, Settings, T
 enum Model {
     /// Each takes so many microseconds of one CPU, and so many percent more for each further one that is there.
     Computes { micros: u64, percent: u64 },
+    /// Each takes so many microseconds of one CPU, and so many more if it is interrupted, as it is by a loop that does
+    /// not defer to it.
+    IsInterrupted { micros: u64, lost: u64 },
+    /// Each takes so many microseconds of one CPU, and so many more if the loop defers: to anybody else, too.
+    SharesItsCpu { micros: u64, lost: u64 },
     /// Each takes so many microseconds, however many there are.
     Waits { micros: u64 },
 }
@@ -61,8 +66,8 @@ impl Stage {
         self.ids += 1;
         self.waiting -= 1;
         let done_us = match self.model {
-            Model::Computes { .. } => 0,
             Model::Waits { micros } => self.now_us + micros,
+            _ => 0,
         };
         self.crew.begin(id, self.now_us / 1_000);
         self.under_way.push_back((id, done_us));
@@ -71,8 +76,11 @@ impl Stage {
     /// Until the next answer, or until somebody else may begin.
     fn step(&mut self) {
         let crowd = self.under_way.len() as u64;
+        let defers = self.crew.defers_now(self.now_us / 1_000);
         let next_us = match self.model {
             Model::Computes { micros, percent } => self.now_us + micros * (100 + percent * (crowd - 1)) / 100,
+            Model::IsInterrupted { micros, lost } => self.now_us + micros + if defers { 0 } else { lost },
+            Model::SharesItsCpu { micros, lost } => self.now_us + micros + if defers { lost } else { 0 },
             Model::Waits { .. } => self.under_way.front().expect("somebody is under way").1,
         };
         let turn_us = self.crew.due_ms().filter(|_| self.waiting > 0).map(|due_ms| due_ms * 1_000);
@@ -98,6 +106,54 @@ fn who_computes_gets_few_at_a_time() {
     assert_eq!(stage.crew.limit(), Some(1));
     let (answers, possible) = (stage.run(10), 10_000_000 / 50);
     assert!(answers * 100 > possible * 99, "{answers} of {possible}");
+    assert!(!stage.crew.defers(), "nobody gains by it");
+}
+
+#[test]
+fn who_is_held_up_by_interruptions_is_not_interrupted() {
+    for (clients, lost) in [(16, 10), (64, 40)] {
+        let mut stage = Stage::new(Model::IsInterrupted { micros: 50, lost }, clients);
+        stage.run(60);
+        assert!(stage.crew.defers());
+        let (answers, possible) = (stage.run(60), 60_000_000 / 50);
+        assert!(answers * 100 > possible * 97, "{answers} of {possible}");
+        stage.model = Model::Waits { micros: 1_000 };
+        stage.run(100);
+        assert_eq!(stage.crew.limit(), None, "it has all of its processes for that");
+    }
+}
+
+/// Somebody else begins to use the CPU, to whom the loop would defer, too.
+#[test]
+fn deference_ends_when_it_is_no_longer_of_use() {
+    for (lost, soon) in [(100, 60), (1_000, 60), (5_000, 3), (30_000, 3)] {
+        let mut stage = Stage::new(Model::IsInterrupted { micros: 50, lost: 40 }, 64);
+        stage.run(60);
+        assert!(stage.crew.defers());
+        stage.model = Model::SharesItsCpu { micros: 50, lost };
+        stage.run(soon);
+        assert!(!stage.crew.defers(), "{lost} us");
+        let (answers, possible) = (stage.run(100), 100_000_000 / 50);
+        assert!(answers * 100 > possible * 95, "{lost} us: {answers} of {possible}");
+    }
+}
+
+#[test]
+fn nobody_is_deferred_to_unless_somebody_else_waits() {
+    let mut stage = Stage::new(Model::IsInterrupted { micros: 50, lost: 40 }, 64);
+    stage.run(60);
+    let mut now_ms = stage.now_us / 1_000;
+    assert!(stage.crew.way.defers && stage.crew.defers_now(now_ms));
+    assert!(!stage.crew.defers_now(now_ms + IDLE_MS), "no answers, no hurry");
+    // The last of them are answered, and nobody has come.
+    while let Some((id, _)) = stage.under_way.pop_front() {
+        now_ms += IDLE_MS;
+        stage.crew.end(id, 0, now_ms);
+        assert!(!stage.crew.defers_now(now_ms));
+    }
+    let mut few = Stage::new(Model::IsInterrupted { micros: 50, lost: 40 }, 1);
+    few.run(60);
+    assert!(!few.crew.defers());
 }
 
 #[test]
@@ -165,6 +221,42 @@ fn nothing_is_tried_where_it_is_not_wanted() {
     stage.run(10);
     assert_eq!(stage.crew.limit(), None);
     assert!(stage.crew.trial.is_none());
+}
+
+/// A loop defers only while all that it is asked for is the application's.
+#[test]
+fn whoever_asks_for_something_else_ends_the_deference() {
+    let place = |port| Place::Shared(Address::Inet(([127, 0, 0, 1], port).into()));
+    let settings =
+        |port| Settings { transport: TransportChoice::Plain, ..Settings::new("test", place(port)) };
+    let (one, other) = (Application::new(settings(1)).unwrap(), Application::new(settings(2)).unwrap());
+    let mut gateway = Gateway::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+    let pool = gateway.pool_of(&one);
+    let crew = Crew { crowded_ms: 100, ..Crew::with_limit(PROCESSES, 1) };
+    gateway.pools[pool].as_mut().unwrap().crew = Crew { way: Way { limit: 1, defers: true }, ..crew };
+    assert!(gateway.defers(100));
+    let mut ask = |whose, application: &Arc<Application>, now_ms| {
+        let request = Request {
+            application: Arc::clone(application),
+            params: Vec::new(),
+            body: Aggregate::default(),
+            rest: None,
+            idempotent: true,
+            handover: None,
+        };
+        gateway.begin(whose, request, now_ms);
+        gateway.note_input(whose, now_ms);
+        for pool in gateway.pools.iter_mut().flatten() {
+            pool.crew.crowded_ms = now_ms;
+        }
+        gateway.defers(now_ms)
+    };
+    assert!(ask(1, &one, 101), "that is what it is for");
+    assert!(!ask(2, &other, 102), "another application");
+    assert!(!ask(3, &one, 1_101));
+    assert!(ask(4, &one, 1_102));
+    gateway.note_input(99, 1_103);
+    assert!(!gateway.defers(1_103), "no application at all");
 }
 
 /// An application that says that it waits for its client gives its turn to somebody else, long before the limit of time.
