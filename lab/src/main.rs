@@ -1,6 +1,7 @@
 //! `baton-lab`: makes load, compares servers, writes the files that they serve.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -295,9 +296,9 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
     let requests = RequestList::new(address, arguments.close, requests);
     let report = Load::connect(&settings, requests)?.run()?;
     if arguments.json {
-        println!("{}", serde_json::to_string(&report.figures())?);
+        print(&format!("{}\n", serde_json::to_string(&report.figures())?))?;
     } else {
-        print!("{}", report.figures());
+        print(&report.figures().to_string())?;
     }
     Ok(report.failed() == 0)
 }
@@ -317,7 +318,7 @@ fn bench(arguments: BenchArguments) -> Result<bool> {
         isolation,
         sleep: arguments.sleep,
     };
-    println!("{}", bench::run(&settings)?);
+    print(&format!("{}\n", bench::run(&settings)?))?;
     Ok(true)
 }
 
@@ -338,7 +339,7 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
         lead: duration(arguments.lead_seconds)?,
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-disk")),
     };
-    println!("{}", disk::run(&settings)?);
+    print(&format!("{}\n", disk::run(&settings)?))?;
     Ok(true)
 }
 
@@ -353,7 +354,7 @@ fn compare_applications(arguments: ApplicationsArguments) -> Result<bool> {
         duration: duration(arguments.seconds)?,
         folder: applications_folder(arguments.folder),
     };
-    println!("{}", applications::run(&settings)?);
+    print(&format!("{}\n", applications::run(&settings)?))?;
     Ok(true)
 }
 
@@ -369,7 +370,7 @@ fn copies(arguments: CopiesArguments) -> Result<bool> {
         responses: arguments.responses,
         folder: applications_folder(arguments.folder),
     };
-    println!("{}", copies::run(&settings)?);
+    print(&format!("{}\n", copies::run(&settings)?))?;
     Ok(true)
 }
 
@@ -385,8 +386,16 @@ fn slow_readers(arguments: SlowReadersArguments) -> Result<bool> {
         duration: duration(arguments.seconds)?,
         folder: applications_folder(arguments.folder),
     };
-    println!("{}", slow_readers::run(&settings)?);
+    print(&format!("{}\n", slow_readers::run(&settings)?))?;
     Ok(true)
+}
+
+/// Prints a result. A reader that has seen enough (`baton-lab load … | head`) is no failure.
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 impl From<ProgramArguments> for Programs {
