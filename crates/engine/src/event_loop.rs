@@ -222,8 +222,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     Wake::Ready { readable, input_ends, hung_up }
                 };
                 self.advance(Token::from_data(data), wake);
-                if self.deference.is_on() && flags.contains(EventFlags::IN) {
-                    self.gateway.note_input(data, self.ctx.clock.now_ms());
+                if flags.contains(EventFlags::IN) {
+                    self.note_input(data);
                 }
             }
         }
@@ -250,12 +250,20 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     };
                     let token = self.clients.insert(client);
                     self.advance(token, Wake::Turn);
+                    self.note_input(token.to_data());
                 }
                 Arrival::Paused => {
                     self.ctx.tally.add(Metric::AcceptsPaused, 1);
                     self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
                 }
             }
+        }
+    }
+
+    /// Has somebody who waited for applications, to whom the loop defers, no longer wait if it was for nothing.
+    fn note_input(&mut self, whose: u64) {
+        if self.deference.is_on() {
+            self.gateway.note_input(whose, self.ctx.clock.now_ms());
         }
     }
 
