@@ -56,8 +56,11 @@ struct Way {
 /// In what a way may differ from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
+    /// Half as many at a time.
     Fewer,
+    /// Not to be interrupted, or to be so again.
     Deference,
+    /// Twice as many.
     More,
 }
 
