@@ -10,6 +10,8 @@ use baton_http::{Coding, MediaTypes, field_name_is_safe, field_value_is_safe};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::roots::Roots;
+
 /// What a [`Tree`] serves and how.
 #[derive(Clone, Debug)]
 pub struct TreeConfig {
@@ -99,7 +101,7 @@ pub struct CacheRule {
 #[derive(Debug)]
 pub struct Tree {
     id: u32,
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
     config: TreeConfig,
     resolve: ResolveFlags,
 }
@@ -111,7 +113,15 @@ impl Tree {
     /// # Errors
     /// `InvalidInput` if a configured field could not be sent; else what keeps the root from being used, with the
     /// path and the likely cause.
-    pub fn open(mut config: TreeConfig) -> io::Result<Self> {
+    pub fn open(config: TreeConfig) -> io::Result<Self> {
+        Self::open_among(&Roots::default(), config)
+    }
+
+    /// Like [`open`](Self::open), but shares the descriptor of the root with the other trees of the same folder.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_among(roots: &Roots, mut config: TreeConfig) -> io::Result<Self> {
         check_fields(&config)?;
         config.fallback = config.fallback.map(|path| path.trim_start_matches('/').to_owned());
         config.strip_prefix = config.strip_prefix.trim_matches('/').to_owned();
@@ -127,6 +137,7 @@ impl Tree {
         // Tells a kernel or sandbox without openat2 now rather than with each request.
         rustix::fs::openat2(&root, ".", flags, Mode::empty(), resolve)
             .map_err(|errno| explain(&config.root, errno, confinement_cause(errno)))?;
+        let root = roots.share(root).map_err(|errno| explain(&config.root, errno, root_cause(errno)))?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Ok(Self { id, root, config, resolve })
     }

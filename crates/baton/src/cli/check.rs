@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+use baton_content::Roots;
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
@@ -25,7 +26,7 @@ impl Check {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
-        config.plan(&HashMap::new(), &HashMap::new())?;
+        config.plan(&HashMap::new(), &HashMap::new(), &Roots::default())?;
         check_libraries(&config)?;
         if self.quiet { Ok(ExitCode::SUCCESS) } else { print(&summary(&self.file, &config)) }
     }

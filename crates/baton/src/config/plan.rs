@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
+use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
@@ -17,7 +17,7 @@ use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport
 
 impl Config {
     /// What the configuration means to a worker, whose listeners have these ids. At addresses for which there are rosters
-    /// each process listens alone.
+    /// each process listens alone. Folders that are open among `roots` are not opened again.
     ///
     /// # Errors
     /// A folder or a page that cannot be opened, with its path.
@@ -25,6 +25,7 @@ impl Config {
         &self,
         listener_ids: &HashMap<&ListenAddress, usize>,
         rosters: &Rosters,
+        roots: &Roots,
     ) -> io::Result<Plan> {
         let mut types = MediaTypes::builtin();
         for (extension, media_type) in &self.media_types {
@@ -33,6 +34,7 @@ impl Config {
         let planner = Planner {
             listener_ids,
             rosters,
+            roots,
             media_types: Arc::new(types),
             server_header: self.server.server_header,
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
@@ -114,6 +116,7 @@ pub(crate) type Rosters = HashMap<PathBuf, Arc<Roster>>;
 struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
     rosters: &'a Rosters,
+    roots: &'a Roots,
     media_types: Arc<MediaTypes>,
     server_header: bool,
     /// Among how many processes what is known of an application is shared out.
@@ -222,15 +225,15 @@ impl Planner<'_> {
 
     /// A folder whose files an application may name.
     fn named(&self, folder: &Path) -> io::Result<Arc<Tree>> {
-        let tree = Tree::open(TreeConfig {
+        let config = TreeConfig {
             root: folder.to_owned(),
             index: Vec::new(),
             hidden: true,
             media_types: self.media_types.clone(),
             server_header: self.server_header,
             ..TreeConfig::default()
-        })?;
-        Ok(Arc::new(tree))
+        };
+        Tree::open_among(self.roots, config).map(Arc::new)
     }
 
     fn tree(&self, files: &Files, strip_prefix: &str) -> io::Result<Option<Arc<Tree>>> {
@@ -248,7 +251,7 @@ impl Planner<'_> {
             pattern: rule.r#match.clone(),
             value: rule.value.clone(),
         };
-        let tree = Tree::open(TreeConfig {
+        let config = TreeConfig {
             root: root.clone(),
             strip_prefix: strip_prefix.to_owned(),
             index: files.index.clone(),
@@ -262,8 +265,8 @@ impl Planner<'_> {
             headers: files.headers.clone(),
             media_types: self.media_types.clone(),
             server_header: self.server_header,
-        })?;
-        Ok(Some(Arc::new(tree)))
+        };
+        Ok(Some(Arc::new(Tree::open_among(self.roots, config)?)))
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_content::Roots;
 use baton_engine::listen::Listener;
 use baton_engine::{Plan, Steering};
 use baton_gateway::{Claim, Roster};
@@ -36,6 +37,8 @@ pub(super) struct Desk {
     fresh: Vec<Arc<Listener>>,
     /// The processes of applications, by address.
     rosters: Rosters,
+    /// The root folders that are open.
+    roots: Roots,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
 }
@@ -65,9 +68,10 @@ impl Desk {
         plan: Arc<Plan>,
         listeners: Vec<Arc<Listener>>,
         rosters: Rosters,
+        roots: Roots,
     ) -> Self {
         let (fresh, prepared, lingering) = (Vec::new(), None, None);
-        Self { channel, user, steering, plan, listeners, fresh, rosters, prepared, lingering }
+        Self { channel, user, steering, plan, listeners, fresh, rosters, roots, prepared, lingering }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -169,7 +173,7 @@ impl Desk {
                 let listeners = known().filter(|listener| ids.contains(&listener.id)).cloned().collect();
                 Ok(Prepared {
                     generation,
-                    plan: make_plan(&config, ids, &self.rosters, &self.user)?,
+                    plan: make_plan(&config, ids, &self.rosters, &self.roots, &self.user)?,
                     claims: claims(&config, &self.rosters),
                     listeners,
                 })
@@ -190,6 +194,7 @@ impl Desk {
             self.fresh.clear();
             // Those that no plan has any more.
             self.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
+            self.roots.forget_closed();
             self.steering.reload(prepared.plan, prepared.listeners);
             self.steering.hold(prepared.claims);
             self.report(&Report::Committed { generation });

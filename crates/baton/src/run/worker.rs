@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use baton_content::Roots;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::Counters;
 use baton_engine::{LogSettings, Plan, Steering, Tuning};
@@ -63,7 +64,8 @@ pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
 
 fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
-    let plan = make_plan(&post.config, &post.listener_ids, &post.rosters, &post.user)?;
+    let roots = Roots::default();
+    let plan = make_plan(&post.config, &post.listener_ids, &post.rosters, &roots, &post.user)?;
     let steering = Arc::new(Steering::new());
     steering.hold(claims(&post.config, &post.rosters));
     let desk = Desk::new(
@@ -73,6 +75,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         Arc::clone(&plan),
         post.listeners.clone(),
         post.rosters,
+        roots,
     );
     std::thread::Builder::new()
         .name("orders".into())
@@ -126,10 +129,11 @@ pub(super) fn make_plan(
     config: &Config,
     listener_ids: &[usize],
     rosters: &Rosters,
+    roots: &Roots,
     user: &WorkerUser,
 ) -> Result<Arc<Plan>, String> {
     let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids, rosters).map(Arc::new).map_err(|error| {
+    config.plan(&ids, rosters, roots).map(Arc::new).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         match user.remedy_if_denied().filter(|_| denied) {
             Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),

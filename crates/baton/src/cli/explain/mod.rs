@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_content::Tree;
+use baton_content::{Roots, Tree};
 use baton_engine::{Action, ListenAddress};
 use clap::{Args, ValueHint};
 use toml::Spanned;
@@ -65,11 +65,12 @@ impl Explain {
 
     fn explain(&self, config: &Config, listener: usize, address: &ListenAddress) -> Result<String, Failure> {
         let ids: HashMap<_, _> = config.addresses().into_iter().zip(0..).collect();
-        let plan = Arc::new(config.plan(&ids, &HashMap::new())?);
+        let roots = Roots::default();
+        let plan = Arc::new(config.plan(&ids, &HashMap::new(), &roots)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
-        let rehearsed = Arc::new(config.without_applications().plan(&ids, &HashMap::new())?);
+        let rehearsed = Arc::new(config.without_applications().plan(&ids, &HashMap::new(), &roots)?);
         let head = rehearsal::response_head(rehearsed, config.tuning(), listener, &self.request())?;
         let mut head = String::from_utf8_lossy(&head).into_owned();
 
