@@ -306,16 +306,15 @@ impl Gateway {
     }
 
     /// The application has closed a connection without having answered. The request is sent again, on a connection that
-    /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, and that
-    /// does not matter, it is sent once more.
+    /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, a request
+    /// that may be repeated is sent once more.
     pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        let handed_over = connection.handed_over().is_some();
         let request = exchange.request.as_ref();
         let possible = connection.was_used() && request.is_some_and(Request::can_be_repeated);
         let idempotent = request.is_some_and(|request| request.idempotent);
-        let harmless = why == Why::Overloaded || (idempotent && !handed_over);
+        let harmless = why == Why::Overloaded || (idempotent && connection.client_is_untouched());
         if possible && connection.is_unseen() && exchange.times_unseen < TIMES_UNSEEN_MAX {
             exchange.times_unseen += 1;
         } else if possible && harmless && !exchange.is_retried {

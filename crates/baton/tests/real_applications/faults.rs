@@ -17,6 +17,7 @@ pub(crate) struct Stage {
     pub(crate) fpm: Fpm,
     pub(crate) server: Server,
     pub(crate) transport: &'static str,
+    pub(crate) aid: Aid,
 }
 
 pub(crate) const TRANSPORTS: [&str; 3] = ["unix", "shm", "passfd"];
@@ -35,9 +36,14 @@ impl Stage {
 
     /// `pool`: further settings of php-fpm's pool.
     pub(crate) fn with_pool(transport: &'static str, pool: &str, settings: &str) -> Self {
+        let aid = if transport == "unix" { Aid::None } else { Aid::Preload };
+        Self::with_aid(transport, aid, pool, settings)
+    }
+
+    /// Sets the stage for a php-fpm that may know nothing of the transport.
+    pub(crate) fn with_aid(transport: &'static str, aid: Aid, pool: &str, settings: &str) -> Self {
         let folder = Folder::new();
         folder.write("act.php", include_str!("act.php"));
-        let aid = if transport == "unix" { Aid::None } else { Aid::Preload };
         let fpm = Fpm::start(&folder, "php", aid, &format!("pm.max_children = {WORKERS}\n{pool}"));
         let base = folder.base().display();
         let fastcgi = format!(
@@ -47,7 +53,7 @@ impl Stage {
         let site = site::of_one_application(&folder.root(), "", &fastcgi);
         let log = "[log]\naccess = \"{base}/access.log\"\nflush_ms = 10\n";
         let server = Server::run(Folder::new(), &format!("{site}{log}"));
-        let stage = Self { folder, fpm, server, transport };
+        let stage = Self { folder, fpm, server, transport, aid };
         stage.answers();
         stage
     }

@@ -269,6 +269,13 @@ impl Connection {
         }
     }
 
+    /// Whether another process may be given the client's socket: this one never had it, or speaks plain FastCGI only and
+    /// has written nothing to it. A process that speaks the protocol may leave a copy to one that it has started.
+    pub(crate) fn client_is_untouched(&mut self) -> bool {
+        let speaks_handover = self.speaks_handover;
+        self.handed_over().is_none_or(|handed| !speaks_handover && handed.is_untouched())
+    }
+
     /// Whether anything is still to be written.
     pub(crate) fn has_to_write(&self) -> bool {
         !self.outgoing.is_empty()

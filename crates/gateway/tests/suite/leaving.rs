@@ -135,6 +135,27 @@ fn what_may_have_been_read_in_part_is_not_repeated() {
     }
 }
 
+/// A request that may be repeated goes to another process, with the client's socket. Only an application without a library
+/// is known to leave that alone.
+#[test]
+fn a_get_is_repeated_if_the_application_cannot_hold_the_client() {
+    for how in [Leaving::Unread, Leaving::Read] {
+        for speaks in [false, true] {
+            let app = leaving(how, speaks);
+            let application = of(TransportChoice::PassFd, &app);
+            let (socket, _client) = client();
+            let mut driver = Driver::new();
+            for whose in 0..2 {
+                assert!(driver.ask(whose, handed(&application, &socket)).is_over());
+            }
+            let got = driver.ask(2, handed(&application, &socket));
+            let failed = matches!(got.ending, Some(Ending::Failed(_)));
+            assert_eq!(failed, speaks && matches!(how, Leaving::Read), "{got:?}");
+            assert_eq!(driver.report("retries"), usize::from(!failed));
+        }
+    }
+}
+
 /// However many leave at the same time: here all that are there, again and again.
 #[test]
 fn a_request_meets_one_that_leaves_more_than_once() {
