@@ -38,9 +38,10 @@ pub(crate) enum Verdict {
 
 pub(crate) fn verdict(errno: Errno) -> Verdict {
     match errno {
-        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP => Verdict::Missing,
-        // EXDEV: a link that leads out of the root. ENXIO: a socket, or a device without a driver.
-        Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::NXIO => Verdict::Forbidden,
+        // EXDEV: a link leads out of the root. What lies outside is not part of the tree, so it is missing.
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV => Verdict::Missing,
+        // ENXIO: a socket, or a device without a driver.
+        Errno::ACCESS | Errno::PERM | Errno::NXIO => Verdict::Forbidden,
         _ => Verdict::Failed,
     }
 }

@@ -124,6 +124,8 @@ struct Asked<'a> {
     version: Version,
     keep_alive: bool,
     server_header: bool,
+    /// Fields that the configuration adds to each response.
+    headers: &'a [(String, String)],
 }
 
 /// Answers a request into the outlet, or says what has to come before.
@@ -148,11 +150,15 @@ pub(crate) fn answer(
         // one that has begun.
         keep_alive: head.keep_alive && given.keep_alive_allowed && request.body == Body::Passed,
         server_header: plan.server_header,
+        headers: &site.headers,
     };
+    let routed = site.route(head.path, &mut ctx.path);
+    let headers = routed.ok().flatten().map_or(asked.headers, |route| &route.headers);
+    let asked = Asked { headers, ..asked };
     if request.body == Body::TooLarge {
         return Answer::Ready(asked.body_refused(ctx, given.upload.take(), outlet));
     }
-    let action = match site.route(head.path, &mut ctx.path) {
+    let action = match routed {
         Ok(route) => route.map(|route| &route.action),
         // "*", which only OPTIONS has, is no path and needs none.
         Err(_) if head.method == Method::Options => None,
@@ -199,8 +205,8 @@ pub(crate) fn answer(
             let location = page::expand(location, head);
             asked.page(ctx, Page::redirect(Status::new(*status), &location), outlet)
         }
-        (Some(Action::Respond { status, media_type, headers, body }), _) => {
-            asked.page(ctx, Page::fixed(Status::new(*status), media_type, headers, body), outlet)
+        (Some(Action::Respond { status, media_type, body }), _) => {
+            asked.page(ctx, Page::fixed(Status::new(*status), media_type, body), outlet)
         }
         (Some(Action::Files(_) | Action::Scripts(..) | Action::Application(_)), _) => {
             asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, outlet)

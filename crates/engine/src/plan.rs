@@ -37,6 +37,8 @@ pub struct Site {
     pub hosts: Vec<String>,
     /// Longest path first, see [`Plan::new`].
     pub routes: Vec<Route>,
+    /// Fields of the responses for which there is no route.
+    pub headers: Vec<(String, String)>,
     /// Bodies in place of the built-in ones, by status.
     pub error_pages: Vec<ErrorPage>,
     /// Whether its requests are written to the access log.
@@ -48,6 +50,9 @@ pub struct Site {
 pub struct Route {
     /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
     pub path: String,
+    /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
+    /// theirs in [`Delegate::headers`].
+    pub headers: Vec<(String, String)>,
     /// What is done with its requests.
     pub action: Action,
 }
@@ -74,8 +79,6 @@ pub enum Action {
         status: u16,
         /// Value of the `Content-Type` field.
         media_type: String,
-        /// Fields beside the usual ones.
-        headers: Vec<(String, String)>,
         /// The body.
         body: Vec<u8>,
     },
@@ -212,6 +215,7 @@ mod tests {
             listeners: listeners.into(),
             hosts: hosts.iter().map(|&host| host.into()).collect(),
             routes: Vec::new(),
+            headers: Vec::new(),
             error_pages: Vec::new(),
             log: true,
         }
@@ -254,7 +258,7 @@ mod tests {
         let mut site = site("s", &[], &[]);
         for path in ["/", "/docs", "/docs/api/"] {
             let action = Action::Redirect { status: 302, location: path.into() };
-            site.routes.push(Route { path: path.into(), action });
+            site.routes.push(Route { path: path.into(), headers: Vec::new(), action });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
         let path_of = |path: &str| {

@@ -153,7 +153,8 @@ fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>)
         name: "site".into(),
         listeners: Vec::new(),
         hosts: Vec::new(),
-        routes: vec![Route { path: "/".into(), action: Action::Files(Arc::new(tree)) }],
+        routes: vec![Route { path: "/".into(), headers: Vec::new(), action: Action::Files(Arc::new(tree)) }],
+        headers: Vec::new(),
         error_pages: Vec::new(),
         log: true,
     };

@@ -55,7 +55,8 @@ settings! {
         /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
         /// "max-age=86400" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
-        /// Further response fields: `{ X-Frame-Options = "DENY" }`.
+        /// Fields to add to every response: of files, listings, redirections, errors and applications. `{ X-Frame-Options
+        /// = "DENY" }`.
         headers: Vec<(String, String)> = Vec::new(), Fields;
     }
 }

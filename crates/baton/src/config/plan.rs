@@ -131,7 +131,8 @@ impl Planner<'_> {
         let mut routes = site.routes.iter().map(|route| self.route(route)).collect::<io::Result<Vec<_>>>()?;
         let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
         if let (Some(tree), false) = (self.tree(&site.files, "")?, whole_is_routed) {
-            routes.push(plan::Route { path: "/".into(), action: Action::Files(tree) });
+            let headers = site.files.headers.clone();
+            routes.push(plan::Route { path: "/".into(), headers, action: Action::Files(tree) });
         }
         let pages = settings.error_pages.iter().map(|(status, path)| {
             let body = std::fs::read(path)
@@ -149,6 +150,7 @@ impl Planner<'_> {
             hosts: settings.hosts.clone(),
             error_pages: pages.collect::<io::Result<_>>()?,
             routes,
+            headers: site.files.headers.clone(),
             log: settings.access_log,
         })
     }
@@ -166,7 +168,6 @@ impl Planner<'_> {
             (None, Some(respond)) => Action::Respond {
                 status: code(respond.status),
                 media_type: respond.media_type.clone(),
-                headers: route.files.headers.clone(),
                 body: respond.body.clone().into_bytes(),
             },
             (None, None) => match self.tree(&route.files, prefix)? {
@@ -174,7 +175,7 @@ impl Planner<'_> {
                 None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
             },
         };
-        Ok(plan::Route { path: settings.path.clone(), action })
+        Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), action })
     }
 
     fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {

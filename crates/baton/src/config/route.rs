@@ -155,15 +155,12 @@ impl RouteSettings {
     /// Keys without effect on such a route.
     fn meaningless(&self) -> Vec<&'static str> {
         let files = || Files::settings().into_iter().map(|setting| setting.name);
+        let unserved = || files().filter(|name| *name != "headers").chain(["strip_prefix"]);
         let others = |mine| INSTEAD.into_iter().filter(move |key| *key != mine);
         match (&self.redirect, &self.respond, self.keyed_application()) {
             (None, None, None) => Vec::new(),
-            (Some(_), ..) => files().chain(["strip_prefix"]).chain(others("redirect")).collect(),
-            (None, Some(_), _) => files()
-                .filter(|name| *name != "headers")
-                .chain(["strip_prefix"])
-                .chain(others("respond"))
-                .collect(),
+            (Some(_), ..) => unserved().chain(others("redirect")).collect(),
+            (None, Some(_), _) => unserved().chain(others("respond")).collect(),
             (None, None, Some((key, application))) => {
                 let others = others(key);
                 match application.scripts.is_empty() {

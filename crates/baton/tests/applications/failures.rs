@@ -25,7 +25,8 @@ fn answers_that_are_none(server: &Server, below: &str) {
     let mut client = server.connect();
     for path in ["silent", "no-head"] {
         client.send(format!("GET {below}/{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-        assert_eq!(client.answer_to("GET").status, 502, "{path}");
+        let answer = client.answer_to("GET");
+        assert_eq!((answer.status, answer.field("x-route")), (502, Some(&below[1..])), "{path}");
     }
     client.send(format!("GET {below}/bytes?1 HTTP/1.1\r\nHost: stage\r\n\r\n"));
     assert_eq!(client.answer_to("GET").status, 200, "the connection goes on");

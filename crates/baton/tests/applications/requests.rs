@@ -79,7 +79,8 @@ fn bodies_with_and_without_a_length(server: &Server, below: &str) {
 fn bodies_that_are_too_long(server: &Server, below: &str) {
     let mut client = server.connect();
     client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: 5000000\r\n\r\n"));
-    assert_eq!(client.answer_to("POST").status, 413);
+    let answer = client.answer_to("POST");
+    assert_eq!((answer.status, answer.field("x-route")), (413, Some(&below[1..])));
 
     let mut client = server.connect();
     client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n"));

@@ -82,6 +82,7 @@ hosts = ["listed.example"]
 listen = ["127.0.0.1:0"]
 root = "{museum}/root"
 browse = true
+headers = { X-Listed = "yes" }
 
 [[site]]
 name = "application"
@@ -134,6 +135,7 @@ redirect = { to = "https://new.example/moved$uri", status = 308 }
 [[site.route]]
 path = "/here"
 redirect = { to = "/small.txt" }
+headers = { X-Route = "here", location = "/never" }
 
 [[site.route]]
 path = "/gone"
@@ -201,6 +203,10 @@ fn furnish() -> Folder {
         .write("listed/<b>&\"'.txt", "markup")
         .write("listed/sub/index.html", "sub")
         .write("listed/.dot", SECRET);
+    // No path of a request can spell these.
+    for name in ["a\\b.txt", "tab\t.txt", "line\n.txt"] {
+        museum.write(&format!("listed/{name}"), SECRET);
+    }
     museum
         .write("listed/a:b ü.txt", "colon")
         .link("listed/broken", "nowhere")

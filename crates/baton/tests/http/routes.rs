@@ -6,6 +6,7 @@ crate::architectures::under_every_architecture!(
     errors_have_pages_of_their_own,
     errors_without_one_say_what_is_wrong,
     fields_are_added_to_what_is_sent,
+    fields_are_added_to_every_other_response,
     routes_redirect_and_respond,
     a_route_may_have_a_root_of_its_own,
     no_spelling_gets_around_a_route,
@@ -42,7 +43,7 @@ fn errors_without_one_say_what_is_wrong(server: &Server) {
     let mut client = server.connect();
     for (path, fields, line) in [
         ("/none", "", "HTTP/1.1 404 Not Found"),
-        ("/links/out.txt", "", "HTTP/1.1 403 Forbidden"),
+        ("/links/out.txt", "", "HTTP/1.1 404 Not Found"),
         ("/%00", "", "HTTP/1.1 400 Bad Request"),
         ("/small.txt", "If-Match: \"x\"\r\n", "HTTP/1.1 412 Precondition Failed"),
         ("/small.txt", "Range: bytes=99-\r\n", "HTTP/1.1 416 Range Not Satisfiable"),
@@ -55,6 +56,48 @@ fn errors_without_one_say_what_is_wrong(server: &Server) {
     // Nothing of a request comes back as markup.
     let response = client.get("/%3Cscript%3Ealert(1)%3C/script%3E");
     assert!(!response.text().contains("script"), "{}", response.text());
+}
+
+/// Goal: what a site adds for security is on each response of the server, errors and redirections too.
+fn fields_are_added_to_every_other_response(server: &Server) {
+    let mut client = server.connect();
+    for (method, path, fields, status) in [
+        ("GET", "/folder", "", 301),
+        ("GET", "/%00", "", 400),
+        ("GET", "/none", "", 404),
+        ("HEAD", "/none", "", 404),
+        ("GET", "/links/out.txt", "", 404),
+        ("POST", "/small.txt", "", 405),
+        ("GET", "/small.txt", "If-Match: \"x\"\r\n", 412),
+        ("GET", "/small.txt", "Range: bytes=99-\r\n", 416),
+        ("OPTIONS", "/small.txt", "", 204),
+        ("OPTIONS", "*", "", 204),
+        ("BREW", "/small.txt", "", 501),
+    ] {
+        let response = client.ask(method, path, fields);
+        assert_eq!(response.status, status, "{method} {path}");
+        assert_eq!(response.field("x-frame-options"), Some("DENY"), "{method} {path}");
+        let links = response.fields.iter().filter(|(name, _)| name == "link").count();
+        assert_eq!(links, 2, "{method} {path}");
+    }
+    for (host, path, status, field) in [
+        (SITE, "/old", 308, ("x-site", "routes")),
+        (SITE, "/none", 404, ("x-site", "routes")),
+        (SITE, "/guarded", 403, ("x-site", "routes")),
+        (SITE, "/here", 302, ("x-route", "here")),
+        (SITE, "/exact/none", 404, ("x-route", "exact")),
+        ("listed.example", "/listed/", 200, ("x-listed", "yes")),
+    ] {
+        let response = client.ask_host(host, "GET", path, "");
+        let added: Vec<_> = response.fields.iter().filter(|(name, _)| name == field.0).collect();
+        assert_eq!(response.status, status, "{path}");
+        assert_eq!(added.len(), 1, "{path}: {:?}", response.fields);
+        assert_eq!(added[0].1, field.1, "{path}");
+    }
+    // A response of the server's own names one place, whatever the configuration adds.
+    let response = client.ask_host(SITE, "GET", "/here", "");
+    let locations = response.fields.iter().filter(|(name, _)| name == "location").count();
+    assert_eq!((response.field("location"), locations), (Some("/small.txt"), 1));
 }
 
 /// Fields of the site and of the first rule that matches, on every answer about a file; and those of the server.

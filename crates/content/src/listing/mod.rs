@@ -6,7 +6,7 @@ mod json;
 use std::ffi::CStr;
 
 use baton_buf::Slice;
-use baton_http::Stamp;
+use baton_http::{Stamp, decode_path};
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
@@ -19,7 +19,7 @@ use crate::tree::Tree;
 pub struct Listed {
     /// The page or the JSON document.
     pub body: Slice,
-    /// Complete lines of a head, each with its CRLF: media type, `Vary`, and what the configuration adds.
+    /// Complete lines of a head, each with its CRLF: media type and `Vary`.
     pub fields: Vec<u8>,
 }
 
@@ -67,10 +67,7 @@ pub(crate) fn list(tree: &Tree, path: &[u8], query: &Query<'_>) -> Result<Listed
     } else {
         ("text/html; charset=utf-8", html::document(&contents))
     };
-    let mut fields = format!("Content-Type: {media_type}\r\nVary: Accept\r\n").into_bytes();
-    for (name, value) in &tree.config().headers {
-        fields.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-    }
+    let fields = format!("Content-Type: {media_type}\r\nVary: Accept\r\n").into_bytes();
     Ok(Listed { body: document.into_bytes().into(), fields })
 }
 
@@ -84,6 +81,9 @@ fn read(tree: &Tree, path: &[u8]) -> Result<Contents, Trouble> {
         if name.to_bytes().starts_with(b".")
             && (!tree.config().hidden || matches!(name.to_bytes(), b"." | b".."))
         {
+            continue;
+        }
+        if !can_be_asked_for(name.to_bytes()) {
             continue;
         }
         let Some((kind, identity)) = examine(tree, path, &directory, name)? else { continue };
@@ -102,6 +102,15 @@ fn read(tree: &Tree, path: &[u8]) -> Result<Contents, Trouble> {
     let prefix = tree.config().strip_prefix.as_bytes();
     let slash: &[u8] = if prefix.is_empty() { b"" } else { b"/" };
     Ok(Contents { path: [b"/", prefix, slash, path].concat(), entries, cut })
+}
+
+/// Whether some path of a request names this entry. Paths with a backslash or a control character are refused,
+/// percent-encoded or not.
+fn can_be_asked_for(name: &[u8]) -> bool {
+    let mut path = String::from("/");
+    percent_encode(name, &mut path);
+    let mut decoded = Vec::new();
+    decode_path(path.as_bytes(), &mut decoded).is_ok() && decoded == name
 }
 
 /// Kind and state of one entry, or `None` for what the tree would not serve: special files, broken links, links out

@@ -11,7 +11,6 @@ use crate::site::{Site, query};
 fn listing_site() -> Site {
     Site::configured(CacheSettings::default(), |config| {
         config.listing = Listing::On;
-        config.headers = vec![("X-Extra".to_owned(), "yes".to_owned())];
     })
 }
 
@@ -34,7 +33,7 @@ fn a_page_shows_directories_first_and_nothing_hidden() {
     site.write("docs/zoo/x", b"");
     site.write("docs/.hidden", b"");
     let (fields, page) = list(&site, "/docs/", false);
-    assert_eq!(fields, "Content-Type: text/html; charset=utf-8\r\nVary: Accept\r\nX-Extra: yes\r\n");
+    assert_eq!(fields, "Content-Type: text/html; charset=utf-8\r\nVary: Accept\r\n");
     let at = |needle: &str| page.find(needle).unwrap_or_else(|| panic!("{needle} in {page}"));
     assert!(at("<h1>/docs/</h1>") < at("href=\"../\""));
     assert!(at("href=\"../\"") < at("<a href=\"./zoo/\">zoo/</a>"));
@@ -92,6 +91,23 @@ fn only_what_would_be_served_is_listed() {
     for absent in ["outside-link", "broken-link", "fifo"] {
         assert!(!document.contains(absent), "{absent} in {document}");
     }
+}
+
+/// Paths with these bytes are refused however they are spelled, so that a link to such a name would lead nowhere.
+#[test]
+fn names_that_no_path_can_spell_are_not_listed() {
+    let site = listing_site();
+    for name in ["a\\b.txt", "tab\there.txt", "line\nbreak.txt", "bell\x07", "del\x7f"] {
+        site.write(name, b"");
+        fs::create_dir(site.path(&format!("{name}.d"))).unwrap();
+    }
+    site.write("plain %5C.txt", b"percent");
+    for accept_json in [false, true] {
+        let (_, listing) = list(&site, "/", accept_json);
+        assert_eq!(listing.matches("./").count(), 1, "{listing}");
+        assert!(listing.contains("./plain%20%255C.txt"), "{listing}");
+    }
+    assert_eq!(site.content("/plain%20%255C.txt"), b"percent");
 }
 
 #[test]

@@ -284,6 +284,7 @@ pub(crate) fn failure_page(ctx: &mut Context, origin: &Origin, status: Status, o
         version: origin.version,
         keep_alive: origin.keep_alive && !ctx.draining,
         server_header: origin.plan.server_header,
+        headers: &origin.delegate.headers,
     };
     asked.page(ctx, Page::error(status), outlet)
 }

@@ -25,7 +25,6 @@ pub(super) struct Page<'a> {
 enum Fields<'a> {
     None,
     One(&'static str, Cow<'a, str>),
-    Configured(&'a [(String, String)]),
     /// Complete lines, the media type among them.
     Lines(&'a [u8]),
 }
@@ -77,13 +76,8 @@ impl<'a> Page<'a> {
     }
 
     /// What the configuration says.
-    pub(super) fn fixed(
-        status: Status,
-        media_type: &'a str,
-        headers: &'a [(String, String)],
-        body: &'a [u8],
-    ) -> Self {
-        Self { status, fields: Fields::Configured(headers), media_type, body: Cow::Borrowed(body) }
+    pub(super) fn fixed(status: Status, media_type: &'a str, body: &'a [u8]) -> Self {
+        Self { status, fields: Fields::None, media_type, body: Cow::Borrowed(body) }
     }
 
     /// A directory.
@@ -117,10 +111,11 @@ impl Asked<'_> {
             Fields::One(name, value) => {
                 reply.field(name, value.as_bytes());
             }
-            Fields::Configured(fields) => {
-                for (name, value) in *fields {
-                    reply.field(name, value);
-                }
+        }
+        for (name, value) in self.headers {
+            // The page's own `Location`, `Allow` or `Retry-After` stands above a configured one.
+            if !matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name)) {
+                reply.field(name, value);
             }
         }
         let has_body = page.status != Status::NO_CONTENT && page.status != Status::NOT_MODIFIED;
