@@ -15,6 +15,10 @@ use crate::common::server::Server;
 /// A server, behind which `end` is what becomes of each request: it gets the application's end of the connection and the
 /// client's socket.
 fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
+    server_with_idle_ms(architecture, 75_000, end)
+}
+
+fn server_with_idle_ms(architecture: &str, idle_ms: u64, end: fn(UnixStream, OwnedFd)) -> Server {
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     let socket = folder.base().join("app.sock");
@@ -29,12 +33,15 @@ fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
             end(connection, descriptors.pop().expect("the client's socket"));
         }
     });
-    Server::run(folder, &SITE.replace("{architecture}", architecture))
+    let idle_ms = idle_ms.to_string();
+    Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{idle_ms}", &idle_ms))
 }
 
 const SITE: &str = r#"
 architecture = "{architecture}"
 processes = 1
+[timeouts]
+idle_ms = {idle_ms}
 [[site]]
 listen = ["127.0.0.1:0"]
 root = "{root}"
@@ -68,24 +75,34 @@ fn something_was_written(architecture: &str) {
     assert!(b"HTTP/1.1 200 OK\r\nContent-".starts_with(&got), "{}", String::from_utf8_lossy(&got));
 }
 
+/// Writes a whole answer to the client, and says so, with so many bytes.
+fn answer(mut connection: &UnixStream, client: &OwnedFd, head_bytes: u64, body_bytes: u64) {
+    rustix::io::write(client, ANSWER).expect("written");
+    let (complete, may_go_on, outcome) = (true, true, AnswerOutcome::Complete);
+    let answered = Answered { complete, may_go_on, outcome, status: 204, head_bytes, body_bytes };
+    let mut records = Vec::new();
+    push_answered(&mut records, FIRST_REQUEST, &answered);
+    push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+    connection.write_all(&records).expect("written");
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
+
+/// A connection on which the application has answered by itself ends like any other: `idle_ms` later.
+fn an_idle_connection_ends(architecture: &str) {
+    let server = server_with_idle_ms(architecture, 300, |connection, client| {
+        answer(&connection, &client, ANSWER.len() as u64, 0);
+    });
+    let mut client = server.connect();
+    assert_eq!(client.get("/app/x").status, 204);
+    client.expect_end();
+}
+
 /// Goal: counts that cannot be do no harm. Method: an application that answers, and claims to have written more than there
 /// are bytes; the connection goes on.
 fn more_was_written_than_can_be(architecture: &str) {
-    let server = server(architecture, |mut connection, client| {
-        rustix::io::write(&client, b"HTTP/1.1 204 No Content\r\n\r\n").expect("written");
-        let (outcome, count) = (AnswerOutcome::Complete, u64::MAX);
-        let answered = Answered {
-            complete: true,
-            may_go_on: true,
-            outcome,
-            status: 204,
-            head_bytes: count,
-            body_bytes: count,
-        };
-        let mut records = Vec::new();
-        push_answered(&mut records, FIRST_REQUEST, &answered);
-        push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
-        connection.write_all(&records).expect("written");
+    let server = server(architecture, |connection, client| {
+        answer(&connection, &client, u64::MAX, u64::MAX);
     });
     let mut client = server.connect();
     for _ in 0..2 {
@@ -108,6 +125,11 @@ macro_rules! under {
             #[test]
             fn something_was_written() {
                 super::something_was_written($word);
+            }
+
+            #[test]
+            fn an_idle_connection_ends() {
+                super::an_idle_connection_ends($word);
             }
 
             #[test]

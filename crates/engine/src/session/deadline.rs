@@ -2,7 +2,7 @@
 
 use baton_http::Status;
 
-use super::{Need, Session, Stage};
+use super::{Need, Session, Stage, State};
 use crate::context::Context;
 use crate::log::Outcome;
 
@@ -49,16 +49,38 @@ impl Session {
         }
     }
 
-    /// All is sent: it is the client's turn, who may have begun already.
-    pub(super) fn wait_for_input(&mut self, ctx: &Context) {
-        let waiting = match () {
-            () if self.is_delegated() => Waiting::Application,
-            () if self.connection.is_in_body() => Waiting::Body,
-            () if !self.inbox.is_empty() => Waiting::Head,
-            () if self.requests == 0 => Waiting::FirstRequest,
-            () => Waiting::NextRequest,
+    /// Gives a session that is about to wait for `need` the deadline of that wait. A wait that goes on keeps its own:
+    /// more bytes buy no more time, unless the step that took them has begun the wait anew.
+    ///
+    /// Every step ends here, so that no way through the machine leaves the deadline of an earlier wait behind.
+    pub(super) fn await_need(&mut self, need: &Need, ctx: &Context) {
+        let waiting = match need {
+            Need::Readable => self.awaited_input(),
+            Need::Writable => Waiting::Send,
+            Need::Job(_) | Need::JobUnderWay => Waiting::Job,
+            Need::Delegate(_) | Need::News | Need::NewsUnderWay => Waiting::Application,
+            Need::Turn | Need::Finished => return,
         };
-        self.wait_for(waiting, ctx);
+        if waiting != self.waiting {
+            self.wait_for(waiting, ctx);
+        }
+    }
+
+    /// All is sent: the client's next input, which may have begun already, has all of its time.
+    pub(super) fn wait_for_input(&mut self, ctx: &Context) {
+        self.wait_for(self.awaited_input(), ctx);
+    }
+
+    /// What of the client's input comes next.
+    fn awaited_input(&self) -> Waiting {
+        match self.state {
+            State::Delegated(_) => Waiting::Application,
+            State::Lingering => Waiting::Linger,
+            _ if self.connection.is_in_body() => Waiting::Body,
+            _ if !self.inbox.is_empty() => Waiting::Head,
+            _ if self.requests == 0 => Waiting::FirstRequest,
+            _ => Waiting::NextRequest,
+        }
     }
 
     pub(super) fn wait_for(&mut self, waiting: Waiting, ctx: &Context) {

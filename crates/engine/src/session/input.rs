@@ -95,7 +95,9 @@ impl Session {
                 Ok(Taken::Part { head_len, passed }) => {
                     head = &rest[..head_len];
                     rest = &rest[head_len + passed..];
-                    self.wait_for_more(!rest.is_empty(), ctx);
+                    if self.connection.is_in_body() {
+                        self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
+                    }
                     break;
                 }
                 Ok(Taken::Unwanted(len)) => {
@@ -174,7 +176,6 @@ impl Session {
             Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
             Answer::Needs(job) => {
                 self.state = State::Finding;
-                self.wait_for(Waiting::Job, ctx);
                 ctx.tally.add(Metric::Jobs, 1);
                 return Next::Job(job);
             }
@@ -211,7 +212,6 @@ impl Session {
         delegated.handed_over = given.handover.is_some();
         delegated.is_read_by_others = given.rest.is_some();
         self.state = State::Delegated(Box::new(delegated));
-        self.wait_for(Waiting::Application, ctx);
         self.connection.handle_answered();
         Next::Application(Box::new(given))
     }
@@ -226,15 +226,6 @@ impl Session {
             self.inbox.clear();
             self.inbox.extend_from_slice(head);
             self.inbox.extend_from_slice(rest);
-        }
-    }
-
-    /// The input ends in the midst of something, or between two requests.
-    fn wait_for_more(&mut self, partial: bool, ctx: &Context) {
-        if self.connection.is_in_body() {
-            self.wait_for(Waiting::Body, ctx);
-        } else if partial && self.waiting != Waiting::Head {
-            self.wait_for(Waiting::Head, ctx); // From the first byte: more bytes buy no more time.
         }
     }
 

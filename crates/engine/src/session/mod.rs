@@ -237,6 +237,12 @@ impl Session {
         if self.waits_for_job() {
             return Need::JobUnderWay;
         }
+        let need = self.go(ctx, stage);
+        self.await_need(&need, ctx);
+        need
+    }
+
+    fn go(&mut self, ctx: &mut Context, stage: Stage) -> Need {
         loop {
             if !self.outlet.is_empty() {
                 if stage == Stage::Read {
@@ -311,15 +317,9 @@ impl Session {
                 self.wait_for_input(ctx);
                 None
             }
-            Flush::Full => {
-                if self.waiting != Waiting::Send {
-                    self.wait_for(Waiting::Send, ctx);
-                }
-                Some(Need::Writable)
-            }
+            Flush::Full => Some(Need::Writable),
             Flush::Quantum => Some(Need::Turn),
             Flush::NeedsPages(slice) => {
-                self.wait_for(Waiting::Job, ctx);
                 ctx.tally.add(Metric::Jobs, 1);
                 Some(Need::Job(Job::BringIn(slice)))
             }
@@ -361,3 +361,6 @@ impl Session {
 
 /// Reads of a lingering client's data before others have their turn.
 const LINGER_READS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,6 @@ use baton_fcgi::cgi::{CgiHead, Instruction};
 use baton_fcgi::zero_copy::NameMap;
 use baton_http::{RequestHead, Status};
 
-use super::deadline::Waiting;
 use super::delegated::Delegated;
 use super::{Need, Session, State};
 use crate::context::Context;
@@ -123,7 +122,6 @@ impl Session {
             },
         };
         self.state = State::Naming(naming);
-        self.wait_for(Waiting::Job, ctx);
         ctx.tally.add(Metric::Jobs, 1);
         Some(Need::Job(needs))
     }

@@ -1,0 +1,286 @@
+//! A law of all states: whatever a session waits for that is the client's to do has a deadline.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Buffer};
+use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
+use baton_fcgi::cgi::CgiHead;
+use baton_fcgi::{AnswerOutcome, Answered, Rest};
+use baton_gateway::{Address, Application, Failure, News, Place, Settings, Why};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::{Need, Session, Stage};
+use crate::client::Wake;
+use crate::context::{Context, Records};
+use crate::metrics::{Counters, Tally};
+use crate::outlet::SendPolicy;
+use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::settings::{Limits, SendWay, SendfileMode};
+use crate::upload::UploadSettings;
+use crate::ways::Ways;
+
+/// What happens to a session.
+#[derive(Clone, Debug)]
+enum Event {
+    ClientSends(&'static str),
+    ClientReads(usize),
+    ClientEndsItsInput,
+    Application(Told),
+    DeadlinePasses,
+    Turn,
+    Drain,
+}
+
+/// How an application answers.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Answered { may_go_on: bool },
+    AnsweredInPart,
+    HandedBack { may_go_on: bool },
+    InTheOrdinaryWay,
+    BeginsAndPauses,
+    FailsBeforeAll { must_end: bool },
+    FailsWithItsClient,
+}
+
+const INPUT: [&str; 9] = [
+    "GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /large HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "GET /app HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /app HTTP/1.1\r\nHost: a\r\n\r\nGET /app HTTP/1.1\r\nHo",
+    "st: a\r\n\r\n",
+    "POST /app HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234",
+    "56789",
+    "no request\r\n\r\n",
+];
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let told = prop_oneof![
+        3 => any::<bool>().prop_map(|may_go_on| Told::Answered { may_go_on }),
+        1 => Just(Told::AnsweredInPart),
+        2 => any::<bool>().prop_map(|may_go_on| Told::HandedBack { may_go_on }),
+        2 => Just(Told::InTheOrdinaryWay),
+        1 => Just(Told::BeginsAndPauses),
+        1 => any::<bool>().prop_map(|must_end| Told::FailsBeforeAll { must_end }),
+        1 => Just(Told::FailsWithItsClient),
+    ];
+    let event = prop_oneof![
+        8 => proptest::sample::select(&INPUT[..]).prop_map(Event::ClientSends),
+        4 => proptest::sample::select(&[100, 10_000, 10_000_000][..]).prop_map(Event::ClientReads),
+        1 => Just(Event::ClientEndsItsInput),
+        8 => told.prop_map(Event::Application),
+        1 => Just(Event::DeadlinePasses),
+        2 => Just(Event::Turn),
+        1 => Just(Event::Drain),
+    ];
+    proptest::collection::vec(event, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_wait_for_a_client_has_its_deadline(events in events()) {
+        let mut game = Game::new();
+        for event in events {
+            if !game.play(event) {
+                break;
+            }
+        }
+    }
+}
+
+/// A connection that is kept after an answer by `passfd` ends like any other, after the time between two requests.
+#[test]
+fn an_answer_by_the_application_itself_leaves_no_endless_wait() {
+    let mut game = Game::new();
+    assert!(game.play(Event::ClientSends("GET /app HTTP/1.1\r\nHost: a\r\n\r\n")));
+    assert!(game.play(Event::Application(Told::Answered { may_go_on: true })));
+    assert!(game.session.is_idle());
+    assert_eq!(game.session.deadline_ms(), game.ctx.clock.now_ms() + game.ctx.plan.limits.idle_timeout_ms);
+}
+
+/// A session, its client, and an application of which it hears.
+struct Game {
+    session: Session,
+    ctx: Context,
+    client: UnixStream,
+    /// What the application says next, last first.
+    news: Vec<News>,
+    waits_for_application: bool,
+    _folder: TempDir,
+}
+
+impl Game {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("small"), [b's'; 1000]).unwrap();
+        std::fs::write(folder.path().join("large"), vec![b'l'; 3_000_000]).unwrap();
+        let mut ctx = context(&folder);
+        let (ours, client) = UnixStream::pair().unwrap();
+        client.set_nonblocking(true).unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let session = Session::new(OwnedFd::from(ours), None, 0, &mut ctx);
+        Self { session, ctx, client, news: Vec::new(), waits_for_application: false, _folder: folder }
+    }
+
+    /// False: the session has ended.
+    fn play(&mut self, event: Event) -> bool {
+        self.ctx.clock.tick();
+        let wake = match event {
+            Event::ClientSends(bytes) => {
+                let _ = self.client.write(bytes.as_bytes());
+                Wake::Ready { readable: true, input_ends: false, hung_up: false }
+            }
+            Event::ClientReads(bytes) => {
+                let _ = self.client.read(&mut vec![0; bytes]);
+                Wake::Ready { readable: false, input_ends: false, hung_up: false }
+            }
+            Event::ClientEndsItsInput => {
+                let _ = self.client.shutdown(Shutdown::Write);
+                Wake::Ready { readable: true, input_ends: true, hung_up: false }
+            }
+            Event::Application(_) if !self.waits_for_application => return true,
+            Event::Application(told) => {
+                self.news = told.news();
+                Wake::News(self.news.pop())
+            }
+            Event::DeadlinePasses if self.session.deadline_ms() == u64::MAX => return true,
+            Event::DeadlinePasses => Wake::TimedOut,
+            Event::Turn => Wake::Turn,
+            Event::Drain => {
+                self.ctx.draining = true;
+                Wake::Turn
+            }
+        };
+        let need = match self.session.handle_wake(wake, &mut self.ctx) {
+            Some(need) => need,
+            None => self.session.step(&mut self.ctx, Stage::Any),
+        };
+        self.follow(need)
+    }
+
+    /// Does what an event loop does, until the session waits.
+    fn follow(&mut self, mut need: Need) -> bool {
+        loop {
+            self.waits_for_application = matches!(need, Need::NewsUnderWay);
+            match need {
+                Need::Readable | Need::Writable => {
+                    self.assert_deadline(&need);
+                    return true;
+                }
+                Need::NewsUnderWay => return true,
+                Need::Finished => return false,
+                Need::Turn => {}
+                Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
+                Need::JobUnderWay => panic!("jobs are done at once here"),
+                Need::Delegate(_) | Need::News => {
+                    let news = self.news.pop();
+                    self.session.handle_news(news, &mut self.ctx);
+                }
+            }
+            need = self.session.step(&mut self.ctx, Stage::Any);
+        }
+    }
+
+    fn assert_deadline(&self, need: &Need) {
+        let limits = &self.ctx.plan.limits;
+        let longest_ms = match need {
+            Need::Writable => limits.send_timeout_ms,
+            _ if self.session.is_idle() => limits.idle_timeout_ms.max(limits.head_timeout_ms),
+            _ => limits.body_timeout_ms.max(limits.head_timeout_ms).max(limits.linger_timeout_ms),
+        };
+        let left_ms = self.session.deadline_ms().saturating_sub(self.ctx.clock.now_ms());
+        assert!(left_ms <= longest_ms, "{need:?} for {left_ms} ms: {:?}", self.session);
+    }
+}
+
+impl Told {
+    /// Last first.
+    fn news(self) -> Vec<News> {
+        let answered = |complete, may_go_on| {
+            let outcome = AnswerOutcome::Complete;
+            News::Answered(Answered {
+                complete,
+                may_go_on,
+                outcome,
+                status: 200,
+                head_bytes: 40,
+                body_bytes: 2,
+            })
+        };
+        let failed = |must_end, client_lost| {
+            News::Failed(Failure { why: Why::Ended, client_lost, must_end, unread: 0 })
+        };
+        let head = || News::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
+        let mut in_order = match self {
+            Self::Answered { may_go_on } => vec![answered(true, may_go_on)],
+            Self::AnsweredInPart => vec![answered(false, false)],
+            Self::HandedBack { may_go_on } => {
+                let rest = Rest { may_go_on, status: 200, head_sent: 40, body_sent: 2 };
+                vec![News::Rest(rest), body(400_000), News::End { app_status: 0, unread: 0 }]
+            }
+            Self::InTheOrdinaryWay => vec![head(), body(10), News::End { app_status: 0, unread: 0 }],
+            Self::BeginsAndPauses => vec![head(), body(400_000)],
+            Self::FailsBeforeAll { must_end } => vec![failed(must_end, false)],
+            Self::FailsWithItsClient => vec![failed(false, true)],
+        };
+        in_order.reverse();
+        in_order
+    }
+}
+
+fn body(bytes: usize) -> News {
+    let mut body = Aggregate::default();
+    body.push(Buffer::new(vec![b'b'; bytes]));
+    News::Body(body)
+}
+
+fn context(folder: &TempDir) -> Context {
+    let tree = Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap();
+    let place = Place::Shared(Address::Unix(folder.path().join("app.sock")));
+    let delegate = Delegate {
+        application: Application::new(Settings::new("app", place)).unwrap(),
+        path: "/app".into(),
+        hand_over: true,
+        document_root: None,
+        params: Vec::new(),
+        headers: Vec::new(),
+        named: Vec::new(),
+        internal: Vec::new(),
+        upload: UploadSettings {
+            bytes_max: 1 << 20,
+            memory_bytes_max: 1 << 10,
+            folder: Arc::from(folder.path()),
+        },
+    };
+    let site = Site {
+        name: "site".into(),
+        listeners: Vec::new(),
+        hosts: Vec::new(),
+        routes: vec![
+            Route { path: "/".into(), action: Action::Files(Arc::new(tree)) },
+            Route { path: "/app".into(), action: Action::Application(Arc::new(delegate)) },
+        ],
+        error_pages: Vec::new(),
+        log: true,
+    };
+    let send =
+        SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: 1 << 20, test_residency: true };
+    let counters = Counters::allocate(1).unwrap().remove(0);
+    let records = Records { tally: Tally::new(counters), log: None, remarks: |_| {} };
+    Context::new(
+        Arc::new(Plan::new(vec![site], Limits::default(), true)),
+        Arc::new(Cache::new(CacheSettings::default())),
+        Blocking::Never,
+        send,
+        Ways::new(SendWay::Measured),
+        records,
+    )
+}
