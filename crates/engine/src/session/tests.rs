@@ -265,9 +265,14 @@ fn context(folder: &TempDir) -> Context {
         listeners: Vec::new(),
         hosts: Vec::new(),
         routes: vec![
-            Route { path: "/".into(), action: Action::Files(Arc::new(tree)) },
-            Route { path: "/app".into(), action: Action::Application(Arc::new(delegate)) },
+            Route { path: "/".into(), headers: Vec::new(), action: Action::Files(Arc::new(tree)) },
+            Route {
+                path: "/app".into(),
+                headers: Vec::new(),
+                action: Action::Application(Arc::new(delegate)),
+            },
         ],
+        headers: Vec::new(),
         error_pages: Vec::new(),
         log: true,
     };
