@@ -549,19 +549,33 @@ error: `site.route.fastcgi.transport` has an unknown word
 "#,
     );
     refused(
-        &route("{ to = \"unix:a\", scripts = [\"php\"], params = { HTTP_X = \"1\" } }"),
+        &route(
+            "{ to = \"unix:a\", scripts = [\"php\"], params = { HTTP_X = \"1\", CONTENT_LENGTH = 2, BATON_X = \"\" } }",
+        ),
         r#"
 error: `site.route.fastcgi.scripts` is not the ending of a name
  --> baton.toml:5:39
   |
-5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1" } }
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
   |                                       ^^^^^ expected something like ".php"
 
-error: `site.route.fastcgi.params` has a name that is taken
- --> baton.toml:5:58
+error: `site.route.fastcgi.params` sets what the server must say itself
+ --> baton.toml:5:72
   |
-5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1" } }
-  |                                                          ^^^^^^ names of another form are free
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
+  |                                                                        ^^^^^^^^^^^^^^ it follows from the body that the client sends
+
+error: `site.route.fastcgi.params` cannot be an integer
+ --> baton.toml:5:89
+  |
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
+  |                                                                                         ^ expected a string
+
+error: `site.route.fastcgi.params` sets what the server must say itself
+ --> baton.toml:5:92
+  |
+5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
+  |                                                                                            ^^^^^^^ names that begin with `BATON_` belong to the hand-over protocol
 "#,
     );
 }

@@ -95,7 +95,7 @@ pub struct Delegate {
     pub hand_over: bool,
     /// `DOCUMENT_ROOT`, below which scripts are.
     pub document_root: Option<PathBuf>,
-    /// Further parameters.
+    /// Parameters from the configuration. Each replaces what the server or the client would say by that name.
     pub params: Vec<(String, String)>,
     /// Fields added to each response.
     pub headers: Vec<(String, String)>,

@@ -30,6 +30,22 @@ where
     }
 }
 
+/// Removes the pairs of a complete block whose names are unwanted. The others keep their order.
+pub fn remove(block: &mut Vec<u8>, is_unwanted: impl Fn(&[u8]) -> bool) {
+    let (mut kept, mut at) = (0, 0);
+    while let Some(((name, _), rest)) = split_pair(&block[at..]) {
+        let (wanted, next) = (!is_unwanted(name), block.len() - rest.len());
+        if wanted {
+            if kept < at {
+                block.copy_within(at..next, kept);
+            }
+            kept += next - at;
+        }
+        at = next;
+    }
+    block.truncate(kept);
+}
+
 /// Appends the lengths of a pair, and makes room for it.
 ///
 /// # Panics
@@ -145,6 +161,25 @@ mod tests {
         let mut out = Vec::new();
         push_joined(&mut out, b"A", [&b"b"[..], b"", b"cd"]);
         assert_eq!(out, b"\x01\x03Abcd");
+    }
+
+    #[test]
+    fn pairs_are_removed_wherever_they_are() {
+        let block = |pairs: &[(&str, &str)]| -> Vec<u8> {
+            pairs.iter().flat_map(|(name, value)| encoded(name.as_bytes(), value.as_bytes())).collect()
+        };
+        let long = "x".repeat(300);
+        let all = block(&[("A", "1"), ("B", &long), ("A", ""), ("C", "3"), ("A", "5")]);
+        for (unwanted, expected) in [
+            (&b""[..], all.clone()),
+            (b"A", block(&[("B", &long), ("C", "3")])),
+            (b"B", block(&[("A", "1"), ("A", ""), ("C", "3"), ("A", "5")])),
+            (b"C", block(&[("A", "1"), ("B", &long), ("A", ""), ("A", "5")])),
+        ] {
+            let mut block = all.clone();
+            remove(&mut block, |name| name == unwanted);
+            assert_eq!(block, expected);
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ settings! {
         concurrency: u64 = 1, Integer(1, 4096);
         /// Their environment: `{ APP_ENV = "production" }`. Of the server's own they have PATH, TZ, TMPDIR and what chooses
         /// the language, nothing else.
-        environment: Vec<(String, String)> = Vec::new(), Pairs(&[]);
+        environment: Vec<(String, String)> = Vec::new(), Pairs(|_| None);
         /// Folder in which they begin. `off`: that in which the server was started.
         directory: Option<PathBuf> = None, Or("off", Folder);
         /// User whose rights they have when the server was started as root. `auto`: the user of the workers.
@@ -103,8 +103,9 @@ settings! {
         /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
         /// these files are run instead. None: every request below the path is the application's.
         scripts: Vec<String> = Vec::new(), ListOf(ENDING);
-        /// Further parameters: `{ APP_ENV = "production" }`.
-        params: Vec<(String, String)> = Vec::new(), Pairs(&["HTTP_", "BATON_"]);
+        /// Parameters of every request: `{ APP_ENV = "production" }`. A value replaces the parameter that the server would
+        /// send by that name, such as `SCRIPT_FILENAME`, or that a field of the request would become, such as `HTTP_HOST`.
+        params: Vec<(String, String)> = Vec::new(), Pairs(reserved_parameter);
         /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle. Of
         /// processes that are started by `command` there are as many as these answer at a time.
         connections_max: u64 = 8, Integer(1, 100_000);
@@ -265,8 +266,21 @@ impl Kind for Internal {
     }
 }
 
-/// Texts by name. No name begins with one of those that are reserved.
-struct Pairs(&'static [&'static str]);
+/// Texts by name. The function says why a name cannot be set.
+struct Pairs(fn(&str) -> Option<&'static str>);
+
+/// Why a parameter cannot be set: the framing of requests depends on it.
+fn reserved_parameter(name: &str) -> Option<&'static str> {
+    match name {
+        "CONTENT_LENGTH" | "HTTP_CONTENT_LENGTH" => Some("it follows from the body that the client sends"),
+        "HTTP_TRANSFER_ENCODING" => Some("the application gets bodies without a coding"),
+        "SCGI" => Some("it is the version of the protocol"),
+        _ if name.starts_with("BATON_") => {
+            Some("names that begin with `BATON_` belong to the hand-over protocol")
+        }
+        _ => None,
+    }
+}
 
 impl Kind for Pairs {
     type Value = Vec<(String, String)>;
@@ -280,30 +294,30 @@ impl Kind for Pairs {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        let mut parameters = Some(Vec::new());
+        let mut pairs = Some(Vec::new());
         for (key, value) in entries {
             let name = key.get_ref();
-            // What begins so is what the client says, or what the protocol is about.
-            if self.0.iter().any(|reserved| name.starts_with(reserved)) {
-                reading.refuse(key.span(), "has a name that is taken", "names of another form are free");
-                parameters = None;
-            } else if name.is_empty() || name.contains(['=', '\0']) {
-                reading.refuse(
-                    key.span(),
-                    "has a name that no variable can have",
-                    "expected letters and `_`",
-                );
-                parameters = None;
-            }
-            let Some(text) = value.get_ref().as_str().filter(|text| !text.contains('\0')) else {
-                reading.mismatch(value, "a string");
-                return None;
+            let problem = match (self.0)(name) {
+                Some(why) => Some(("sets what the server must say itself", why)),
+                None if name.is_empty() || name.contains(['=', '\0']) => {
+                    Some(("has a name that no variable can have", "expected letters and `_`"))
+                }
+                None => None,
             };
-            if let Some(parameters) = &mut parameters {
-                parameters.push((name.clone(), text.to_owned()));
+            if let Some((problem, label)) = problem {
+                reading.refuse(key.span(), problem, label);
+                pairs = None;
             }
+            let text = value.get_ref().as_str().filter(|text| !text.contains('\0'));
+            if text.is_none() {
+                reading.mismatch(value, "a string");
+            }
+            pairs = pairs.zip(text).map(|(mut pairs, text)| {
+                pairs.push((name.clone(), text.to_owned()));
+                pairs
+            });
         }
-        parameters
+        pairs
     }
 
     fn write(&self, value: &Vec<(String, String)>) -> toml::Value {

@@ -49,6 +49,37 @@ fn variables_as_cgi_names_them(server: &Server, below: &str) {
     }
 }
 
+/// Goal: a configured parameter is the only one of its name, whatever the server, the path or the client would have said.
+/// Method: each kind is configured, and asked for with a request that says something else.
+#[test]
+fn configured_parameters_replace_those_of_the_server_and_of_clients() {
+    let folder = Folder::new();
+    program::start(&folder.base().join("app.sock"), folder.base(), 1);
+    let params = "SCRIPT_FILENAME = '/usr/bin/other', HTTP_X_USER = 'ours', HTTP_HOST = 'inside', \
+                  CONTENT_TYPE = 'a/b', REMOTE_ADDR = '192.0.2.1', HTTP_NEW = '', OWN = '1'";
+    let server = Server::run(folder, &WHOLE_SITE.replace(" }", &format!(", params = {{ {params} }} }}")));
+    let mut client = server.connect();
+    client.send(
+        "GET /variables HTTP/1.1\r\nHost: a\r\nX-User: evil\r\nX-Other: kept\r\nContent-Type: c/d\r\n\r\n",
+    );
+    let answer = client.answer_to("GET");
+    let lines: Vec<_> = answer.text().lines().collect();
+    for (name, value) in [
+        ("SCRIPT_FILENAME", "/usr/bin/other"),
+        ("HTTP_X_USER", "ours"),
+        ("HTTP_HOST", "inside"),
+        ("CONTENT_TYPE", "a/b"),
+        ("REMOTE_ADDR", "192.0.2.1"),
+        ("HTTP_NEW", ""),
+        ("OWN", "1"),
+        ("HTTP_X_OTHER", "kept"),
+        ("PATH_INFO", "/variables"),
+    ] {
+        let told = lines.iter().filter_map(|line| line.split_once('=')).filter(|pair| pair.0 == name);
+        assert_eq!(told.map(|pair| pair.1).collect::<Vec<_>>(), [value], "{name} in {lines:#?}");
+    }
+}
+
 /// Some stay in memory, some go to a file; a chunked one has a length when the application gets it.
 fn bodies_with_and_without_a_length(server: &Server, below: &str) {
     let mut client = server.connect();

@@ -20,6 +20,7 @@ mod comparison;
 mod everywhere;
 mod faults;
 mod fpm;
+mod git;
 mod holdings;
 mod journey;
 mod libfcgi;

@@ -242,12 +242,16 @@ impl Asked<'_> {
             local,
         };
         variables.push(&mut block);
-        for (name, value) in &delegate.params {
-            params::push(&mut block, name.as_bytes(), value.as_bytes());
-        }
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
         fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
         environment::push_fields(&mut block, fields.iter().copied());
+        if !delegate.params.is_empty() {
+            // Libraries disagree about which of two values counts, so there must be one.
+            params::remove(&mut block, |name| delegate.params.iter().any(|(own, _)| own.as_bytes() == name));
+            for (name, value) in &delegate.params {
+                params::push(&mut block, name.as_bytes(), value.as_bytes());
+            }
+        }
         block
     }
 
