@@ -36,7 +36,7 @@ pub enum Instruction {
 /// A head that was checked: it can be made into an HTTP head that everyone reads alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// Complete lines, and at most one blank line behind them.
+    /// Complete lines, and a blank line behind them.
     text: Vec<u8>,
     status: u16,
     content_length: Option<u64>,
@@ -44,8 +44,8 @@ pub struct CgiHead {
 }
 
 impl CgiHead {
-    /// Judges a head: complete lines, which end with LF or CR LF, and the blank line that ends it. That one may
-    /// be missing, where the output ended with the head. A status line of HTTP in front is taken for a `Status`.
+    /// Judges a head: complete lines, which end with LF or CR LF, and the blank line that ends it. Without that line
+    /// the program broke off, and a field may be missing. A status line of HTTP in front is taken for a `Status`.
     ///
     /// # Errors
     /// Why no client should see it.
@@ -53,7 +53,10 @@ impl CgiHead {
         if text.len() > HEAD_BYTES_MAX {
             return Err(BadHead::TooLarge);
         }
-        if !text.is_empty() && !text.ends_with(b"\n") {
+        if text.is_empty() {
+            return Err(BadHead::Empty);
+        }
+        if !ends_with_blank_line(&text) {
             return Err(BadHead::Incomplete);
         }
         name_status_line(&mut text);
@@ -209,6 +212,12 @@ fn split_status(value: &[u8]) -> Option<(u16, &[u8])> {
         [b' ' | b'\t', ..] => Some((code, trim_blanks(rest))),
         _ => None,
     }
+}
+
+fn ends_with_blank_line(text: &[u8]) -> bool {
+    let line =
+        |text: &'_ [u8]| text.strip_suffix(b"\n").map(|line| line.strip_suffix(b"\r").unwrap_or(line).len());
+    line(text).is_some_and(|before| before == 0 || text[before - 1] == b'\n')
 }
 
 /// The lines up to a blank one, without their ends.

@@ -147,7 +147,7 @@ impl Answer {
     /// The response is complete.
     ///
     /// # Errors
-    /// [`Why::BadHead`] if it ended in front of its head's end.
+    /// [`Why::BadHead`] if it ended inside its head.
     pub(crate) fn handle_end(&mut self, app_status: u32) -> Result<(), Why> {
         if self.expects_head() {
             self.finish_head().map_err(Why::BadHead)?;

@@ -105,7 +105,7 @@ impl HandOver {
         why: Why,
     ) -> Result<Pushed, Ended> {
         let body_at = if let Stage::Head { searched, .. } = &mut self.stage {
-            let Some(end) = end_of_head(collected, *searched, why) else {
+            let Some(end) = find_end(collected, *searched) else {
                 if collected.len() >= HEAD_BYTES_MAX || why == Why::Last {
                     self.stage = Stage::Idle;
                     return Ok(Pushed::Declined);
@@ -278,12 +278,6 @@ impl HandOver {
     pub(super) fn abandon(&mut self) {
         self.stage = Stage::Idle;
     }
-}
-
-/// Where the head ends. The output may end with it, without the blank line.
-fn end_of_head(collected: &[u8], searched: usize, why: Why) -> Option<usize> {
-    find_end(collected, searched)
-        .or_else(|| (why == Why::Last && !collected.is_empty()).then_some(collected.len()))
 }
 
 /// As much of `bytes` as is left, which is counted down.

@@ -56,6 +56,14 @@ fn a_program_sees_the_request_as_rfc_3875_says() {
 }
 
 #[test]
+fn a_program_that_ends_inside_its_head_is_a_bad_gateway() {
+    let program = "echo 'Status: 200 OK'; echo 'Content-Type: text/plain'; exit 1";
+    let server = server(&[("a.cgi", program)], "");
+    assert_eq!(server.get("/a.cgi").status, 502);
+    server.wait_until_said("GET /a.cgi: its response cannot be sent on: the response ended inside its head");
+}
+
+#[test]
 fn only_programs_are_run_and_other_files_are_sent() {
     let server = server(&[], "");
     assert_eq!(server.get("/plain.cgi").status, 403);

@@ -9,7 +9,7 @@ pub enum BadHead {
     TooLarge,
     /// There is no field in it.
     Empty,
-    /// The output ended in the middle of a line.
+    /// The output ended before the blank line that ends a head.
     Incomplete,
     /// A line without a colon.
     NotAField,
@@ -49,8 +49,8 @@ impl fmt::Display for BadHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooLarge => "the head of the response is longer than 16 KiB",
-            Self::Empty => "the response does not begin with a field",
-            Self::Incomplete => "the response ended in the middle of its head",
+            Self::Empty => "the response is empty, or begins with a blank line",
+            Self::Incomplete => "the response ended inside its head, before the blank line",
             Self::NotAField => "the head of the response has a line without a colon",
             Self::Name => "the head of the response has a field with an impossible name",
             Self::Value => "the head of the response has a field with control characters",
