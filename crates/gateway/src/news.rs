@@ -59,7 +59,7 @@ pub enum Why {
     QueueTimeout,
     /// The application neither took nor gave anything for too long.
     TimedOut,
-    /// The application's connection ended in front of the end of the response.
+    /// The application closed its connection before its response was complete.
     Ended,
     /// The application does not speak the protocol.
     Broken(Broken),
@@ -131,7 +131,7 @@ impl fmt::Display for Why {
             Self::QueueFull => f.write_str("too many requests wait for it"),
             Self::QueueTimeout => f.write_str("a request waited for too long"),
             Self::TimedOut => f.write_str("it neither took nor gave anything for too long"),
-            Self::Ended => f.write_str("it ended in front of the end of its response"),
+            Self::Ended => f.write_str("it closed its connection before its response was complete"),
             Self::Broken(broken) => write!(f, "it does not speak the protocol: {broken}"),
             Self::BadHead(bad) => write!(f, "its response cannot be sent on: {bad}"),
             Self::SpoolFailed(errno) => write!(f, "its response cannot be kept for a slow client: {errno}"),

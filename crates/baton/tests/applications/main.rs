@@ -8,6 +8,7 @@ mod architectures;
 mod common;
 
 mod answers;
+mod cut;
 mod failures;
 mod files;
 mod holders;

@@ -18,6 +18,11 @@ pub(crate) fn start(socket: &Path, folder: &Path, threads: usize) {
     let first = Responder::bind(socket).expect("a socket");
     // The server's workers may be another user's.
     fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
+    answer_with(&first, folder, threads);
+}
+
+/// Starts so many threads that answer.
+pub(crate) fn answer_with(first: &Responder, folder: &Path, threads: usize) {
     for _ in 0..threads {
         let mut responder = first.try_clone().expect("a descriptor");
         let folder = folder.to_owned();
@@ -109,9 +114,9 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             request.log(b"a word to whoever runs it\n")?;
             write!(request, "Content-Type: text/plain\r\n\r\nsaid")
         }
-        "/short" => {
-            write!(request, "Content-Length: 100000\r\n\r\n")?;
-            request.write_all(&pattern(10_000, 1))
+        "/short" | "/short-flushed" | "/unchanged" | "/half-head" | "/half-line" => {
+            let query = text(request, "QUERY_STRING");
+            cut_short(&path, &query, request)
         }
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
         "/thinks" => {
@@ -132,6 +137,19 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             panic!("in the midst of an answer, as was asked for");
         }
         other => write!(request, "Status: 404 Not Found\r\n\r\n{other}"),
+    }
+}
+
+/// Ends an answer before it is complete, or so that it looks as if it were not.
+pub(crate) fn cut_short(path: &str, query: &str, mut output: impl Write) -> io::Result<()> {
+    match path {
+        "/unchanged" => write!(output, "Status: {query} Nothing\r\nContent-Length: 9\r\n\r\n"),
+        "/half-head" => write!(output, "Status: 200 OK\r\nContent-Type: text/plain\r\n"),
+        "/half-line" => write!(output, "Status: 200 OK\r\nContent-Ty"),
+        _ => {
+            output.write_all(&[b"Content-Length: 100000\r\n\r\n", &pattern(10_000, 1)[..]].concat())?;
+            if path == "/short-flushed" { output.flush() } else { Ok(()) }
+        }
     }
 }
 

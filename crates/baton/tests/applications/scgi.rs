@@ -39,13 +39,12 @@ fn answer(connection: &UnixStream, folder: &Path) -> io::Result<()> {
         variables.insert(name, value);
     }
     let value = |name: &str| variables.get(name).map(String::as_str).unwrap_or_default();
+    let (path, query) = (value("PATH_INFO"), value("QUERY_STRING"));
+    if matches!(path, "/short" | "/short-flushed" | "/unchanged" | "/half-head" | "/half-line") {
+        return program::cut_short(path, query, connection);
+    }
     let body = Body { input, left: value("CONTENT_LENGTH").parse().expect("a length") };
-    program::take_upload(
-        value("PATH_INFO"),
-        value("QUERY_STRING"),
-        Exchange { body, output: connection },
-        folder,
-    )
+    program::take_upload(path, query, Exchange { body, output: connection }, folder)
 }
 
 /// A body and where the answer goes.

@@ -7,7 +7,7 @@
 //!            │
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
 //!            │
-//!            └─ Failed: an error page. Later on: the connection is cut, so that nothing looks complete
+//!            └─ Failed: an error page. Later on: what there is, and a cut, so that nothing looks complete
 //! ```
 //!
 //! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it, or the
@@ -21,7 +21,7 @@ use baton_gateway::{Failure, News, Why};
 use baton_http::Status;
 
 use super::under_way::Elsewhere;
-use super::{Session, State};
+use super::{LastClose, Session, State};
 use crate::context::Context;
 use crate::exchange::{Origin, Ready, failure_page, response_fields};
 use crate::log::{Outcome, RequestText};
@@ -117,6 +117,16 @@ impl Delegated {
 
     fn nothing_sent(&self) -> bool {
         !matches!(self.progress, Progress::Sending(_) | Progress::Wire { .. })
+    }
+
+    /// How the connection ends behind a part of the response, so that the part cannot be taken for the whole: where only
+    /// the end of the connection would end the body, by a reset.
+    fn close_that_shows_a_cut(&self) -> LastClose {
+        match self.progress {
+            Progress::Sending(Frame { framing: Framing::Close, .. })
+            | Progress::Wire { may_go_on: false } => LastClose::Reset,
+            _ => LastClose::Orderly,
+        }
     }
 
     fn elsewhere(&mut self) -> Elsewhere {
@@ -233,8 +243,8 @@ impl Session {
             }
             Progress::Wire { may_go_on } => may_go_on,
             Progress::Sending(Frame { framing: Framing::Length(_), left: 1.. }) => {
-                self.end(Outcome::ApplicationFailed, ctx);
-                return;
+                delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
+                return self.cut_off(LastClose::Orderly, Outcome::ApplicationFailed, ctx);
             }
             Progress::Sending(frame) => {
                 if frame.framing == Framing::Chunked {
@@ -258,11 +268,18 @@ impl Session {
         };
         let elsewhere = delegated.elsewhere();
         self.log_elsewhere(elsewhere, answered.status, answered.body_bytes, outcome, ctx);
-        if outcome == Outcome::Complete {
-            self.go_on_after_application(answered.may_go_on && !ctx.draining);
-            return;
+        match outcome {
+            Outcome::Complete => self.go_on_after_application(answered.may_go_on && !ctx.draining),
+            Outcome::ClientGone => {
+                self.end(outcome, ctx);
+            }
+            _ => {
+                delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
+                // Unread requests would turn the end into a reset, which destroys what the client has not read.
+                (self.readable, self.input_ended) = (true, false);
+                self.go_on_after_application(false);
+            }
         }
-        self.end(outcome, ctx);
     }
 
     /// What an application says that it has sent, be it true or not.
@@ -288,7 +305,12 @@ impl Session {
             if let Some(elsewhere) = delegated.take_unanswered() {
                 self.log_elsewhere(elsewhere, status.code(), 0, outcome, ctx);
             }
-            return self.cut(delegated, outcome, ctx);
+            if nothing_sent || failure.client_lost || outcome == Outcome::ClientGone {
+                self.end(outcome, ctx);
+                return;
+            }
+            self.readable |= delegated.is_read_by_others;
+            return self.cut_off(delegated.close_that_shows_a_cut(), outcome, ctx);
         }
         self.take_input_back(delegated, failure.unread);
         delegated.origin.keep_alive &= outcome != Outcome::TimedOut && !failure.must_end;
@@ -316,19 +338,11 @@ impl Session {
         self.date_back_response(delegated.started_ms);
     }
 
-    /// The rest of a response will not come. Where nothing but the end of the connection would end the body, that end
-    /// has to look like the accident that it is: a reset.
-    fn cut(&mut self, delegated: &Delegated, outcome: Outcome, ctx: &mut Context) {
-        let looks_complete = match &delegated.progress {
-            Progress::Sending(frame) => frame.framing == Framing::Close,
-            Progress::Wire { .. } => true,
-            Progress::Waiting | Progress::Held { .. } | Progress::Collecting { .. } => false,
-        };
-        if looks_complete {
-            self.reset(outcome, ctx);
-        } else {
-            self.end(outcome, ctx);
-        }
+    /// The rest of a response will not come. The client gets what there is of it, and then the end of the connection.
+    fn cut_off(&mut self, close: LastClose, outcome: Outcome, ctx: &mut Context) {
+        self.fail_response(outcome);
+        self.log_sent(ctx);
+        self.state = State::Ending(close.lingering(self.has_unread_input()));
     }
 
     /// The client's input is the session's again, with so many bytes in front that belong to the request that has been
@@ -352,7 +366,7 @@ impl Session {
             self.state = State::Open;
             self.inbox_untried = !self.inbox.is_empty();
         } else {
-            self.state = State::Ending { linger: self.readable || !self.inbox.is_empty() };
+            self.state = State::Ending(LastClose::Orderly.lingering(self.has_unread_input()));
         }
     }
 }
@@ -399,6 +413,9 @@ fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
     }
     Some(text)
 }
+
+/// In the error log, by whichever transport the response came.
+const TOO_SHORT: &str = "its response is shorter than its Content-Length";
 
 /// Bytes of a body in which files are named.
 const TEXT_BYTES_MAX: u64 = 4 << 20;

@@ -8,7 +8,7 @@ use rustix::net::RecvFlags;
 
 use super::deadline::Waiting;
 use super::delegated::Delegated;
-use super::{Need, Session, State};
+use super::{LastClose, Need, Session, State};
 use crate::connection::{Body, Request, Taken};
 use crate::context::{Context, SCRATCH_BYTES};
 use crate::exchange::{self, Answer, Client, Delegation, Given};
@@ -118,7 +118,7 @@ impl Session {
                 Next::Request => rest = &rest[request.len..],
                 Next::End => {
                     let unread = rest.len() > request.len || request.body != Body::Passed || self.readable;
-                    self.state = State::Ending { linger: unread };
+                    self.state = State::Ending(LastClose::Orderly.lingering(unread));
                     rest = &[];
                 }
                 Next::Body { bytes_max } => {
@@ -239,7 +239,7 @@ impl Session {
         ctx: &mut Context,
     ) {
         self.inbox_untried = false;
-        self.state = State::Ending { linger: true };
+        self.state = State::Ending(LastClose::Linger);
         let body_start = self.outlet.end();
         let plan = Arc::clone(&ctx.plan);
         let mut ready = exchange::refuse(ctx, &plan, status, why, &mut self.outlet);

@@ -122,14 +122,28 @@ enum State {
     /// The application has ended; its answer is put together from files that it named.
     Naming(Box<Naming>),
     /// What is in the outlet is the last.
-    Ending {
-        /// The client may still be sending: read that past, lest a reset destroys the response.
-        linger: bool,
-    },
+    Ending(LastClose),
     /// Our side is closed; what the client still sends is thrown away.
     Lingering,
     /// Over.
     Closed,
+}
+
+/// How a connection ends behind its last response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastClose {
+    /// At once.
+    Orderly,
+    /// The client may still be sending: read that past, lest a reset destroys the response.
+    Linger,
+    /// By a reset: an orderly end would complete a response that is not complete.
+    Reset,
+}
+
+impl LastClose {
+    fn lingering(self, has_unread_input: bool) -> Self {
+        if has_unread_input && self == Self::Orderly { Self::Linger } else { self }
+    }
 }
 
 impl Session {
@@ -193,6 +207,11 @@ impl Session {
             && self.inbox.is_empty()
             && !self.connection.is_in_body()
             && !self.connection.is_in_unwanted_body()
+    }
+
+    /// Whether the client may have sent more than was taken.
+    fn has_unread_input(&self) -> bool {
+        self.readable || !self.inbox.is_empty()
     }
 
     fn waits_for_job(&self) -> bool {
@@ -271,7 +290,7 @@ impl Session {
                     State::Naming(naming) => self.name_files(naming, ctx),
                     _ => None,
                 },
-                State::Ending { linger } => Some(self.close(linger, ctx)),
+                State::Ending(close) => Some(self.close(close, ctx)),
                 State::Lingering => Some(self.linger(ctx)),
                 State::Closed => Some(Need::Finished),
             };
@@ -292,7 +311,7 @@ impl Session {
         Need::Finished
     }
 
-    /// The same by a reset, as soon as nobody has the socket any more: what the client has not taken yet is dropped.
+    /// Like `end`, but sends RST once the last descriptor closes: what the client has not taken yet is dropped.
     fn reset(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
         // It fails only where there are no resets, as on a Unix socket.
         let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
@@ -301,7 +320,7 @@ impl Session {
 
     /// `None`: all is sent.
     fn send(&mut self, ctx: &mut Context) -> Option<Need> {
-        let last = matches!(self.state, State::Ending { .. });
+        let last = matches!(self.state, State::Ending(_));
         let before = self.outlet.sent();
         let unix_seconds = ctx.clock.stamp().unix_seconds;
         let started = self.trial.map(|_| Instant::now());
@@ -330,8 +349,14 @@ impl Session {
     }
 
     /// Everything is sent and the connection is to end.
-    fn close(&mut self, linger: bool, ctx: &mut Context) -> Need {
-        if linger && !self.input_ended && rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok() {
+    fn close(&mut self, close: LastClose, ctx: &mut Context) -> Need {
+        if close == LastClose::Reset {
+            return self.reset(Outcome::Complete, ctx);
+        }
+        if close == LastClose::Linger
+            && !self.input_ended
+            && rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok()
+        {
             self.inbox = Vec::new();
             self.state = State::Lingering;
             self.readable = true;

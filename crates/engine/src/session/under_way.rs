@@ -82,6 +82,14 @@ impl Session {
         }
     }
 
+    /// The last response that was begun ends where the outlet does, and has failed.
+    pub(super) fn fail_response(&mut self, outcome: Outcome) {
+        self.close_response();
+        if let Some(response) = self.under_way.back_mut() {
+            response.outcome = outcome;
+        }
+    }
+
     /// Logs the responses that have been handed over completely.
     pub(super) fn log_sent(&mut self, ctx: &mut Context) {
         while self.under_way.front().is_some_and(|response| response.end <= self.outlet.sent()) {
