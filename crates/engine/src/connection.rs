@@ -1,12 +1,12 @@
 //! One HTTP/1 connection as a machine: bytes in, requests out. Touches no socket and no clock.
 //!
 //! Input: [`next`](Http1::next) is given what has arrived and is not done with. Commands:
-//! [`read_body`](Http1::read_body) for a client that waits to be told so, [`handle_answered`](Http1::handle_answered)
-//! when a request is done with.
+//! [`read_body`](Http1::read_body) when the body is to be read, [`handle_answered`](Http1::handle_answered) or
+//! [`handle_given_away`](Http1::handle_given_away) when a request is done with.
 //!
-//! A request is answered only when its body has been read: one that is malformed, too large or late is refused in the
-//! place of the answer, and what follows an answer is the next request. Whether a body is kept is decided by whoever
-//! takes the request ([`Body::Ahead`]). Of a request whose body arrives in pieces, the head stays in front of the input.
+//! What has arrived of a body is read before its request is taken: a malformed or too large one is refused in the place of
+//! the answer. The [`BodySink`] says whether the request waits for the rest. If it does, the head stays in front of the
+//! input. If it does not, the rest is read past behind the answer; the connection ends where that cannot be done.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, HeadScanner, Refusal, RequestHead};
 
@@ -21,8 +21,10 @@ use crate::Limits;
 pub(crate) enum Taken<'a> {
     /// A request. Until it is answered, it may be asked for again.
     Request(Request<'a>),
-    /// So many bytes at the front that nobody wants: they belong to a request that was answered without them.
+    /// So many bytes at the front belong to the body of a request that was answered without them.
     Unwanted(usize),
+    /// That body is malformed or too large: where the next request begins is unknown.
+    Unusable,
     /// A part of one: `input[head_len..][..passed]` is done with; what is around it stays, and more is needed.
     Part {
         /// Length of the head, if that is complete.
@@ -54,7 +56,7 @@ pub(crate) enum Body {
         /// The client waits for `100 Continue` before it sends it.
         awaited: bool,
     },
-    /// Some of it was read, and whoever takes the request shall see to the rest, all of which is behind the input.
+    /// All that has arrived was read. The rest is read past behind the answer, or by the gateway.
     Begun,
     /// It turned out to be larger than the limit.
     TooLarge,
@@ -80,13 +82,41 @@ enum Phase {
     /// Before or in a head.
     Head,
     /// In the body behind a head of this length.
-    Body { head_len: usize, reader: BodyReader, passed: u64, bytes_max: u64 },
+    Body { head_len: usize, rest: BodyRest },
     /// Behind a head of this length, in a body of which no more is wanted.
     TooLarge { head_len: usize },
-    /// Behind a body, or what there is of one: head and what is left of the body in the input have these lengths.
-    Passed { head_len: usize, len: usize, body: Body },
-    /// Behind a request that was answered before all of its body was read, of which so much is left.
-    Unwanted { left: u64 },
+    /// Behind what has arrived of a body: head and what is left of the body in the input have these lengths.
+    Passed { head_len: usize, len: usize, rest: Option<BodyRest> },
+    /// Behind a request that was answered before all of its body was read.
+    Unwanted(BodyRest),
+}
+
+/// What is still to come of a body.
+#[derive(Clone, Debug)]
+struct BodyRest {
+    reader: BodyReader,
+    /// Bytes of content that have come.
+    passed: u64,
+    bytes_max: u64,
+}
+
+impl BodyRest {
+    fn new(framing: BodyFraming, bytes_max: u64) -> Self {
+        Self { reader: BodyReader::new(framing), passed: 0, bytes_max }
+    }
+
+    fn read<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Refusal> {
+        let step = self.reader.read(input)?;
+        if let BodyStep::Data { data, .. } = step {
+            self.passed += data.len() as u64;
+        }
+        Ok(step)
+    }
+
+    /// Whether it is sure to become larger than the limit.
+    fn is_too_large(&self) -> bool {
+        self.passed.saturating_add(self.reader.announced()) > self.bytes_max
+    }
 }
 
 impl Http1 {
@@ -102,7 +132,7 @@ impl Http1 {
 
     /// Whether the input ahead belongs to a request that was answered.
     pub(crate) fn is_in_unwanted_body(&self) -> bool {
-        matches!(self.phase, Phase::Unwanted { .. })
+        matches!(self.phase, Phase::Unwanted(_))
     }
 
     /// Looks at the input, which begins where the last request that was answered ended. The contents of bodies go
@@ -137,48 +167,48 @@ impl Http1 {
                         body,
                     }));
                 }
-                Phase::Body { head_len, reader, passed, bytes_max } => {
+                Phase::Body { head_len, rest } => {
                     let head_len = *head_len;
                     let mut at = head_len;
-                    loop {
-                        match reader.read(&input[at..])? {
-                            BodyStep::Data { consumed, data } => {
-                                at += consumed;
-                                *passed += data.len() as u64;
-                                if *passed > *bytes_max || !sink.take(data) {
-                                    self.phase = Phase::TooLarge { head_len };
-                                    break;
-                                }
-                            }
+                    self.phase = loop {
+                        let step = rest.read(&input[at..])?;
+                        match step {
+                            _ if rest.is_too_large() => break Phase::TooLarge { head_len },
+                            BodyStep::Data { consumed, data } if sink.take(data) => at += consumed,
+                            BodyStep::Data { .. } => break Phase::TooLarge { head_len },
                             BodyStep::NeedMore { consumed } if sink.has_enough() => {
-                                self.phase =
-                                    Phase::Passed { head_len, len: at + consumed, body: Body::Begun };
-                                break;
+                                let rest = Some(rest.clone());
+                                break Phase::Passed { head_len, len: at + consumed, rest };
                             }
                             BodyStep::NeedMore { consumed } => {
                                 return Ok(Taken::Part { head_len, passed: at + consumed - head_len });
                             }
                             BodyStep::End { consumed } => {
-                                self.phase =
-                                    Phase::Passed { head_len, len: at + consumed, body: Body::Passed };
-                                break;
+                                break Phase::Passed { head_len, len: at + consumed, rest: None };
                             }
                         }
-                    }
+                    };
                 }
-                Phase::Passed { head_len, len, body } => {
-                    let (head_bytes, len, body) = (&input[..*head_len], *len, *body);
+                Phase::Passed { head_len, len, rest } => {
+                    let (head_bytes, len) = (&input[..*head_len], *len);
+                    let body = if rest.is_none() { Body::Passed } else { Body::Begun };
                     let head = RequestHead::parse(head_bytes, &limits.head)?;
                     return Ok(Taken::Request(Request { head, head_bytes, len, body }));
                 }
-                Phase::Unwanted { left } => {
-                    // Fits a usize: it is no more than what is available.
-                    let len = (*left).min(input.len() as u64) as usize;
-                    *left -= len as u64;
-                    if *left == 0 {
-                        self.phase = Phase::Head;
+                Phase::Unwanted(rest) => {
+                    let mut at = 0;
+                    loop {
+                        match rest.read(&input[at..]) {
+                            Err(_) => return Ok(Taken::Unusable),
+                            Ok(_) if rest.is_too_large() => return Ok(Taken::Unusable),
+                            Ok(BodyStep::Data { consumed, .. }) => at += consumed,
+                            Ok(BodyStep::NeedMore { consumed }) => return Ok(Taken::Unwanted(at + consumed)),
+                            Ok(BodyStep::End { consumed }) => {
+                                self.phase = Phase::Head;
+                                return Ok(Taken::Unwanted(at + consumed));
+                            }
+                        }
                     }
-                    return Ok(Taken::Unwanted(len));
                 }
                 Phase::TooLarge { head_len } => {
                     let head_bytes = &input[..*head_len];
@@ -192,21 +222,28 @@ impl Http1 {
 
     /// The body behind this head is to be read, `bytes_max` of it at the most, before the request is taken again.
     pub(crate) fn read_body(&mut self, head_len: usize, framing: BodyFraming, bytes_max: u64) {
-        self.phase = match framing {
-            BodyFraming::Length(length) if length > bytes_max => Phase::TooLarge { head_len },
-            framing => Phase::Body { head_len, reader: BodyReader::new(framing), passed: 0, bytes_max },
-        };
+        let rest = BodyRest::new(framing, bytes_max);
+        self.phase =
+            if rest.is_too_large() { Phase::TooLarge { head_len } } else { Phase::Body { head_len, rest } };
     }
 
     /// So many bytes of the body of the request that was answered last are ahead.
     pub(crate) fn pass_unwanted(&mut self, left: u64) {
         if left > 0 {
-            self.phase = Phase::Unwanted { left };
+            self.phase = Phase::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
         }
     }
 
-    /// The request that was taken has been answered, and its bytes are dropped.
+    /// The request that was taken has been answered, and its bytes are dropped; what comes of its body is unwanted.
     pub(crate) fn handle_answered(&mut self) {
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Head) {
+            Phase::Passed { rest: Some(rest), .. } => Phase::Unwanted(rest),
+            _ => Phase::Head,
+        };
+    }
+
+    /// The request that was taken is an application's, and its bytes are dropped; the gateway reads the rest of its body.
+    pub(crate) fn handle_given_away(&mut self) {
         self.phase = Phase::Head;
     }
 }
@@ -216,6 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::upload::Upload;
 
     impl BodySink for Vec<u8> {
         fn take(&mut self, data: &[u8]) -> bool {
@@ -229,14 +267,28 @@ mod tests {
     }
 
     /// Gives a connection its input in pieces and keeps what it leaves, as a session does. Returns the request lines
-    /// and bodies seen (`!` for one that is too large), and what stopped it.
+    /// and bodies seen (`!` for one that is too large, `?` for one that cannot be read past), and what stopped it.
     fn feed(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
+        feed_to(Vec::new(), std::mem::take, pieces, limits)
+    }
+
+    /// The same where no request waits for its body.
+    fn feed_unwanted(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
+        feed_to(None::<Box<Upload>>, |_| Vec::new(), pieces, limits)
+    }
+
+    fn feed_to<S: BodySink>(
+        mut sink: S,
+        take_kept: fn(&mut S) -> Vec<u8>,
+        pieces: &[&[u8]],
+        limits: &Limits,
+    ) -> (Vec<String>, Option<Refusal>) {
         let mut connection = Http1::new();
-        let (mut inbox, mut lines, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut inbox, mut lines) = (Vec::new(), Vec::new());
         for piece in pieces {
             inbox.extend_from_slice(piece);
             loop {
-                let taken = match connection.next(&inbox, limits, &mut kept) {
+                let taken = match connection.next(&inbox, limits, &mut sink) {
                     Ok(taken) => taken,
                     Err(refusal) => return (lines, Some(refusal)),
                 };
@@ -244,7 +296,14 @@ mod tests {
                     Taken::Request(request) => request,
                     Taken::Unwanted(len) => {
                         inbox.drain(..len);
+                        if inbox.is_empty() {
+                            break;
+                        }
                         continue;
+                    }
+                    Taken::Unusable => {
+                        lines.push("?".into());
+                        return (lines, None);
                     }
                     Taken::Part { head_len, passed } => {
                         inbox.drain(head_len..head_len + passed);
@@ -263,7 +322,7 @@ mod tests {
                     Body::Passed | Body::Begun => {}
                 }
                 let line = String::from_utf8_lossy(request.head.line).into_owned();
-                lines.push(line + &String::from_utf8_lossy(&std::mem::take(&mut kept)));
+                lines.push(line + &String::from_utf8_lossy(&take_kept(&mut sink)));
                 let len = request.len;
                 inbox.drain(..len);
                 connection.handle_answered();
@@ -366,7 +425,7 @@ mod tests {
             assert_eq!((request.len, request.body), (begun.len(), Body::Begun));
         }
         assert_eq!(kept.0, b"GET /");
-        connection.handle_answered();
+        connection.handle_given_away();
         connection.pass_unwanted(15);
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
             let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits, &mut kept) else {
@@ -382,6 +441,64 @@ mod tests {
             panic!("no request")
         };
         assert_eq!(request.body, Body::Passed, "what is complete has not just begun");
+    }
+
+    /// Goal: nothing of an unwanted body is waited for, or taken for a request. Method: every cut of the stream; the
+    /// requests come out as soon as their heads are complete, whatever is missing of their bodies.
+    #[test]
+    fn an_unwanted_body_is_not_waited_for() {
+        let lines: Vec<_> = ["GET /1", "POST /2", "PUT /3", "HEAD /4", "GET /5"]
+            .map(|line| format!("{line} HTTP/1.1"))
+            .into();
+        for cut in 0..=STREAM.len() {
+            let (all, stop) = feed_unwanted(&[&STREAM[..cut], &STREAM[cut..]], &Limits::default());
+            assert_eq!((&all, stop), (&lines, None), "cut at {cut}");
+            let (begun, _) = feed_unwanted(&[&STREAM[..cut]], &Limits::default());
+            // Each head ends with an empty line; the one that stands in a body, and the last chunk, are no heads.
+            let ends = STREAM[..cut].windows(4).filter(|four| four == b"\r\n\r\n").count();
+            let heads = [0, 1, 2, 2, 3, 3, 4, 5][ends];
+            assert_eq!(begun, lines[..heads], "cut at {cut}");
+        }
+    }
+
+    /// What goes wrong in a body after the answer ends the connection; what went wrong before it is refused.
+    #[test]
+    fn an_unwanted_body_has_the_limits_of_any_other() {
+        let limits = Limits { body_bytes_max: 10, ..Limits::default() };
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for (body, last) in [
+            (&b"8\r\n12345678\r\n3\r\n"[..], "!"),
+            (b"fffffffff", "!"),
+            (b"8\r\n12345678\r\n2\r\n12\r\n0\r\n\r\n", "POST / HTTP/1.1"),
+        ] {
+            let whole = [&head[..], body].concat();
+            assert_eq!(feed_unwanted(&[&whole], &limits), (vec![last.to_owned()], None));
+            let after = if last == "!" { vec!["POST / HTTP/1.1", "?"] } else { vec![last] };
+            assert_eq!(feed_unwanted(&[head, body], &limits).0, after);
+        }
+        let whole = [&head[..], b"x"].concat();
+        assert_eq!(feed_unwanted(&[&whole], &limits), (Vec::new(), Some(Refusal::ChunkSize)));
+        assert_eq!(feed_unwanted(&[head, b"x"], &limits).0, ["POST / HTTP/1.1", "?"]);
+    }
+
+    /// A chunk's size that is too large is refused when its digits say so: nothing of the chunk is waited for.
+    #[test]
+    fn a_chunk_that_can_only_be_too_large_is_not_waited_for() {
+        let limits = Limits { body_bytes_max: 0x100, ..Limits::default() };
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for (body, too_large) in [
+            ("101", true),
+            ("101\r\n", true),
+            ("ffffffffffffffff\r\n", true),
+            ("ffffffffffffffff;x", true),
+            ("100\r\n", false),
+            ("000101", true),
+            ("1\r\nx\r\n100", true),
+            ("1\r\nx\r\nff\r\n", false),
+        ] {
+            let (lines, _) = feed(&[format!("{head}{body}").as_bytes()], &limits);
+            assert_eq!(lines == ["!"], too_large, "{body:?}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) enum Answer {
     Delegated(Box<Delegation>),
     /// The same again once the body has come.
     NeedsBody {
-        /// Where its contents are kept; `None`: nobody wants them, but they have to be read past.
+        /// Where its contents are kept; `None`: the answer waits for nothing but what has arrived.
         upload: Option<Box<Upload>>,
         /// Bytes of it that are taken.
         bytes_max: u64,
@@ -146,9 +146,10 @@ pub(crate) fn answer(
         site_index,
         method: head.method,
         version: head.version,
-        // Where the next request begins is not known before a body has been read past, and only an application can take
-        // one that has begun.
-        keep_alive: head.keep_alive && given.keep_alive_allowed && request.body == Body::Passed,
+        // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
+        keep_alive: head.keep_alive
+            && given.keep_alive_allowed
+            && matches!(request.body, Body::Passed | Body::Begun),
         server_header: plan.server_header,
         headers: &site.headers,
     };
@@ -158,35 +159,30 @@ pub(crate) fn answer(
     if request.body == Body::TooLarge {
         return Answer::Ready(asked.body_refused(ctx, given.upload.take(), outlet));
     }
-    let action = match routed {
-        Ok(route) => route.map(|route| &route.action),
-        // "*", which only OPTIONS has, is no path and needs none.
-        Err(_) if head.method == Method::Options => None,
-        Err(refusal) => return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet)),
+    // "*", which only OPTIONS has, is no path and needs none.
+    let needs_path = head.method != Method::Options;
+    let (action, mut refused) = match routed {
+        Ok(route) => (route.map(|route| &route.action), None),
+        Err(refusal) => (None, Some(refusal)),
     };
     let is_read = matches!(head.method, Method::Get | Method::Head);
     let mut found = given.found.take();
-    let program = match find_program(ctx, action, head, &mut found) {
-        Ok(program) => program,
-        Err(NoProgram::Path(_)) if head.method == Method::Options => None,
-        Err(NoProgram::Path(refusal)) => {
-            return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet));
+    match find_program(ctx, action, head, &mut found) {
+        Ok(Some((delegate, program))) => {
+            return asked.application(ctx, request, given, delegate, &program, outlet);
         }
+        Ok(None) => {}
+        Err(NoProgram::Path(refusal)) => refused = Some(refusal),
         Err(NoProgram::Yet(job)) => return Answer::Needs(job),
-    };
-    if let Some((delegate, program)) = program {
-        let keep_alive =
-            asked.keep_alive || request.body == Body::Begun && head.keep_alive && given.keep_alive_allowed;
-        let asked = Asked { keep_alive, ..asked };
-        return asked.application(ctx, request, given, delegate, &program, outlet);
     }
-    if let Body::Ahead { awaited } = request.body {
-        // Nobody wants the body, but to be rid of it costs the client less than a new connection; unless it waits to be
-        // told that all is well, and it is not.
-        let refused = awaited && !(is_read && action.is_some());
-        if !refused {
-            return asked.take_body(awaited, head.framing, None, plan.limits.body_bytes_max, outlet);
-        }
+    if let Body::Ahead { awaited } = request.body
+        && (!awaited || is_longer(head.framing, plan.limits.body_bytes_max))
+    {
+        // The answer does not depend on the body: what has arrived of it is read, and nothing is waited for.
+        return Answer::NeedsBody { upload: None, bytes_max: plan.limits.body_bytes_max };
+    }
+    if let Some(refusal) = refused.filter(|_| needs_path) {
+        return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet));
     }
     // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
     let found = match (action, found) {
@@ -213,6 +209,11 @@ pub(crate) fn answer(
         }
     };
     Answer::Ready(ready)
+}
+
+/// Whether a body is declared to be longer than this.
+fn is_longer(framing: BodyFraming, bytes_max: u64) -> bool {
+    matches!(framing, BodyFraming::Length(length) if length > bytes_max)
 }
 
 /// Why a request has no program.
@@ -287,15 +288,14 @@ impl Asked<'_> {
         &self,
         awaited: bool,
         framing: BodyFraming,
-        upload: Option<Box<Upload>>,
+        upload: Box<Upload>,
         bytes_max: u64,
         outlet: &mut Outlet,
     ) -> Answer {
-        let too_large = matches!(framing, BodyFraming::Length(length) if length > bytes_max);
-        if awaited && !too_large {
+        if awaited && !is_longer(framing, bytes_max) {
             outlet.push(Buffer::new(CONTINUE.to_vec()));
         }
-        Answer::NeedsBody { upload, bytes_max }
+        Answer::NeedsBody { upload: Some(upload), bytes_max }
     }
 
     /// Answers with what was found.

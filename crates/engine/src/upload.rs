@@ -93,7 +93,7 @@ impl Upload {
     }
 }
 
-/// Of a body that nobody wants, nothing is kept.
+/// `None`: the answer does not depend on the body. Nothing of it is kept, or waited for.
 impl BodySink for Option<Box<Upload>> {
     fn take(&mut self, data: &[u8]) -> bool {
         let Some(upload) = self else { return true };
@@ -104,7 +104,7 @@ impl BodySink for Option<Box<Upload>> {
     }
 
     fn has_enough(&self) -> bool {
-        self.as_ref().is_some_and(|upload| upload.admission.is_some())
+        self.as_ref().is_none_or(|upload| upload.admission.is_some())
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 /// An authority without user information, which no request may have (RFC 9110 section 4.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Authority<'a> {
-    /// A name or an address as the client spelt it, not empty; an IPv6 address keeps its brackets.
+    /// A name or an address as the client spelt it, not empty; one in brackets keeps them.
     pub(crate) host: &'a str,
     /// `None` without a port, or with an empty one, which the grammar allows.
     pub(crate) port: Option<u16>,
@@ -17,9 +17,7 @@ impl<'a> Authority<'a> {
         let host_len = match text {
             [b'[', ..] => {
                 let end = memchr::memchr(b']', text)?;
-                let address = std::str::from_utf8(&text[1..end]).ok()?;
-                address.parse::<Ipv6Addr>().ok()?;
-                end + 1
+                is_literal(&text[1..end]).then_some(end + 1)?
             }
             _ => {
                 let end = memchr::memchr(b':', text).unwrap_or(text.len());
@@ -34,6 +32,20 @@ impl<'a> Authority<'a> {
         };
         Some(Self { host: std::str::from_utf8(host).ok()?, port })
     }
+}
+
+/// What stands in brackets (RFC 3986 section 3.2.2): an IPv6 address, or `IPvFuture`, which no site is known by.
+fn is_literal(text: &[u8]) -> bool {
+    if let [b'v' | b'V', future @ ..] = text {
+        let Some(dot) = memchr::memchr(b'.', future) else { return false };
+        let (version, address) = (&future[..dot], &future[dot + 1..]);
+        return !version.is_empty()
+            && version.iter().all(u8::is_ascii_hexdigit)
+            && !address.contains(&b'%')
+            && address.split(|byte| *byte == b':').all(|part| part.is_empty() || is_name(part))
+            && !address.is_empty();
+    }
+    std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
 /// `reg-name` of RFC 3986 section 3.2.2, not empty; IPv4 addresses are a part of it.
@@ -71,6 +83,9 @@ mod tests {
             ("127.0.0.1:65535", "127.0.0.1", Some(65535)),
             ("[::1]", "[::1]", None),
             ("[2001:db8::7]:80", "[2001:db8::7]", Some(80)),
+            ("[v1.a]", "[v1.a]", None),
+            ("[VfF.a:b~!c]:80", "[VfF.a:b~!c]", Some(80)),
+            ("[v1.:]", "[v1.:]", None),
         ] {
             assert_eq!(Authority::parse(text.as_bytes()), Some(Authority { host, port }), "{text}");
         }
@@ -99,6 +114,13 @@ mod tests {
             "[::1]80",
             "[]",
             "[127.0.0.1]",
+            "[v1]",
+            "[v1.]",
+            "[v.a]",
+            "[vg.a]",
+            "[v1.a%41]",
+            "[v1.a/b]",
+            "[v1.é]",
             "[fe80::1%25eth0]",
             "::1",
             "a,b:80,",

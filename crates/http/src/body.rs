@@ -118,6 +118,21 @@ impl BodyReader {
         self.state == State::End
     }
 
+    /// Bytes of content that are sure to come: what is left of a length or of a chunk, or what the digits of a
+    /// chunk's size say so far, which further digits can only enlarge.
+    pub const fn announced(&self) -> u64 {
+        match self.state {
+            State::Data { remaining, .. } => remaining,
+            State::Framing(
+                Framing::Size { size, .. }
+                | Framing::BeforeExtension { size }
+                | Framing::Extension { size }
+                | Framing::SizeLineFeed { size },
+            ) => size,
+            State::Framing(_) | State::End => 0,
+        }
+    }
+
     /// The state after a byte that frames.
     fn frame(&mut self, framing: Framing, byte: u8) -> Result<State, Refusal> {
         let next = match (framing, byte) {

@@ -4,6 +4,7 @@
 
 use crate::Refusal;
 use crate::fields::{is_token_byte, is_value_byte};
+use crate::line::RequestLine;
 
 /// Why `head` was refused, looking at its lines from the first to the last. `fields_max` as it was applied.
 #[cold]
@@ -21,7 +22,7 @@ fn judge_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, fields_max: usize) -> 
             (None, b"") => {}
             (None, [TLS_HANDSHAKE, ..]) => return Err(Refusal::TlsHandshake),
             (None, _) => {
-                judge_request_line(text)?;
+                RequestLine::split(text)?;
                 fields = Some(0);
             }
             (Some(_), b"") => return Ok(()),
@@ -44,29 +45,6 @@ fn strip_line_end(line: &[u8]) -> Result<&[u8], Refusal> {
         _ => line,
     };
     if text.contains(&b'\r') { Err(Refusal::BareCarriageReturn) } else { Ok(text) }
-}
-
-fn judge_request_line(line: &[u8]) -> Result<(), Refusal> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let method = words.next().unwrap_or_default();
-    if method.is_empty() || !method.iter().copied().all(is_token_byte) {
-        return Err(Refusal::Method);
-    }
-    let (Some(target @ [_, ..]), Some(version), None) = (words.next(), words.next(), words.next()) else {
-        return Err(Refusal::RequestLine);
-    };
-    if !target.iter().all(u8::is_ascii_graphic) {
-        return Err(Refusal::TargetBytes);
-    }
-    match version {
-        b"HTTP/1.0" | b"HTTP/1.1" => Ok(()),
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            Err(Refusal::Version)
-        }
-        _ => Err(Refusal::RequestLine),
-    }
 }
 
 fn judge_field_line(line: &[u8]) -> Result<(), Refusal> {

@@ -30,17 +30,17 @@ pub enum Method {
 
 impl Method {
     /// The method that a token names. Methods are case-sensitive: `get` is [`Method::Other`].
-    pub(crate) fn of_token(token: &str) -> Self {
+    pub(crate) fn of_token(token: &[u8]) -> Self {
         match token {
-            "GET" => Self::Get,
-            "HEAD" => Self::Head,
-            "OPTIONS" => Self::Options,
-            "POST" => Self::Post,
-            "PUT" => Self::Put,
-            "DELETE" => Self::Delete,
-            "PATCH" => Self::Patch,
-            "CONNECT" => Self::Connect,
-            "TRACE" => Self::Trace,
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"OPTIONS" => Self::Options,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"PATCH" => Self::Patch,
+            b"CONNECT" => Self::Connect,
+            b"TRACE" => Self::Trace,
             _ => Self::Other,
         }
     }

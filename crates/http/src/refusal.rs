@@ -73,13 +73,13 @@ refusals! {
         "the method is not a token";
     /// A version of HTTP that is not spoken here.
     Version => HTTP_VERSION_NOT_SUPPORTED, "version",
-        "only HTTP/1.0 and HTTP/1.1 are spoken here";
+        "only HTTP/1 is spoken here";
     /// The target is longer than the limit.
     TargetTooLong => URI_TOO_LONG, "target-too-long",
         "the request target is longer than the limit";
-    /// The target has bytes that no URI has, or a fragment.
+    /// The target has control characters, or a fragment.
     TargetBytes => BAD_REQUEST, "target-bytes",
-        "the request target has bytes that must be percent-encoded, or a fragment";
+        "the request target has control characters, which must be percent-encoded, or a fragment";
     /// The form of the target does not fit the method (RFC 9112 section 3.2).
     TargetForm => BAD_REQUEST, "target-form",
         "the request target has none of the forms that the method allows";

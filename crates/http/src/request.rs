@@ -4,6 +4,7 @@ use crate::authority::Authority;
 use crate::diagnose::diagnose;
 use crate::fields::field_lines;
 use crate::known::KnownFields;
+use crate::line::RequestLine;
 use crate::target::Target;
 use crate::{BodyFraming, Conditions, Method, Refusal, Version};
 use httparse::Status::Complete;
@@ -55,9 +56,10 @@ pub struct RequestHead<'a> {
     pub method: Method,
     /// The version.
     pub version: Version,
-    /// The request line without its CR LF, for logs: printable ASCII.
+    /// The request line without its CR LF, for logs: visible ASCII, blanks, and what [`as_uri`](crate::as_uri) encodes.
     pub line: &'a [u8],
-    /// The target as it was sent.
+    /// The target as it was sent. Bytes above 0x7f stand for their percent-encoding: [`as_uri`](crate::as_uri) is what to
+    /// show or pass on, of `path` and `query` too.
     pub target: &'a [u8],
     /// The path of the target, neither decoded nor normalised. Begins with `/`, or is `*` (OPTIONS only),
     /// or empty (CONNECT only).
@@ -103,28 +105,61 @@ impl<'a> RequestHead<'a> {
         if head.len() > limits.head_bytes_max {
             return Err(limits.refuse_long(head));
         }
-        let mut slots = [const { MaybeUninit::uninit() }; FIELDS_CAP];
-        let fields_max = limits.fields_max.min(FIELDS_CAP);
-        let mut request = httparse::Request::new(&mut []);
-        let outcome = request.parse_with_uninit_headers(head, &mut slots[..fields_max]);
         // httparse lets LF alone end a line; two recipients in a row need not agree on that.
-        if outcome != Ok(Complete(head.len())) || has_bare_line_feed(head) {
+        let fields_max = limits.fields_max.min(FIELDS_CAP);
+        if has_bare_line_feed(head) {
             return Err(diagnose(head, fields_max));
         }
-        let (Some(token), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
-            return Err(diagnose(head, fields_max));
-        };
+        let mut slots = [const { MaybeUninit::uninit() }; FIELDS_CAP];
+        let mut request = httparse::Request::new(&mut []);
+        let outcome = request.parse_with_uninit_headers(head, &mut slots[..fields_max]);
+        if let (Ok(Complete(len)), Some(token), Some(target), Some(minor)) =
+            (outcome, request.method, request.path, request.version)
+            && len == head.len()
+        {
+            let line = RequestLine { method: token.as_bytes(), target: target.as_bytes(), minor };
+            return Self::judge(head, &line, request.headers, limits);
+        }
+        Self::parse_unusual(head, fields_max, limits)
+    }
+
+    /// What httparse does not know: a minor version above 1 (RFC 9110 section 2.5), and a target with bytes that are not
+    /// UTF-8.
+    #[cold]
+    fn parse_unusual(head: &'a [u8], fields_max: usize, limits: &HeadLimits) -> Result<Self, Refusal> {
+        let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
+        let end = memchr::memmem::find(&head[start..], b"\r\n").map(|len| start + len);
+        let mut slots = [httparse::EMPTY_HEADER; FIELDS_CAP];
+        if let Some(end) = end
+            && head[..start].chunks(CRLF_LEN).all(|pair| pair == b"\r\n")
+            && let Ok(line) = RequestLine::split(&head[start..end])
+            && let Ok(Complete((len, fields))) =
+                httparse::parse_headers(&head[end + CRLF_LEN..], &mut slots[..fields_max])
+            && end + CRLF_LEN + len == head.len()
+        {
+            return Self::judge(head, &line, fields, limits);
+        }
+        Err(diagnose(head, fields_max))
+    }
+
+    /// Judges the parts together.
+    fn judge(
+        head: &'a [u8],
+        line: &RequestLine<'a>,
+        fields: &[httparse::Header<'a>],
+        limits: &HeadLimits,
+    ) -> Result<Self, Refusal> {
+        let RequestLine { method: token, target, minor } = *line;
         if target.len() > limits.target_bytes_max {
             return Err(Refusal::TargetTooLong);
         }
-
         let line_start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
         let line_end = line_start + token.len() + target.len() + "  HTTP/1.1".len();
         let section = &head[line_end + CRLF_LEN..head.len() - CRLF_LEN];
         let method = Method::of_token(token);
         let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-        let known = KnownFields::select(request.headers, section)?;
-        let parts = Target::parse(method, target.as_bytes())?;
+        let known = KnownFields::select(fields, section)?;
+        let parts = Target::parse(method, target)?;
         let host = judge_host(version, known.host)?;
         let authority = parts.authority.or(host);
         let framing = BodyFraming::decide(version, known.content_length, known.transfer_encoding, section)?;
@@ -133,7 +168,7 @@ impl<'a> RequestHead<'a> {
             method,
             version,
             line: &head[line_start..line_end],
-            target: target.as_bytes(),
+            target,
             path: parts.path,
             query: parts.query,
             host: authority.map(|authority| authority.host),

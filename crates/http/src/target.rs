@@ -3,6 +3,7 @@
 use crate::authority::Authority;
 use crate::{Method, Refusal};
 use memchr::memchr2;
+use std::borrow::Cow;
 
 /// A request target, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +17,9 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// `text` is not empty and has neither blanks nor control characters: the request line was split there.
+    /// `text` is not empty and has neither blanks nor control characters: the request line was split there. Bytes
+    /// above 0x7f stand for their percent-encoding ([`as_uri`]).
     pub(crate) fn parse(method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
-        if !text.is_ascii() {
-            return Err(Refusal::TargetBytes);
-        }
         match (method, text) {
             (Method::Connect, _) => Self::authority_form(text),
             (_, [b'/', ..]) => Self::origin_form(text),
@@ -67,6 +66,29 @@ impl<'a> Target<'a> {
     }
 }
 
+/// A target, or a part of one, as a URI has it: bytes above 0x7f, which some clients send as they are, become their
+/// percent-encoding. That need not be UTF-8: names of files are bytes.
+pub fn as_uri(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let mut uri = Vec::with_capacity(3 * text.len());
+    for byte in text {
+        push_as_uri(&mut uri, *byte, byte.is_ascii());
+    }
+    Cow::Owned(uri)
+}
+
+/// Appends a byte as it is, or its percent-encoding.
+pub(crate) fn push_as_uri(out: &mut Vec<u8>, byte: u8, as_it_is: bool) {
+    if as_it_is {
+        out.push(byte);
+    } else {
+        let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
+        out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
+    }
+}
+
 fn strip_scheme<'a>(text: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
     let (head, rest) = text.split_at_checked(scheme.len())?;
     head.eq_ignore_ascii_case(scheme).then_some(rest)
@@ -98,6 +120,7 @@ mod tests {
             (Options, "http://example.org:80", ("*", None, Some("example.org"))),
             (Options, "http://example.org/", ("/", None, Some("example.org"))),
             (Connect, "example.org:443", ("", None, Some("example.org"))),
+            (Get, "/é?ü", ("/é", Some("ü"), None)),
         ] {
             assert_eq!(parts(method, text), Ok(expected), "{text}");
         }
@@ -124,9 +147,18 @@ mod tests {
             (Get, "/a#b", Refusal::TargetBytes),
             (Get, "/a?b#c", Refusal::TargetBytes),
             (Get, "http://example.org#c", Refusal::TargetBytes),
-            (Get, "/é", Refusal::TargetBytes),
+            (Get, "http://é/", Refusal::TargetAuthority),
         ] {
             assert_eq!(parts(method, text), Err(refusal), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_ascii_become_their_percent_encoding() {
+        for (text, uri) in
+            [(&b"/a%20b?c"[..], "/a%20b?c"), ("/ä".as_bytes(), "/%C3%A4"), (b"/\xff?\xe4", "/%FF?%E4")]
+        {
+            assert_eq!(as_uri(text), uri.as_bytes());
         }
     }
 }

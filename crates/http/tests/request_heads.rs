@@ -3,7 +3,7 @@
 //! that it was made of.
 
 use baton_http::{
-    BodyFraming, FIELDS_CAP, HeadLimits, HeadScanner, Method, Refusal, RequestHead, Status, Version,
+    BodyFraming, FIELDS_CAP, HeadLimits, HeadScanner, Method, Refusal, RequestHead, Status, Version, as_uri,
 };
 use proptest::prelude::*;
 
@@ -118,20 +118,69 @@ fn the_request_line_is_three_words_with_one_space_between() {
 }
 
 #[test]
-fn only_two_versions_are_spoken() {
-    for version in ["HTTP/2.0", "HTTP/0.9", "HTTP/1.2", "HTTP/3.1", "HTTP/0.0"] {
+fn other_major_versions_are_refused() {
+    for version in ["HTTP/2.0", "HTTP/0.9", "HTTP/3.1", "HTTP/0.0"] {
         assert_refused(format!("GET / {version}\r\nHost: x\r\n\r\n"), Refusal::Version);
     }
     assert_refused("PRI * HTTP/2.0\r\n\r\n", Refusal::Version);
     assert_eq!(Refusal::Version.status(), Status::HTTP_VERSION_NOT_SUPPORTED);
 }
 
+/// RFC 9110 section 2.5: whoever speaks HTTP/1.1 answers a higher minor version as if it were that; and refuses
+/// what 1.1 refuses.
+#[test]
+fn a_higher_minor_version_is_1_1() {
+    for version in 2..=9 {
+        let text = format!("\r\nPOST /a?b HTTP/1.{version}\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let head = parse(text.as_bytes()).unwrap();
+        assert_eq!((head.version, head.method, head.path), (Version::Http11, Method::Post, &b"/a"[..]));
+        assert_eq!((head.framing, head.keep_alive, head.host), (BodyFraming::Chunked, true, Some("x")));
+        assert_eq!(head.line, format!("POST /a?b HTTP/1.{version}").as_bytes());
+    }
+    for (head, refusal) in [
+        ("GET / HTTP/1.2\r\n\r\n", Refusal::HostMissing),
+        ("GET / HTTP/1.2\r\nHost: x\r\nHost: x\r\n\r\n", Refusal::HostRepeated),
+        ("GET / HTTP/1.2\nHost: x\r\n\r\n", Refusal::BareLineFeed),
+        ("\r\r\nGET / HTTP/1.2\r\nHost: x\r\n\r\n", Refusal::BareCarriageReturn),
+        ("GET / HTTP/1.2\r\nHost: x\r\n\r\nX", Refusal::HeadIncomplete),
+        ("GET / HTTP/1.2\r\nHost: x\r\nX : y\r\n\r\n", Refusal::FieldName),
+        ("GET / HTTP/1.10\r\nHost: x\r\n\r\n", Refusal::RequestLine),
+        ("GET /  HTTP/1.2\r\nHost: x\r\n\r\n", Refusal::RequestLine),
+        (
+            "POST / HTTP/1.2\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            Refusal::LengthAndTransferEncoding,
+        ),
+    ] {
+        assert_refused(head, refusal);
+    }
+    let limits = HeadLimits { fields_max: 1, target_bytes_max: 3, ..HeadLimits::default() };
+    let refusal = |text: &str| RequestHead::parse(text.as_bytes(), &limits).err();
+    assert_eq!(refusal("GET /abc HTTP/1.2\r\nHost: x\r\n\r\n"), Some(Refusal::TargetTooLong));
+    assert_eq!(refusal("GET /a HTTP/1.2\r\nHost: x\r\nX: y\r\n\r\n"), Some(Refusal::FieldsTooMany));
+}
+
+/// Of these, `as_uri` makes the percent-encoding, be they UTF-8 or not.
+#[test]
+fn targets_may_have_bytes_that_are_not_ascii() {
+    for target in [&b"/\xc3\xa4?\xc3\xb6"[..], b"/\xe4", b"/a?\xff", b"http://x/\xe4\xc3"] {
+        for version in ["1.0", "1.1", "1.2"] {
+            let text = [b"GET ", target, b" HTTP/", version.as_bytes(), b"\r\nHost: x\r\n\r\n"].concat();
+            let head = parse(&text).unwrap();
+            assert_eq!((head.target, head.host), (target, Some("x")));
+            assert!(as_uri(head.line).is_ascii() && head.path.starts_with(b"/"));
+        }
+    }
+    assert_refused("GET http://\u{e4}/ HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetAuthority);
+    assert_refused(b"GET http://\xe4/ HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetAuthority);
+    assert_refused(b"G\xe4T / HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::Method);
+}
+
 #[test]
 fn targets_have_the_bytes_of_a_uri_and_a_form_that_fits() {
-    for target in ["/a\x7f", "/\u{e9}", "/a\tb", "/\x01", "/a#b", "/?#"] {
+    for target in ["/a\x7f", "/a\tb", "/\x01", "/a#b", "/?#"] {
         assert_refused(format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n"), Refusal::TargetBytes);
     }
-    assert_refused(b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetBytes);
+    assert_refused(b"GET /\xff\x7f HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetBytes);
     assert_refused("GET * HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetForm);
     assert_refused("GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetForm);
     assert_refused("CONNECT / HTTP/1.1\r\nHost: x\r\n\r\n", Refusal::TargetForm);

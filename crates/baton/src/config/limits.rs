@@ -15,7 +15,8 @@ settings! {
         target_bytes_max: u64 = 8 << 10, Bytes(64, 1 << 20);
         /// Fields of a request head. Beyond it: 431.
         fields_max: u64 = 100, Integer(1, baton_http::FIELDS_CAP as u64);
-        /// Bytes of a request body. Beyond it: 413. Static content has no use for bodies: they are read past.
+        /// Bytes of a request body. Beyond it: 413. Static content has no use for bodies: what has not arrived is read past
+        /// behind the answer, and the connection ends where that would be more.
         body_bytes_max: u64 = 1 << 20, Bytes(0, 1 << 50);
         /// Requests on one connection. After the last, it is closed in order.
         requests_per_connection_max: u64 = 1_000_000, Integer(1, u32::MAX as u64);

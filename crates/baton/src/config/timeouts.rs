@@ -10,7 +10,8 @@ settings! {
     Timeouts in "timeouts" {
         /// Milliseconds from the first byte of a request head to its last. Then: 408, and the connection is closed.
         head_ms: u64 = 30_000, Integer(1, DAY_MS);
-        /// Milliseconds between two reads of a request body. Then: 408, and the connection is closed.
+        /// Milliseconds between two reads of a request body. Then: 408, unless the request has been answered already, and the
+        /// connection is closed.
         body_ms: u64 = 30_000, Integer(1, DAY_MS);
         /// Milliseconds that a kept-alive connection may be idle between two requests. Then it is closed.
         idle_ms: u64 = 75_000, Integer(1, DAY_MS);

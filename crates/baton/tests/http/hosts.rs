@@ -24,6 +24,11 @@ fn the_host_chooses_the_site(server: &Server) {
     for host in ["wild.example", "example", "127.0.0.1", "exact.wild.example.org", "xwild.example", ""] {
         assert_eq!(client.ask_host(host, "GET", "/who.txt", "").status, 404, "{host}: the default has none");
     }
+    // RFC 3986, 3.2.2: an address of a kind to come is an address. No site is known by it.
+    assert_eq!(client.ask_host("[v1.a]:80", "GET", "/small.txt", "").text(), "small\n");
+    // RFC 9110, 2.5: a higher minor version is answered as 1.1.
+    client.send("GET /who.txt HTTP/1.9\r\nHost: a.wild.example\r\n\r\n");
+    assert_eq!(client.response().text(), "wild");
     client.send("GET /small.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert_eq!(client.response().text(), "small\n", "HTTP/1.0 knows no hosts");
     client.send("GET /who.txt HTTP/1.0\r\nHost: a.wild.example\r\n\r\n");

@@ -12,6 +12,7 @@ mod museum;
 
 mod browser;
 mod conditions;
+mod early;
 mod folders;
 mod hosts;
 mod libraries;

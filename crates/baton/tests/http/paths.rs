@@ -16,6 +16,7 @@ fn paths_are_decoded_once(server: &Server) {
     for (path, name) in [
         ("/names/%C3%BC%20%C3%B1.txt", "ü ñ.txt"),
         ("/names/%c3%bc%20%c3%b1.txt", "ü ñ.txt"),
+        ("/names/ü%20ñ.txt?ä", "ü ñ.txt"),
         ("/names/100%25.txt", "100%.txt"),
         ("/names/%2541.txt", "%41.txt"),
         ("/names/a+b&c.txt", "a+b&c.txt"),

@@ -10,7 +10,7 @@ crate::architectures::under_every_architecture!(
     an_answer_does_not_wait_for_the_next_request,
     bodies_are_read_past,
     a_body_may_trickle_in,
-    who_expects_100_gets_it_before_the_body,
+    who_expects_100_gets_the_final_status,
     who_expects_100_in_vain_gets_no_second_chance,
     a_few_empty_lines_before_a_request_are_skipped,
     who_has_said_all_still_gets_the_answer,
@@ -125,29 +125,28 @@ fn a_body_may_trickle_in(server: &Server) {
     assert_eq!(client.get("/1k.bin").body, pattern_of("1k.bin"));
 }
 
-/// Waits for `100 Continue` before it sends the body. Who sends it along gets its answer as well.
-fn who_expects_100_gets_it_before_the_body(server: &Server) {
-    let mut client = server.connect();
+/// RFC 9110, 10.1.1: the final status in place of `100 Continue`, and the end of the connection, since nothing tells
+/// whether the body follows. Who sends it along gets its answer as well, and may go on.
+fn who_expects_100_gets_the_final_status(server: &Server) {
     for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
         let head = format!(
             "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nExpect: 100-Continue\r\n{framing}\r\n\r\n"
         );
         let body = if framing.starts_with('C') { "GET /" } else { "1\r\nx\r\n0\r\n\r\n" };
+        let mut client = server.connect();
         client.send(&head);
-        let interim = client.response();
-        assert_eq!((interim.status, interim.fields.len()), (100, 0));
-        client.send(body);
-        assert_eq!(client.response().text(), "small\n", "{framing}");
+        let response = client.response();
+        assert_eq!((response.text(), response.field("connection")), ("small\n", Some("close")), "{framing}");
+        client.expect_end();
 
+        let mut client = server.connect();
         client.send(format!("{head}{body}"));
-        let mut response = client.response();
-        // RFC 9110, 10.1.1: the server may leave it out where the body is there already.
-        if response.status == 100 {
-            response = client.response();
-        }
-        assert_eq!(response.text(), "small\n", "{framing}");
+        let response = client.response();
+        assert_eq!((response.text(), response.field("connection")), ("small\n", None), "{framing}");
+        assert_eq!(client.get("/small.txt").status, 200);
     }
     // Without a body there is nothing to continue, and HTTP/1.0 does not know of it.
+    let mut client = server.connect();
     assert_eq!(client.ask("GET", "/small.txt", "Expect: 100-continue\r\n").status, 200);
     client.send("GET /small.txt HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx");
     assert_eq!(client.response().status, 200);

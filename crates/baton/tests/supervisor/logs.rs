@@ -62,6 +62,17 @@ fn logs_that_cannot_be_reopened_stay() {
     });
 }
 
+/// A target may have bytes that are not ASCII; the log has their percent-encoding, as `REQUEST_URI` has.
+#[test]
+fn targets_are_logged_as_uris() {
+    let server = start("[log]\naccess = \"access.log\"\nflush_ms = 10");
+    let mut client = server.connect();
+    client.send(b"GET /\xc3\xa4?\xe4 HTTP/1.2\r\nHost: a\r\n\r\n");
+    assert_eq!(client.response().status, 404);
+    let line = "\"GET /%C3%A4?%E4 HTTP/1.2\" 404";
+    wait_until("the request is logged", || read(&server, "access.log").contains(line));
+}
+
 /// An error log takes what the server has to say, after it said on the terminal what it serves.
 #[test]
 fn the_error_log_is_a_file() {

@@ -10,7 +10,7 @@ use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_gateway::{Admission, Arriving, HandOver, Request};
-use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version};
+use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, as_uri};
 
 use super::page::{Page, SERVER};
 use super::{Answer, Asked, Client, Given, Ready};
@@ -52,7 +52,8 @@ impl Origin {
     pub(crate) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
         let line = self.head.split(|&byte| byte == b'\r').next().unwrap_or_default();
         let request = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
-        let request = String::from_utf8_lossy(&request[..request.len().min(REMARKED_BYTES_MAX)]);
+        let request = as_uri(&request[..request.len().min(REMARKED_BYTES_MAX)]);
+        let request = String::from_utf8_lossy(&request);
         ctx.remark(format_args!("application {}: {request}: {remark}", self.delegate.application.name()));
     }
 
@@ -144,7 +145,7 @@ impl Asked<'_> {
             let has_length = matches!(head.framing, BodyFraming::Length(_));
             let streamed = has_length.then(|| delegate.application.settings().streamed_bodies.clone());
             let upload = Box::new(Upload::new(delegate.upload.clone(), streamed));
-            return self.take_body(awaited, head.framing, Some(upload), delegate.upload.bytes_max, outlet);
+            return self.take_body(awaited, head.framing, upload, delegate.upload.bytes_max, outlet);
         }
         // Who is given the socket must find it as if nothing had been asked before.
         if !outlet.is_empty() {
@@ -220,15 +221,15 @@ impl Asked<'_> {
             &address
         });
         let request_uri = match (head.target, head.query) {
-            ([b'/', ..], _) => Cow::Borrowed(head.target),
-            (_, Some(query)) => Cow::Owned([head.path, b"?", query].concat()),
-            (_, None) => Cow::Borrowed(head.path),
+            ([b'/', ..], _) => as_uri(head.target),
+            (_, Some(query)) => Cow::Owned(as_uri(&[head.path, b"?", query].concat()).into_owned()),
+            (_, None) => as_uri(head.path),
         };
         let root = delegate.document_root.as_deref().map(|root| root.as_os_str().as_bytes());
         let variables = Variables {
             method: head.line.split(|&byte| byte == b' ').next().unwrap_or_default(),
             request_uri: &request_uri,
-            query_string: head.query.unwrap_or_default(),
+            query_string: &as_uri(head.query.unwrap_or_default()),
             script: program.split(),
             document_root: root.unwrap_or_default(),
             script_filename: program.file.as_deref(),

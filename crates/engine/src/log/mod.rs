@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_http::{RequestHead, Stamp};
+use baton_http::{RequestHead, Stamp, as_uri};
 
 use crate::metrics::Metric;
 pub(crate) use writer::LogWriter;
@@ -142,7 +142,7 @@ impl AccessLog {
 
     /// Keeps what the line will say of a request.
     pub(crate) fn note(&mut self, head: &RequestHead<'_>) -> RequestText {
-        self.note_parts(head.line, head.referer, head.user_agent)
+        self.note_parts(&as_uri(head.line), head.referer, head.user_agent)
     }
 
     /// The same for a request whose head could not be read.

@@ -13,6 +13,8 @@ pub(super) enum Waiting {
     NextRequest,
     Head,
     Body,
+    /// The rest of a body whose request has been answered.
+    Unwanted,
     Send,
     Linger,
     Job,
@@ -40,7 +42,7 @@ impl Session {
                 );
                 self.step(ctx, Stage::Any)
             }
-            Waiting::FirstRequest | Waiting::NextRequest | Waiting::Linger => {
+            Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
                 self.end(Outcome::ClientGone, ctx)
             }
             // Closed in order, what it has not taken would stay with the kernel for minutes.
@@ -77,6 +79,7 @@ impl Session {
             State::Delegated(_) => Waiting::Application,
             State::Lingering => Waiting::Linger,
             _ if self.connection.is_in_body() => Waiting::Body,
+            _ if self.connection.is_in_unwanted_body() => Waiting::Unwanted,
             _ if !self.inbox.is_empty() => Waiting::Head,
             _ if self.requests == 0 => Waiting::FirstRequest,
             _ => Waiting::NextRequest,
@@ -88,7 +91,7 @@ impl Session {
         let timeout_ms = match waiting {
             Waiting::FirstRequest | Waiting::Head => limits.head_timeout_ms,
             Waiting::NextRequest => limits.idle_timeout_ms,
-            Waiting::Body => limits.body_timeout_ms,
+            Waiting::Body | Waiting::Unwanted => limits.body_timeout_ms,
             Waiting::Send => limits.send_timeout_ms,
             Waiting::Linger => limits.linger_timeout_ms,
             // The gateway looks after applications.

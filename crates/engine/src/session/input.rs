@@ -103,9 +103,17 @@ impl Session {
                 Ok(Taken::Unwanted(len)) => {
                     rest = &rest[len..];
                     if rest.is_empty() {
+                        if self.connection.is_in_unwanted_body() && self.outlet.is_empty() {
+                            self.wait_for(Waiting::Unwanted, ctx); // Anew with each part of it.
+                        }
                         break;
                     }
                     continue;
+                }
+                Ok(Taken::Unusable) => {
+                    self.state = State::Ending { linger: true };
+                    rest = &[];
+                    break;
                 }
                 Err(refusal) => {
                     let (status, why) = (refusal.status(), refusal.to_string());
@@ -181,6 +189,8 @@ impl Session {
             }
         };
         self.requests += 1;
+        // Of a request that was to be an application's before a reload.
+        self.upload = None;
         self.trial = ready.trial.filter(|_| start == self.outlet.sent());
         let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
         let text = match self.redirected.take() {
@@ -212,7 +222,7 @@ impl Session {
         delegated.handed_over = given.handover.is_some();
         delegated.is_read_by_others = given.rest.is_some();
         self.state = State::Delegated(Box::new(delegated));
-        self.connection.handle_answered();
+        self.connection.handle_given_away();
         Next::Application(Box::new(given))
     }
 
