@@ -111,7 +111,7 @@ impl Session {
                     continue;
                 }
                 Ok(Taken::Unusable) => {
-                    self.state = State::Ending { linger: true };
+                    self.state = State::Ending(LastClose::Linger);
                     rest = &[];
                     break;
                 }
