@@ -95,6 +95,8 @@ pub struct Delegate {
     pub hand_over: bool,
     /// `DOCUMENT_ROOT`, below which scripts are.
     pub document_root: Option<PathBuf>,
+    /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server.
+    pub local_redirects: bool,
     /// Parameters from the configuration. Each replaces what the server or the client would say by that name.
     pub params: Vec<(String, String)>,
     /// Fields added to each response.

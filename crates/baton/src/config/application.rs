@@ -146,6 +146,9 @@ settings! {
         region_bytes: u64 = 2 << 20, Bytes(64 << 10, 1 << 30);
         /// Folder for the files in which bodies and responses wait. They have no names there.
         temporary_folder: PathBuf = "/var/tmp".into(), Folder;
+        /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server, as CGI has it
+        /// (RFC 3875, section 6.2.2). Otherwise the client gets a 302 with it, as from nginx. `auto`: for `cgi` only.
+        local_redirects: Option<bool> = None, Or("auto", Flag);
         /// Folders whose files the application may name by their paths, instead of sending them: `X-Sendfile`,
         /// `X-ZeroCopy`. It is told them in the parameter `BATON_ZEROCOPY`.
         named_files: Vec<PathBuf> = Vec::new(), ListOf(Folder);

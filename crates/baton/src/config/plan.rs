@@ -196,6 +196,7 @@ impl Planner<'_> {
             path: settings.path.clone(),
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             document_root: files.root.clone(),
+            local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
             params: parameters(application),
             headers: files.headers.clone(),
             named: application

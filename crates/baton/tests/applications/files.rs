@@ -3,7 +3,7 @@
 use crate::architectures::under_every_architecture;
 use crate::common::client::{Client, Response};
 use crate::common::folder::pattern;
-use crate::common::server::Server;
+use crate::common::server::{Server, wait_until};
 use crate::site::{ALPHABET, BIG_BYTES, SECRET};
 
 under_every_architecture!(
@@ -13,6 +13,7 @@ under_every_architecture!(
     names_that_lead_out_are_refused,
     files_between_pieces_of_text,
     requests_sent_elsewhere_within_the_site,
+    a_location_without_a_status_is_the_clients,
 );
 
 fn ask(client: &mut Client, path: &str, fields: &str) -> Response {
@@ -88,5 +89,18 @@ fn requests_sent_elsewhere_within_the_site(server: &Server, below: &str) {
     let within = ask(&mut client, &format!("{below}/within"), "");
     assert_eq!((within.status, within.text(), within.field("location")), (200, ALPHABET, None));
     assert_eq!(ask(&mut client, &format!("{below}/loop"), "").status, 502);
+    let said = format!("GET {below}/loop: it redirects within the server in a loop");
+    wait_until(&said, || server.said().contains(&said));
+    assert!(!server.said().contains(&format!("GET {below}/loop: it names a file")), "{}", server.said());
     assert_eq!(ask(&mut client, &format!("{below}/bytes?4"), "").body, pattern(4, 1));
+}
+
+/// As from nginx, where the route does not say otherwise.
+fn a_location_without_a_status_is_the_clients(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for application in [&format!("{below}-uploads"), "/scgi-uploads"] {
+        let answer = ask(&mut client, &format!("{application}/within"), "");
+        assert_eq!((&*answer.line, answer.field("location")), ("HTTP/1.1 302 Found", Some("/alphabet.txt")));
+        assert_eq!((answer.field("x-own"), answer.text()), (Some("yes"), "there"));
+    }
 }

@@ -82,7 +82,6 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             )
         }
         "/elsewhere" => write!(request, "Location: http://example.org/\r\n\r\n"),
-        "/within" => write!(request, "Location: /alphabet.txt\r\n\r\n"),
         "/loop" => write!(request, "Location: {}/loop\r\n\r\n", text(request, "SCRIPT_NAME")),
         "/sendfile" => write!(
             request,
@@ -114,10 +113,6 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             request.log(b"a word to whoever runs it\n")?;
             write!(request, "Content-Type: text/plain\r\n\r\nsaid")
         }
-        "/short" | "/short-flushed" | "/unchanged" | "/half-head" | "/half-line" => {
-            let query = text(request, "QUERY_STRING");
-            cut_short(&path, &query, request)
-        }
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
         "/thinks" => {
             fs::write(folder.join("thinks"), "")?;
@@ -136,21 +131,32 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             request.flush()?;
             panic!("in the midst of an answer, as was asked for");
         }
-        other => write!(request, "Status: 404 Not Found\r\n\r\n{other}"),
+        other => {
+            let query = text(request, "QUERY_STRING");
+            if brief(other, &query, &mut *request)? {
+                return Ok(());
+            }
+            write!(request, "Status: 404 Not Found\r\n\r\n{other}")
+        }
     }
 }
 
-/// Ends an answer before it is complete, or so that it looks as if it were not.
-pub(crate) fn cut_short(path: &str, query: &str, mut output: impl Write) -> io::Result<()> {
+/// Answers without looking at the request, by any protocol; `false`: there is no such path.
+pub(crate) fn brief(path: &str, query: &str, mut output: impl Write) -> io::Result<bool> {
     match path {
-        "/unchanged" => write!(output, "Status: {query} Nothing\r\nContent-Length: 9\r\n\r\n"),
-        "/half-head" => write!(output, "Status: 200 OK\r\nContent-Type: text/plain\r\n"),
-        "/half-line" => write!(output, "Status: 200 OK\r\nContent-Ty"),
-        _ => {
+        "/within" => write!(output, "Location: /alphabet.txt\r\nX-Own: yes\r\n\r\nthere")?,
+        "/unchanged" => write!(output, "Status: {query} Nothing\r\nContent-Length: 9\r\n\r\n")?,
+        "/half-head" => write!(output, "Status: 200 OK\r\nContent-Type: text/plain\r\n")?,
+        "/half-line" => write!(output, "Status: 200 OK\r\nContent-Ty")?,
+        "/short" | "/short-flushed" => {
             output.write_all(&[b"Content-Length: 100000\r\n\r\n", &pattern(10_000, 1)[..]].concat())?;
-            if path == "/short-flushed" { output.flush() } else { Ok(()) }
+            if path == "/short-flushed" {
+                output.flush()?;
+            }
         }
+        _ => return Ok(false),
     }
+    Ok(true)
 }
 
 /// Does with a body what the path says.

@@ -40,8 +40,8 @@ fn answer(connection: &UnixStream, folder: &Path) -> io::Result<()> {
     }
     let value = |name: &str| variables.get(name).map(String::as_str).unwrap_or_default();
     let (path, query) = (value("PATH_INFO"), value("QUERY_STRING"));
-    if matches!(path, "/short" | "/short-flushed" | "/unchanged" | "/half-head" | "/half-line") {
-        return program::cut_short(path, query, connection);
+    if program::brief(path, query, connection)? {
+        return Ok(());
     }
     let body = Body { input, left: value("CONTENT_LENGTH").parse().expect("a length") };
     program::take_upload(path, query, Exchange { body, output: connection }, folder)

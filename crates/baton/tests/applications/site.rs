@@ -79,6 +79,7 @@ queue_ms = 60000
 params = { STAGE = "test" }
 body_bytes_max = "4 MiB"
 region_bytes = "128 KiB"
+local_redirects = true
 named_files = ["{base}/named"]
 internal_files = { "/protected" = "{base}/named" }
 [[site.route]]

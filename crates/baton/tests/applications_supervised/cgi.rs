@@ -63,6 +63,16 @@ fn a_program_that_ends_inside_its_head_is_a_bad_gateway() {
     server.wait_until_said("GET /a.cgi: its response cannot be sent on: the response ended inside its head");
 }
 
+/// RFC 3875, section 6.2.2, unless the route says otherwise.
+#[test]
+fn a_path_as_location_restarts_the_request() {
+    let program = "echo 'Location: /page.txt'; echo";
+    let answer = server(&[("a.cgi", program)], "").get("/a.cgi");
+    assert_eq!((answer.status, &*answer.body, answer.field("location")), (200, &b"a file"[..], None));
+    let answer = get(&server(&[("a.cgi", program)], "local_redirects = false"), "/a.cgi");
+    assert_eq!((answer.status, answer.field("location")), (302, Some("/page.txt")));
+}
+
 #[test]
 fn only_programs_are_run_and_other_files_are_sent() {
     let server = server(&[], "");

@@ -104,6 +104,10 @@ impl Delegated {
         self.handed_over = false;
         self.progress = match head.instruction() {
             Instruction::None => Progress::Held { head, body: Aggregate::default() },
+            // The head has the status for it already: 302.
+            Instruction::LocalRedirect(_) if !self.origin.delegate.local_redirects => {
+                Progress::Held { head, body: Aggregate::default() }
+            }
             _ => Progress::Collecting { head, text: Some(Vec::new()) },
         };
     }

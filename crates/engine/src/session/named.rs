@@ -87,7 +87,7 @@ impl Session {
         };
         match work {
             Some(work) => self.state = State::Naming(Box::new(Naming { delegated, head, work, found: None })),
-            None => self.refuse_name(&mut delegated, Status::BAD_GATEWAY, ctx),
+            None => self.refuse_answer(&mut delegated, Status::BAD_GATEWAY, NO_SUCH_FILE, ctx),
         }
     }
 
@@ -101,7 +101,7 @@ impl Session {
                     return None;
                 }
                 Ok(None) => {
-                    self.refuse_name(&mut naming.delegated, Status::NOT_FOUND, ctx);
+                    self.refuse_answer(&mut naming.delegated, Status::NOT_FOUND, NO_SUCH_FILE, ctx);
                     return None;
                 }
                 Err(job) => job,
@@ -115,7 +115,7 @@ impl Session {
                     return None;
                 }
                 Ok(false) => {
-                    self.refuse_name(&mut naming.delegated, Status::BAD_GATEWAY, ctx);
+                    self.refuse_answer(&mut naming.delegated, Status::BAD_GATEWAY, NO_SUCH_FILE, ctx);
                     return None;
                 }
                 Err(job) => job,
@@ -142,14 +142,9 @@ impl Session {
         self.go_on_after_application(ready.keep_alive);
     }
 
-    /// The application named something that it may not name, or that is not there.
-    fn refuse_name(&mut self, delegated: &mut Delegated, status: Status, ctx: &mut Context) {
-        delegated.origin.remark(
-            ctx,
-            format_args!(
-                "it names a file that is not there, or in no folder of `named_files` or `internal_files`"
-            ),
-        );
+    /// Answers with an error page, and says in the error log what the application did.
+    fn refuse_answer(&mut self, delegated: &mut Delegated, status: Status, what: &str, ctx: &mut Context) {
+        delegated.origin.remark(ctx, format_args!("{what}"));
         let start = self.outlet.end();
         let page = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
         let ready = Ready { outcome: Outcome::ApplicationFailed, ..page };
@@ -160,8 +155,16 @@ impl Session {
     /// of the one that was given away, and the usual way.
     fn redirect_locally(&mut self, mut delegated: Box<Delegated>, target: &[u8], ctx: &mut Context) {
         let times = delegated.redirected + 1;
-        let Some(request) = delegated.origin.redirected_to(target).filter(|_| times <= REDIRECTS_MAX) else {
-            return self.refuse_name(&mut delegated, Status::BAD_GATEWAY, ctx);
+        if times > REDIRECTS_MAX {
+            let what = format!(
+                "it redirects within the server in a loop: this is redirect {times} of one request, to {}",
+                String::from_utf8_lossy(&target[..target.len().min(SHOWN_BYTES_MAX)])
+            );
+            return self.refuse_answer(&mut delegated, Status::BAD_GATEWAY, &what, ctx);
+        }
+        let Some(request) = delegated.origin.redirected_to(target) else {
+            let what = "it redirects within the server to a path with blanks or bytes beyond ASCII";
+            return self.refuse_answer(&mut delegated, Status::BAD_GATEWAY, what, ctx);
         };
         self.redirected = Some(Box::new(Redirected { text: delegated.take_text(), times }));
         self.inbox.splice(0..0, request);
@@ -226,6 +229,12 @@ fn parts(delegate: &Delegate, text: Vec<u8>, map: &NameMap) -> Option<VecDeque<P
     }
     Some(parts)
 }
+
+const NO_SUCH_FILE: &str =
+    "it names a file that is not there, or in no folder of `named_files` or `internal_files`";
+
+/// Bytes of a location in a remark.
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// Requests that one request may turn into: more are a loop.
 const REDIRECTS_MAX: u32 = 10;

@@ -250,6 +250,7 @@ fn context(folder: &TempDir) -> Context {
         path: "/app".into(),
         hand_over: true,
         document_root: None,
+        local_redirects: true,
         params: Vec::new(),
         headers: Vec::new(),
         named: Vec::new(),
