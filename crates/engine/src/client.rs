@@ -1,8 +1,6 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
-use std::os::fd::BorrowedFd;
-
-use baton_gateway::News;
+use baton_gateway::{ClientSocket, News};
 
 use crate::clients::Resident;
 use crate::context::Context;
@@ -45,7 +43,7 @@ pub(crate) trait Client: Resident + Sized {
     /// It is over: whatever of it is of use to others may be kept.
     fn finish(self) {}
     /// Its socket, to wait on.
-    fn socket(&self) -> BorrowedFd<'_>;
+    fn socket(&self) -> &ClientSocket;
 }
 
 /// The event-driven way: the session itself.
@@ -61,7 +59,7 @@ impl Client for Box<Session> {
         }
     }
 
-    fn socket(&self) -> BorrowedFd<'_> {
+    fn socket(&self) -> &ClientSocket {
         Session::socket(self)
     }
 }

@@ -330,6 +330,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                         if guest.delegated {
                             self.gateway.abandon(token.to_data(), self.ctx.clock.now_ms());
                         }
+                        if guest.watched != Watched::Not && guest.client.socket().was_passed() {
+                            // Where an application keeps a copy, closing takes nothing out of the interest set.
+                            let _ = epoll::delete(&self.epoll, guest.client.socket());
+                        }
                         guest.client.finish();
                     }
                     return;

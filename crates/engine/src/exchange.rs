@@ -15,11 +15,11 @@ mod page;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
+use baton_gateway::ClientSocket;
 use baton_http::{
     AcceptedCodings, BodyFraming, Method, PathRefusal, ReplyHead, RequestHead, Status, Version, decode_path,
 };
@@ -96,7 +96,7 @@ pub(crate) struct Given<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client<'a> {
     /// The connection.
-    pub(crate) socket: &'a Arc<OwnedFd>,
+    pub(crate) socket: &'a Arc<ClientSocket>,
     /// Its other end; `None`: a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
     /// Our end of it, once somebody has asked.

@@ -3,6 +3,10 @@
 //! The outlet writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
 //! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile`. What is known to follow is announced
 //! (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last segment.
+//!
+//! Whether `sendfile` waits is decided by a flag of the socket's file description, which an application that was passed
+//! the socket can change. On such a socket files are sent through memory: of all calls that send, only those of the
+//! `send` family say for themselves that they do not wait (`MSG_DONTWAIT`).
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -107,12 +111,14 @@ impl Outlet {
         self.resident_until = until;
     }
 
-    /// Sends as much as the socket takes. `last`: the connection ends behind it, so that the kernel may keep the
-    /// last packet until the FIN joins it.
+    /// Sends as much as the socket takes. `through`: memory through which ranges of files go; `None`: the socket's flags
+    /// are what the server has made them, and `sendfile` may be used. `last`: the connection ends behind it, so that the
+    /// kernel may keep the last packet until the FIN joins it.
     pub(crate) fn flush(
         &mut self,
         socket: BorrowedFd<'_>,
         policy: &SendPolicy,
+        mut through: Option<&mut [u8]>,
         last: bool,
         unix_seconds: u64,
     ) -> Flush {
@@ -136,10 +142,21 @@ impl Outlet {
                         self.resident_until = slice.offset() + window;
                         self.tested_bytes_max = self.tested_bytes_max.saturating_mul(2);
                     }
-                    match send_file(socket, slice, window, policy.sendfile) {
-                        Ok(0) => return Flush::FileShrank,
-                        Err(error) if is_of_the_file(error) => return Flush::FileFailed,
-                        other => other,
+                    match &mut through {
+                        None => match send_file(socket, slice, window, policy.sendfile) {
+                            Ok(0) => return Flush::FileShrank,
+                            Err(error) if is_of_the_file(error) => return Flush::FileFailed,
+                            other => other,
+                        },
+                        Some(memory) => match read(slice, window, memory) {
+                            Ok(0) => return Flush::FileShrank,
+                            Err(Errno::INTR) => continue,
+                            Err(_) => return Flush::FileFailed,
+                            Ok(count) => {
+                                let more_follows = (count as u64) < self.queue.len();
+                                send(socket, &memory[..count], more_follows || last)
+                            }
+                        },
                     }
                 }
             };
@@ -173,12 +190,9 @@ impl Outlet {
                 .map(|count| count as u64)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
         }
-        // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
-        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        flags.set(SendFlags::MORE, more_follows || last);
         if count == 1 {
             let Some(Piece::Memory(slice)) = pieces.next() else { return Ok(0) };
-            return rustix::net::send(socket, slice, flags).map(|count| count as u64);
+            return send(socket, slice, more_follows || last);
         }
         let mut vector = [IoSlice::new(&[]); GATHERED_MAX];
         let mut filled = 0;
@@ -188,9 +202,21 @@ impl Outlet {
                 filled += 1;
             }
         }
+        let flags = send_flags(more_follows || last);
         rustix::net::sendmsg(socket, &vector[..filled], &mut SendAncillaryBuffer::default(), flags)
             .map(|count| count as u64)
     }
+}
+
+fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> Result<u64, Errno> {
+    rustix::net::send(socket, bytes, send_flags(more)).map(|count| count as u64)
+}
+
+fn send_flags(more: bool) -> SendFlags {
+    // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
+    let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    flags.set(SendFlags::MORE, more);
+    flags
 }
 
 /// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
@@ -205,6 +231,12 @@ pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> 
         file.note_resident(range, unix_seconds);
     }
     resident
+}
+
+/// Reads the beginning of a range of a file: of the next `window` bytes, as many as there is room for.
+fn read(slice: &FileSlice, window: u64, memory: &mut [u8]) -> Result<usize, Errno> {
+    let len = usize::try_from(window).unwrap_or(usize::MAX).min(memory.len());
+    rustix::io::pread(slice.file(), &mut memory[..len], slice.offset())
 }
 
 /// Sends a range of a file from the page cache.
@@ -269,6 +301,18 @@ mod tests {
     #[test]
     fn everything_arrives_in_order() {
         let (ours, theirs) = pair();
+        everything_arrives(&ours, theirs, None);
+    }
+
+    /// The same where an application has changed the socket's flags: no call waits for the client.
+    #[test]
+    fn no_call_waits_at_a_socket_in_blocking_mode() {
+        let (ours, theirs) = pair();
+        ours.set_nonblocking(false).unwrap();
+        everything_arrives(&ours, theirs, Some(&mut [0; 64 * 1024]));
+    }
+
+    fn everything_arrives(ours: &UnixStream, theirs: UnixStream, mut through: Option<&mut [u8]>) {
         let mut outlet = Outlet::default();
         let mut expected = Vec::new();
         for round in 0_u8..4 {
@@ -285,7 +329,7 @@ mod tests {
         let mut theirs = Some(theirs);
         let mut reader = None;
         loop {
-            match outlet.flush(ours.as_fd(), &policy(), false, 1) {
+            match outlet.flush(ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
                 Flush::Done => break,
                 Flush::Full => {
                     // Nobody reads before: a reader that keeps up would test nothing.
@@ -296,7 +340,7 @@ mod tests {
                             received
                         }));
                     }
-                    let mut poll = [rustix::event::PollFd::new(&ours, rustix::event::PollFlags::OUT)];
+                    let mut poll = [rustix::event::PollFd::new(ours, rustix::event::PollFlags::OUT)];
                     rustix::event::poll(&mut poll, None).unwrap();
                 }
                 other => panic!("{other:?}"),
@@ -313,7 +357,7 @@ mod tests {
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), false, 1), Flush::FileShrank));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), None, false, 1), Flush::FileShrank));
         assert_eq!(outlet.sent(), 5);
     }
 
@@ -324,10 +368,10 @@ mod tests {
         outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
         let policy = SendPolicy { quantum_bytes: 2000, ..policy() };
         for sent in [2000, 4000] {
-            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Quantum));
+            assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Quantum));
             assert_eq!(outlet.sent(), sent);
         }
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Done));
     }
 
     /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
@@ -339,12 +383,12 @@ mod tests {
             let (ours, _theirs) = pair();
             let mut outlet = Outlet::default();
             outlet.push(FileSlice::new(file, 0, LEN));
-            let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, false, 1) else {
+            let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, None, false, 1) else {
                 return false;
             };
             assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
             crate::job::Job::BringIn(missing).run();
-            assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Done));
+            assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Done));
             true
         });
     }
@@ -361,7 +405,7 @@ mod tests {
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file, 0, LEN as u64));
         let policy = SendPolicy { test_residency: true, ..policy() };
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, false, 1), Flush::Full));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Full));
         let expected = (outlet.sent() * 2).max(TESTED_BYTES_MIN);
         assert!(expected < LEN as u64, "the socket took all of it: the test tests nothing");
         assert_eq!(outlet.tested_bytes_max, expected);
@@ -369,7 +413,7 @@ mod tests {
         let mut until = 0;
         loop {
             until += theirs.read(&mut received[until..]).unwrap();
-            match outlet.flush(ours.as_fd(), &policy, false, 2) {
+            match outlet.flush(ours.as_fd(), &policy, None, false, 2) {
                 Flush::Done => break,
                 Flush::Full => assert!(outlet.tested_bytes_max < LEN as u64),
                 other => panic!("{other:?}"),
@@ -385,6 +429,6 @@ mod tests {
         drop(theirs);
         let mut outlet = Outlet::default();
         outlet.push(Buffer::new(b"hello".to_vec()));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), true, 1), Flush::ClientGone));
+        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), None, true, 1), Flush::ClientGone));
     }
 }

@@ -14,14 +14,14 @@ use baton_buf::Slice;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::Admission;
 use crate::connections::ConnectionId;
 use crate::input::Input;
+use crate::{Admission, ClientSocket};
 
 /// The rest of a request's body, of which the client has sent the beginning.
 #[derive(Debug)]
 pub struct Arriving {
-    client: Arc<OwnedFd>,
+    client: Arc<ClientSocket>,
     left: u64,
     timeout_ms: u64,
     /// Nothing of the rest has been read: the request can be repeated as a whole.
@@ -50,7 +50,7 @@ struct Watch {
 
 impl Arriving {
     /// `left` bytes, at least one, are still to be read from the client, which may be silent for `timeout_ms`.
-    pub fn new(client: Arc<OwnedFd>, left: u64, timeout_ms: u64, admission: Admission) -> Self {
+    pub fn new(client: Arc<ClientSocket>, left: u64, timeout_ms: u64, admission: Admission) -> Self {
         debug_assert!(left > 0, "a body that is complete is not arriving");
         Self { client, left, timeout_ms, untouched: true, watch: None, _admission: admission }
     }

@@ -10,6 +10,8 @@ use baton_buf::{Buffer, Pool, Slice, Unfrozen};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
+use crate::ClientSocket;
+
 /// The memory into which one loop reads.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -46,7 +48,11 @@ impl Input {
     ///
     /// # Errors
     /// `EAGAIN`, `ECONNRESET` and the like.
-    pub(crate) fn read_at_most(&mut self, client: &OwnedFd, bytes_max: u64) -> Result<Received<'_>, Errno> {
+    pub(crate) fn read_at_most(
+        &mut self,
+        client: &ClientSocket,
+        bytes_max: u64,
+    ) -> Result<Received<'_>, Errno> {
         let mut memory = self.memory();
         let result = match usize::try_from(bytes_max) {
             Ok(len) if len < memory.capacity() => {

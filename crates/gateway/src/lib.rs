@@ -43,6 +43,7 @@ mod admission;
 mod answer;
 mod arriving;
 mod bell;
+mod client_socket;
 mod connection;
 mod connections;
 mod crew;
@@ -69,6 +70,7 @@ mod traffic;
 
 pub use admission::{Admission, StreamedBodies};
 pub use arriving::Arriving;
+pub use client_socket::ClientSocket;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};

@@ -5,7 +5,7 @@
 //! already being read: an application may answer before it has read everything.
 
 use std::io::IoSlice;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece, Slice, gather};
@@ -13,6 +13,8 @@ use baton_fcgi::offer::WHOLE_BYTES;
 use baton_fcgi::record::CONTENT_BYTES_MAX;
 use baton_fcgi::request;
 use rustix::io::Errno;
+
+use crate::ClientSocket;
 
 /// The bytes of a request, or orders behind it, on their way.
 #[derive(Debug, Default)]
@@ -29,11 +31,18 @@ pub(crate) struct Outgoing {
     /// More of the body is to come.
     is_open: bool,
     /// Goes with the first byte.
-    descriptor: Option<Arc<OwnedFd>>,
+    descriptor: Option<Descriptor>,
     written: u64,
     /// Calls that have sent something since this message was begun, and how much.
     sends: u32,
     sent: usize,
+}
+
+/// What is sent beside the bytes.
+#[derive(Debug)]
+pub(crate) enum Descriptor {
+    Client(Arc<ClientSocket>),
+    Region(OwnedFd),
 }
 
 impl Outgoing {
@@ -51,7 +60,7 @@ impl Outgoing {
     }
 
     /// Sends a descriptor with the first byte.
-    pub(crate) fn attach(&mut self, descriptor: Arc<OwnedFd>) {
+    pub(crate) fn attach(&mut self, descriptor: Descriptor) {
         self.descriptor = Some(descriptor);
     }
 
@@ -200,6 +209,15 @@ impl Outgoing {
                 self.queue.push(Slice::from(end));
                 self.records_of = None;
             }
+        }
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Client(client) => client.as_fd(),
+            Self::Region(region) => region.as_fd(),
         }
     }
 }

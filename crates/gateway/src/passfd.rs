@@ -6,18 +6,15 @@
 //! answered. If it is gone, the kernel tells whether it has written anything: if not, there is still an answer to be given,
 //! the last one of the connection, since a process that is not gone as a whole may have the socket still.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use crate::{ClientSocket, HandOver};
 use baton_fcgi::offer::{Client, Offer, Transport};
-use rustix::net::Shutdown;
-
-use crate::HandOver;
 
 /// A client's socket that an application may use.
 #[derive(Debug)]
 pub(crate) struct HandedOver {
-    client: Arc<OwnedFd>,
+    client: Arc<ClientSocket>,
     /// Bytes that were written to the client before.
     sent: u64,
     /// Bytes that the client had acknowledged at the last look.
@@ -33,11 +30,12 @@ impl HandedOver {
         let transport = Transport::PassFd(Client { minor, keep, head });
         Offer { transport, fds: 1, patience_ms, fields: &handover.fields }.push(block);
         let client = Arc::clone(&handover.client);
+        client.note_passed();
         Self { client, sent, acknowledged: None, looks_without_progress: 0 }
     }
 
-    /// The descriptor that goes with the offer.
-    pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
+    /// The socket whose descriptor goes with the offer.
+    pub(crate) fn client(&self) -> Arc<ClientSocket> {
         Arc::clone(&self.client)
     }
 
@@ -56,11 +54,9 @@ impl HandedOver {
     }
 
     /// Ends the client's connection for everyone who has the socket. Nothing that looks complete must come out of it,
-    /// and an orderly end could be all that was missing: dissolving the association of a TCP socket sends a reset.
+    /// and an orderly end could be all that was missing.
     pub(crate) fn cut(&self) {
-        if rustix::net::connect_unspec(&*self.client).is_err() {
-            let _ = rustix::net::shutdown(&*self.client, Shutdown::Both);
-        }
+        self.client.reset();
     }
 }
 

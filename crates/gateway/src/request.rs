@@ -1,11 +1,10 @@
 //! What an application is asked.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
 
-use crate::{Application, Arriving};
+use crate::{Application, Arriving, ClientSocket};
 
 /// A request for an application.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct HandOver {
     /// The socket.
-    pub client: Arc<OwnedFd>,
+    pub client: Arc<ClientSocket>,
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.
     pub minor: u8,
     /// Whether the server is willing to go on with the connection.

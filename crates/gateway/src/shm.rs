@@ -23,7 +23,7 @@ pub(crate) struct SharedRegion {
     /// In the order of their announcement, with the request whose answer they are.
     loans: VecDeque<(u64, Arc<Loan>)>,
     /// To be sent with the first offer.
-    descriptor: Option<Arc<OwnedFd>>,
+    descriptor: Option<OwnedFd>,
 }
 
 impl SharedRegion {
@@ -39,13 +39,13 @@ impl SharedRegion {
             region: Arc::new(region),
             ring: Ring::new(size),
             loans: VecDeque::new(),
-            descriptor: Some(Arc::new(descriptor)),
+            descriptor: Some(descriptor),
         })
     }
 
     /// Offers the region to the next request: appends the offer to a block of parameters. The descriptor goes with the
     /// first one.
-    pub(crate) fn offer(&mut self, patience_ms: u32, block: &mut Vec<u8>) -> Option<Arc<OwnedFd>> {
+    pub(crate) fn offer(&mut self, patience_ms: u32, block: &mut Vec<u8>) -> Option<OwnedFd> {
         let descriptor = self.descriptor.take();
         let fds = usize::from(descriptor.is_some());
         Offer { transport: Transport::Shm(self.ring.offer()), fds, patience_ms, fields: b"" }.push(block);

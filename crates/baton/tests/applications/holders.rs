@@ -15,10 +15,11 @@ use crate::common::server::Server;
 /// A server, behind which `end` is what becomes of each request: it gets the application's end of the connection and the
 /// client's socket.
 fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
-    server_with_idle_ms(architecture, 75_000, end)
+    server_with(architecture, "", end)
 }
 
-fn server_with_idle_ms(architecture: &str, idle_ms: u64, end: fn(UnixStream, OwnedFd)) -> Server {
+/// `timeouts`: settings of that section.
+pub(crate) fn server_with(architecture: &str, timeouts: &str, end: fn(UnixStream, OwnedFd)) -> Server {
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     let socket = folder.base().join("app.sock");
@@ -33,15 +34,14 @@ fn server_with_idle_ms(architecture: &str, idle_ms: u64, end: fn(UnixStream, Own
             end(connection, descriptors.pop().expect("the client's socket"));
         }
     });
-    let idle_ms = idle_ms.to_string();
-    Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{idle_ms}", &idle_ms))
+    Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{timeouts}", timeouts))
 }
 
 const SITE: &str = r#"
 architecture = "{architecture}"
 processes = 1
 [timeouts]
-idle_ms = {idle_ms}
+{timeouts}
 [[site]]
 listen = ["127.0.0.1:0"]
 root = "{root}"
@@ -75,8 +75,12 @@ fn something_was_written(architecture: &str) {
     assert!(b"HTTP/1.1 200 OK\r\nContent-".starts_with(&got), "{}", String::from_utf8_lossy(&got));
 }
 
-/// Writes a whole answer to the client, and says so, with so many bytes.
-fn answer(mut connection: &UnixStream, client: &OwnedFd, head_bytes: u64, body_bytes: u64) {
+/// Writes a whole answer to the client, and says so.
+pub(crate) fn answer(connection: &UnixStream, client: &OwnedFd) {
+    answer_with_counts(connection, client, ANSWER.len() as u64, 0);
+}
+
+fn answer_with_counts(mut connection: &UnixStream, client: &OwnedFd, head_bytes: u64, body_bytes: u64) {
     rustix::io::write(client, ANSWER).expect("written");
     let (complete, may_go_on, outcome) = (true, true, AnswerOutcome::Complete);
     let answered = Answered { complete, may_go_on, outcome, status: 204, head_bytes, body_bytes };
@@ -90,8 +94,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 /// A connection on which the application has answered by itself ends like any other: `idle_ms` later.
 fn an_idle_connection_ends(architecture: &str) {
-    let server = server_with_idle_ms(architecture, 300, |connection, client| {
-        answer(&connection, &client, ANSWER.len() as u64, 0);
+    let server = server_with(architecture, "idle_ms = 300", |connection, client| {
+        answer(&connection, &client);
     });
     let mut client = server.connect();
     assert_eq!(client.get("/app/x").status, 204);
@@ -102,7 +106,7 @@ fn an_idle_connection_ends(architecture: &str) {
 /// are bytes; the connection goes on.
 fn more_was_written_than_can_be(architecture: &str) {
     let server = server(architecture, |connection, client| {
-        answer(&connection, &client, u64::MAX, u64::MAX);
+        answer_with_counts(&connection, &client, u64::MAX, u64::MAX);
     });
     let mut client = server.connect();
     for _ in 0..2 {

@@ -12,6 +12,7 @@ mod cut;
 mod failures;
 mod files;
 mod holders;
+mod passed_sockets;
 mod program;
 mod requests;
 mod scgi;

@@ -16,10 +16,10 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_content::Blocking;
+use baton_gateway::ClientSocket;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -65,7 +65,7 @@ fn serve_client(mut session: Session, thread: &Yielder<Resume, Wait>, resume: Re
 /// A client's thread, seen from the scheduler.
 pub(super) struct UserThread {
     coroutine: Coroutine<Resume, Wait, Box<Context>, DefaultStack>,
-    socket: Arc<OwnedFd>,
+    socket: Arc<ClientSocket>,
     known: Known,
 }
 
@@ -88,7 +88,7 @@ impl Client for UserThread {
             session.end(Outcome::Failed, ctx);
             return None;
         };
-        let (socket, known) = (session.share_socket(), Known::of(&session));
+        let (socket, known) = (Arc::clone(session.socket()), Known::of(&session));
         let body = move |thread: &Yielder<Resume, Wait>, resume| serve_client(session, thread, resume);
         Some(Self { coroutine: Coroutine::with_stack(stack, body), socket, known })
     }
@@ -117,8 +117,8 @@ impl Client for UserThread {
         }
     }
 
-    fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    fn socket(&self) -> &ClientSocket {
+        &self.socket
     }
 }
 

@@ -318,10 +318,6 @@ impl Session {
         }
         self.take_input_back(delegated, failure.unread);
         delegated.origin.keep_alive &= outcome != Outcome::TimedOut && !failure.must_end;
-        if failure.must_end {
-            // Closing alone ends nothing while others have the socket: it is shut behind the answer, for all of them.
-            (self.readable, self.input_ended) = (true, false);
-        }
         let start = self.outlet.end();
         let mut ready = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
         ready.outcome = outcome;

@@ -12,11 +12,12 @@ mod under_way;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use baton_content::Found;
+use baton_gateway::ClientSocket;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
@@ -70,7 +71,7 @@ pub(crate) enum Stage {
 /// One client.
 #[derive(Debug)]
 pub(crate) struct Session {
-    socket: Arc<OwnedFd>,
+    socket: Arc<ClientSocket>,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
     /// Our end of the connection, which applications are told: it stays what it is.
@@ -152,7 +153,7 @@ impl Session {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
         ctx.tally.add(Metric::ConnectionsOpen, 1);
         let mut session = Self {
-            socket: Arc::new(socket),
+            socket: Arc::new(socket.into()),
             peer,
             local: OnceCell::new(),
             listener,
@@ -181,13 +182,8 @@ impl Session {
     }
 
     /// The socket, to wait on.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    /// The socket, for whoever waits on it while the session is out of reach.
-    pub(crate) fn share_socket(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.socket)
+    pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
+        &self.socket
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.
@@ -311,10 +307,9 @@ impl Session {
         Need::Finished
     }
 
-    /// Like `end`, but sends RST once the last descriptor closes: what the client has not taken yet is dropped.
+    /// Like [`end`](Self::end), but with a reset: what the client has not taken yet is dropped.
     fn reset(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        // It fails only where there are no resets, as on a Unix socket.
-        let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+        self.socket.reset();
         self.end(outcome, ctx)
     }
 
@@ -323,10 +318,12 @@ impl Session {
         let last = matches!(self.state, State::Ending(_));
         let before = self.outlet.sent();
         let unix_seconds = ctx.clock.stamp().unix_seconds;
-        let started = self.trial.map(|_| Instant::now());
-        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, last, unix_seconds);
+        let through = self.socket.was_passed().then_some(&mut ctx.scratch[..]);
+        let trial = self.trial.take().filter(|_| through.is_none());
+        let started = trial.map(|_| Instant::now());
+        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, through, last, unix_seconds);
         // Only what leaves at once can be compared: the rest depends on the client.
-        if let (Some(trial), Some(started), Flush::Done) = (self.trial.take(), started, &flush) {
+        if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
             ctx.ways.handle_cost(trial, started.elapsed());
         }
         ctx.tally.add(Metric::BytesSent, self.outlet.sent() - before);

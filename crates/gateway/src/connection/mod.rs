@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 pub(crate) use self::reading::Step;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
 use crate::plain;
 use crate::roster::Parting;
@@ -197,7 +197,7 @@ impl Connection {
         match (offered, &request.handover) {
             (Offered::PassFd, Some(handover)) => {
                 let handed = HandedOver::offer(handover, patience_ms, block);
-                descriptor = Some(handed.descriptor());
+                descriptor = Some(Descriptor::Client(handed.client()));
                 self.way = Way::PassFd(handed);
             }
             (Offered::Shm, _) => {
@@ -206,7 +206,7 @@ impl Connection {
                     self.region = SharedRegion::create(settings.region_bytes).ok();
                 }
                 if let Some(region) = &mut self.region {
-                    descriptor = region.offer(patience_ms, block);
+                    descriptor = region.offer(patience_ms, block).map(Descriptor::Region);
                     self.way = Way::Shm;
                 }
             }

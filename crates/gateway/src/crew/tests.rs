@@ -10,7 +10,9 @@ use baton_fcgi::application::push_waits;
 use rustix::event::epoll;
 
 use super::*;
-use crate::{Address, Application, Gateway, HandOver, Place, Request, Settings, TransportChoice};
+use crate::{
+    Address, Application, ClientSocket, Gateway, HandOver, Place, Request, Settings, TransportChoice,
+};
 
 /// What an application with eight processes does with so many requests at a time.
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +270,7 @@ fn who_waits_for_a_client_gives_up_its_turn() {
     let settings = Settings { transport: TransportChoice::PassFd, ..Settings::new("test", place) };
     let application = Application::new(settings).unwrap();
     let (client, _far) = UnixStream::pair().unwrap();
-    let client = Arc::new(OwnedFd::from(client));
+    let client = Arc::new(ClientSocket::from(OwnedFd::from(client)));
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let mut gateway = Gateway::new(epoll.try_clone().unwrap());
     let pool = gateway.pool_of(&application);

@@ -2,12 +2,11 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Application, Failure, Settings, StreamedBodies, TransportChoice, Why};
+use baton_gateway::{Application, ClientSocket, Failure, Settings, StreamedBodies, TransportChoice, Why};
 
 use crate::common::app::{App, Event};
 use crate::common::driver::{Driver, Ending};
@@ -355,7 +354,7 @@ fn an_application_that_dies_in_the_middle() {
 fn an_abandoned_upload_leaves_nothing() {
     let app = App::start(|peer| while peer.event().is_some() {});
     let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
-    let (server, _peer): (Arc<OwnedFd>, _) = client();
+    let (server, _peer): (Arc<ClientSocket>, _) = client();
     let mut driver = Driver::new();
     let before = watched(&driver);
     driver.begin(1, streamed(&application, &server, b"beginning", 10, LONG_MS));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_fcgi::cgi::BadHead;
 use baton_fcgi::record::RecordHeader;
 use baton_fcgi::{Broken, RegionSlice, application};
-use baton_gateway::{Application, Failure, TransportChoice, Why};
+use baton_gateway::{Application, ClientSocket, Failure, TransportChoice, Why};
 
 use crate::common::app::{App, Asked, Offered, Peer};
 use crate::common::driver::{Driver, Ending, Got};
@@ -21,7 +21,7 @@ const EVERY: [TransportChoice; 3] = [TransportChoice::Plain, TransportChoice::Sh
 struct Case {
     driver: Driver,
     client: TcpStream,
-    server: Arc<OwnedFd>,
+    server: Arc<ClientSocket>,
     application: Arc<Application>,
     _app: App,
 }
@@ -102,7 +102,7 @@ fn closed_after_writing_to_the_client() {
     let application = application(&app, |settings| settings.transport = TransportChoice::PassFd);
     let (server, mut client) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut driver = Driver::new();
-    let got = driver.ask(1, handed(&application, &Arc::new(server.into())));
+    let got = driver.ask(1, handed(&application, &Arc::new(OwnedFd::from(server).into())));
     assert_eq!(got.ending, Some(Ending::Failed(lost)));
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
 }

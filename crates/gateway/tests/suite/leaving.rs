@@ -1,9 +1,8 @@
 //! Applications that end between two requests, just when the next one comes: it is theirs no more, and somebody else's.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_gateway::{Application, Request, TransportChoice, Why};
+use baton_gateway::{Application, ClientSocket, Request, TransportChoice, Why};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::common::app::{App, Asked, Offered, Peer};
@@ -64,7 +63,7 @@ fn of(transport: TransportChoice, app: &App) -> Arc<Application> {
 }
 
 /// A request that must not be answered twice.
-fn once(application: &Arc<Application>, socket: &Arc<OwnedFd>, body: &[u8]) -> Request {
+fn once(application: &Arc<Application>, socket: &Arc<ClientSocket>, body: &[u8]) -> Request {
     Request { handover: handed(application, socket).handover, ..post(application, body) }
 }
 

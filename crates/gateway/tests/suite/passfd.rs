@@ -2,13 +2,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_fcgi::{Rest, application as records};
-use baton_gateway::{Failure, TransportChoice, Why};
+use baton_gateway::{ClientSocket, Failure, TransportChoice, Why};
 
 use crate::common::app::{App, Asked, Event, Offered, Peer};
 use crate::common::driver::{Driver, Ending};
@@ -218,7 +217,7 @@ fn an_abandoned_client_is_cut() {
         let written = write_all(&socket, b"HTTP/1.1 200 OK\r\n\r\n");
         sender.lock().unwrap().send(written).unwrap();
     });
-    let (server, mut client): (Arc<OwnedFd>, TcpStream) = client();
+    let (server, mut client): (Arc<ClientSocket>, TcpStream) = client();
     let mut driver = Driver::new();
     driver.begin(1, handed(&offering(&app), &server));
     driver.run_for(Duration::from_millis(20));

@@ -296,6 +296,7 @@ impl<'p> Line<'p> {
                 if let Some(number) = traveller.application {
                     self.applications.come(Errand::Gone(number));
                 }
+                self.parked.forget(&traveller);
                 self.clients.fetch_sub(1, Ordering::Relaxed);
             }
         }

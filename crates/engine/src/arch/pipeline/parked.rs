@@ -86,6 +86,17 @@ impl Parked {
         }
     }
 
+    /// Takes a client that is over out of the sets, where closing its socket would not do so: an application may keep a
+    /// copy.
+    pub(super) fn forget(&self, traveller: &Traveller) {
+        let socket = traveller.session.socket();
+        for (set, registered) in self.sets.iter().zip(traveller.registered) {
+            if registered && socket.was_passed() {
+                let _ = epoll::delete(set, socket);
+            }
+        }
+    }
+
     /// Takes out the clients of these events.
     pub(super) fn take(&self, events: &[Event], into: &mut Vec<Traveller>) {
         let mut waiting = self.lock();

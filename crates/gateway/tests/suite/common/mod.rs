@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer};
-use baton_gateway::{Application, Arriving, HandOver, Place, Request, Roster, Settings, member_path};
+use baton_gateway::{
+    Application, Arriving, ClientSocket, HandOver, Place, Request, Roster, Settings, member_path,
+};
 
 use app::App;
 
@@ -45,16 +47,16 @@ pub(crate) fn post(application: &Arc<Application>, body: &[u8]) -> Request {
 }
 
 /// A client's connection: the server's end, and the client's.
-pub(crate) fn client() -> (Arc<OwnedFd>, TcpStream) {
+pub(crate) fn client() -> (Arc<ClientSocket>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (server, _) = listener.accept().unwrap();
     server.set_nonblocking(true).unwrap();
-    (Arc::new(server.into()), client)
+    (Arc::new(OwnedFd::from(server).into()), client)
 }
 
 /// A request whose client can be handed over.
-pub(crate) fn handed(application: &Arc<Application>, client: &Arc<OwnedFd>) -> Request {
+pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>) -> Request {
     let handover = HandOver {
         client: Arc::clone(client),
         minor: 1,
@@ -69,7 +71,7 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<OwnedFd>) -> R
 /// A request of whose body `beginning` is there; of the rest, `left` bytes come from the client.
 pub(crate) fn streamed(
     application: &Arc<Application>,
-    client: &Arc<OwnedFd>,
+    client: &Arc<ClientSocket>,
     beginning: &[u8],
     left: u64,
     timeout_ms: u64,

@@ -1,0 +1,161 @@
+//! What an application may do to a client's socket that it was passed must not concern the server: flags and options are
+//! shared by all copies, and copies stay for as long as their holders like. Under every architecture.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+
+use crate::common::client::Client;
+use crate::common::server::{Server, wait_until};
+use crate::holders::{answer, server_with};
+
+/// Clients that take nothing: more than an architecture has threads that send.
+const SLOW_CLIENTS: usize = 6;
+
+/// More than a socket and a client's system take together.
+const LARGE_BYTES: u64 = 32 << 20;
+
+/// A part of it stays in the server's socket.
+const MIDDLING_BYTES: u64 = 1 << 20;
+
+fn set_blocking(client: &OwnedFd) {
+    rustix::fs::fcntl_setfl(client, OFlags::empty()).expect("a flag");
+}
+
+/// Connections on which the application has answered, and which then ask for a file and take nothing of it.
+fn slow_clients(server: &Server, request: &str) -> Vec<Client> {
+    let file =
+        |name, bytes| File::create(server.folder().root().join(name)).and_then(|file| file.set_len(bytes));
+    file("large.bin", LARGE_BYTES).expect("a file");
+    file("middling.bin", MIDDLING_BYTES).expect("a file");
+    let slow = (0..SLOW_CLIENTS).map(|_| {
+        let mut client = server.connect();
+        assert_eq!(client.get("/app/x").status, 204);
+        client.send(request);
+        // What the server does on this request's behalf, it has begun to do when the head is there.
+        assert_eq!(client.head().status, 200);
+        client
+    });
+    slow.collect()
+}
+
+const GET_LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Whether the connection was reset.
+fn is_cut(client: &Client) -> bool {
+    let mut sockets = [PollFd::new(client.stream(), PollFlags::empty())];
+    rustix::event::poll(&mut sockets, Some(&Timespec::default())).expect("a look");
+    sockets[0].revents().contains(PollFlags::ERR)
+}
+
+fn others_are_served(server: &Server) {
+    for _ in 0..3 {
+        assert_eq!(server.get("/page.txt").text(), "a file");
+    }
+}
+
+/// Goal: a client that takes nothing of what it asked for on a socket in blocking mode keeps nobody waiting, and ends by
+/// `send_ms`. Without the care that is taken, `sendfile` waits for it, and the loop with it.
+fn a_socket_in_blocking_mode(architecture: &str) {
+    let server = server_with(architecture, "send_ms = 500", |connection, client| {
+        set_blocking(&client);
+        answer(&connection, &client);
+    });
+    let slow = slow_clients(&server, GET_LARGE);
+    others_are_served(&server);
+    for client in slow {
+        wait_until("a client that takes nothing is cut off", || is_cut(&client));
+    }
+}
+
+/// The same, by an application that keeps a copy and changes the mode again and again.
+fn a_socket_in_blocking_mode_later_on(architecture: &str) {
+    let server = server_with(architecture, "", |connection, client| {
+        answer(&connection, &client);
+        std::thread::spawn(move || {
+            loop {
+                set_blocking(&client);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    });
+    let mut slow = slow_clients(&server, GET_LARGE);
+    others_are_served(&server);
+    // One that goes on reading gets all of it, byte by byte what the file holds.
+    let got = slow[0].take(usize::try_from(LARGE_BYTES).expect("a length"));
+    assert!(got.iter().all(|byte| *byte == 0));
+    others_are_served(&server);
+}
+
+/// Goal: closing does not wait for a client, whatever the application has set. Without the care that is taken, `close`
+/// waits for a minute. Method: all of the response is in the kernel, which cannot pass it on.
+fn a_socket_that_lingers(architecture: &str) {
+    let server = server_with(architecture, "", |connection, client| {
+        set_blocking(&client);
+        rustix::net::sockopt::set_socket_linger(&client, Some(Duration::from_secs(60))).expect("an option");
+        answer(&connection, &client);
+    });
+    let slow = slow_clients(&server, "GET /middling.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    others_are_served(&server);
+    for mut client in slow {
+        assert_eq!(client.rest().len() as u64, MIDDLING_BYTES, "the end comes in order");
+    }
+}
+
+/// A copy that someone keeps, a child of the application for instance, does not keep the connection open.
+fn a_copy_that_is_kept(architecture: &str) {
+    let server = server_with(architecture, "idle_ms = 300", |connection, client| {
+        answer(&connection, &client);
+        std::mem::forget(client);
+    });
+    let mut client = server.connect();
+    assert_eq!(client.get("/app/x").status, 204);
+    client.send("GET /page.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_eq!(client.response().text(), "a file");
+    client.expect_end();
+
+    let mut idle = server.connect();
+    assert_eq!(idle.get("/app/x").status, 204);
+    idle.expect_end();
+}
+
+macro_rules! under_every_architecture {
+    ($($module:ident, $word:literal;)+) => {
+        $(mod $module {
+            #[test]
+            fn a_socket_in_blocking_mode() {
+                super::a_socket_in_blocking_mode($word);
+            }
+
+            #[test]
+            fn a_socket_in_blocking_mode_later_on() {
+                super::a_socket_in_blocking_mode_later_on($word);
+            }
+
+            #[test]
+            fn a_socket_that_lingers() {
+                super::a_socket_that_lingers($word);
+            }
+
+            #[test]
+            fn a_copy_that_is_kept() {
+                super::a_copy_that_is_kept($word);
+            }
+        })+
+    };
+}
+
+under_every_architecture! {
+    auto, "auto";
+    sped, "sped";
+    amped, "amped";
+    symped, "symped";
+    shared_symped, "shared-symped";
+    n_copy, "n-copy";
+    pipeline, "pipeline";
+    threads, "threads";
+    threads_cache, "threads-cache";
+}

@@ -1,0 +1,73 @@
+//! A client's socket, of which applications may have copies.
+//!
+//! All copies of a descriptor share one file description, with its flags, and one socket, with its options. So from the
+//! moment in which a copy is sent to an application, anyone there can change them, now or later, also a process that got
+//! the copy by `fork`; and the kernel tells nobody whether there are copies left ([0018]). What the server does on such a
+//! socket must depend on none of that:
+//!
+//! - it sends and receives with `MSG_DONTWAIT`; `sendfile` and `splice`, which have no such flag, are not for it;
+//! - it shuts the connection down before it closes it, since closing alone ends nothing while there are copies;
+//! - it takes `SO_LINGER` away before it closes it, by which the application could have `close` wait.
+//!
+//! [0018]: ../../../docs/decisions/0018-sockets-that-were-passed.md
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustix::net::{Shutdown, sockopt};
+
+/// A client's socket. Dropping it ends the connection for all holders of copies.
+#[derive(Debug)]
+pub struct ClientSocket {
+    socket: OwnedFd,
+    was_passed: AtomicBool,
+}
+
+impl ClientSocket {
+    /// Whether a copy of the descriptor was sent to an application, which is never taken back.
+    pub fn was_passed(&self) -> bool {
+        // The session reads this only after the gateway, perhaps on another thread, has handed the client back to it.
+        self.was_passed.load(Relaxed)
+    }
+
+    /// A copy is about to be sent.
+    pub(crate) fn note_passed(&self) {
+        self.was_passed.store(true, Relaxed);
+    }
+
+    /// Resets the connection: what the client has not taken yet is dropped, and nothing that it gets looks like the
+    /// orderly end of a response. If there may be copies, at once and for all holders; else when the socket is closed,
+    /// which has to follow.
+    pub fn reset(&self) {
+        if !self.was_passed() {
+            // It fails only where there are no resets, as on a Unix socket.
+            let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+        } else if rustix::net::connect_unspec(&self.socket).is_err() {
+            // Dissolving the association of a TCP socket sends a reset; a Unix socket has none.
+            let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        }
+    }
+}
+
+impl From<OwnedFd> for ClientSocket {
+    fn from(socket: OwnedFd) -> Self {
+        Self { socket, was_passed: AtomicBool::new(false) }
+    }
+}
+
+impl AsFd for ClientSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for ClientSocket {
+    fn drop(&mut self) {
+        if self.was_passed() {
+            // Either fails if the connection is over already, and then there is nothing to do.
+            let _ = sockopt::set_socket_linger(&self.socket, None);
+            let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        }
+    }
+}
