@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_http::{AcceptedCodings, PathRefusal, Stamp};
+use baton_sys::descriptors;
 use foldhash::fast::RandomState;
 use rustix::io::Errno;
 
@@ -120,8 +121,9 @@ impl Cache {
         }
         let lookup = Lookup { cache: self, tree, query, question, now, blocking };
         let mut result = lookup.run(recalled.as_ref());
-        if let Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)) = result
-            && self.descriptors.evict(DESCRIPTORS_SPARED) > 0
+        if let Err(Trouble::Errno(errno)) = result
+            && descriptors::ran_out(errno)
+            && descriptors::release() > 0
         {
             // Who is waiting now is worth more than who may come again.
             result = lookup.run(recalled.as_ref());
@@ -297,12 +299,17 @@ impl Cache {
     }
 }
 
+impl descriptors::Holder for Cache {
+    /// Of files in memory the contents go with the descriptor: they come back with the next request.
+    fn release(&self, count: usize) -> usize {
+        let closed = self.descriptors.evict(count, Stored::closes);
+        closed + self.memory.evict(count - closed, Stored::closes)
+    }
+}
+
 /// Uses after which a file is hot.
 const HOT_USES: u64 = 8;
 
 /// One part in so many of the memory for files is what one hot file may take, and what may be read into memory per
 /// second: warming up is quick, and a set of hot files that does not fit costs little.
 const HOT_FILE_SHARE: u64 = 8;
-
-/// How many open files are let go of when there are no descriptors left.
-const DESCRIPTORS_SPARED: usize = 16;

@@ -151,6 +151,11 @@ impl Stored {
         }
     }
 
+    /// Whether a descriptor closes when this is dropped.
+    pub(crate) fn closes(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| Arc::strong_count(file) == 1)
+    }
+
     /// A range of the file, if that is the way and there is a file to send from.
     fn file_slice(&self, way: Way, first: u64, len: u64) -> Option<Piece> {
         let file = self.file.as_ref().filter(|_| way == Way::File)?;

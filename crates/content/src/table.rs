@@ -143,12 +143,24 @@ impl<E: Entry> Table<E> {
         drop(gone);
     }
 
-    /// Evicts up to `count` entries, those of the smallest value: how many went.
-    pub(crate) fn evict(&self, count: usize) -> usize {
+    /// Evicts up to `count` of the entries that are `wanted` and that only the table refers to, those of the smallest
+    /// value first: how many went.
+    ///
+    /// It looks at all entries, and so is for emergencies.
+    pub(crate) fn evict(&self, count: usize, wanted: impl Fn(&E) -> bool) -> usize {
+        let value = |entry: &E| entry.seat().value.load(Ordering::Relaxed);
         let mut inner = self.write();
-        let gone: Vec<_> = std::iter::from_fn(|| self.evict_one(&mut inner)).take(count).collect();
+        let unused = inner.queue.values().filter(|entry| Arc::strong_count(entry) == OWN_REFERENCES);
+        let mut victims: Vec<_> = unused.filter(|entry| wanted(entry)).map(Arc::clone).collect();
+        victims.sort_by_key(|entry| value(entry));
+        victims.truncate(count);
+        for victim in &victims {
+            inner.remove(victim);
+            self.order.handle_eviction(value(victim));
+        }
         drop(inner);
-        gone.len()
+        self.evictions.fetch_add(victims.len() as u64, Ordering::Relaxed);
+        victims.len()
     }
 
     pub(crate) fn weight_max(&self) -> u64 {
@@ -240,6 +252,9 @@ impl<E: Entry> Inner<E> {
         entry.seat().number.store(0, Ordering::Relaxed);
     }
 }
+
+/// By how many references a table keeps an entry: the index's and the queue's.
+const OWN_REFERENCES: usize = 2;
 
 #[cfg(test)]
 mod tests;

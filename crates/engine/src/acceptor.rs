@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -46,7 +47,6 @@ pub(crate) enum Arrival {
 pub(crate) struct Arrivals {
     listener: Option<Arc<Listener>>,
     left: usize,
-    room: usize,
 }
 
 impl Acceptor {
@@ -99,26 +99,26 @@ impl Acceptor {
     }
 
     /// Begins a round of accepting after an event with this data.
-    pub(crate) fn begin(&self, data: u64, room: usize) -> Arrivals {
+    pub(crate) fn begin(&self, data: u64) -> Arrivals {
         let listener = self.listeners.get((data - FIRST_DATA) as usize).cloned();
-        Arrivals { listener, left: self.accepts_per_wake, room }
+        Arrivals { listener, left: self.accepts_per_wake }
     }
 
-    /// The next client, until there are no more or enough for this round.
-    pub(crate) fn next(&mut self, arrivals: &mut Arrivals) -> Option<Arrival> {
+    /// The next client, until there are no more or enough for this round. There is room for `room` more.
+    pub(crate) fn next(&mut self, arrivals: &mut Arrivals, room: usize) -> Option<Arrival> {
         let listener = arrivals.listener.clone()?;
         if arrivals.left == 0 {
             return None;
         }
-        if arrivals.room == 0 {
+        if room == 0 {
             arrivals.listener = None;
             return Some(Arrival::Paused);
         }
         loop {
-            return match rustix::net::acceptfrom_with(&listener.socket, self.flags) {
+            let accept = || rustix::net::acceptfrom_with(&listener.socket, self.flags);
+            return match descriptors::retry(accept) {
                 Ok((socket, address)) => {
                     arrivals.left -= 1;
-                    arrivals.room -= 1;
                     let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
                     Some(Arrival::Client { socket, peer, listener: listener.id })
                 }

@@ -28,6 +28,7 @@ use crate::client::{Client, Wake};
 use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
 use crate::deference::Deference;
+use crate::headcount::Headcount;
 use crate::job::{Job, JobDone};
 use crate::lent::Lent;
 use crate::listen::Listener;
@@ -95,6 +96,7 @@ pub(crate) struct EventLoop<C, J> {
     ctx: Lent<Context>,
     clients: Clients<C>,
     acceptor: Acceptor,
+    headcount: Headcount,
     gateway: Gateway,
     deference: Deference,
     subscription: Subscription,
@@ -118,6 +120,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         name: String,
         ctx: Context,
         acceptor: Acceptor,
+        headcount: Headcount,
         subscription: Subscription,
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
@@ -136,6 +139,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             ctx: Lent::new(ctx),
             clients: Clients::default(),
             acceptor,
+            headcount,
             subscription,
             jobs,
             tuner,
@@ -237,9 +241,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     }
 
     fn accept(&mut self, data: u64) {
-        let room = self.connections_max().saturating_sub(self.clients.len());
-        let mut arrivals = self.acceptor.begin(data, room);
-        while let Some(arrival) = self.acceptor.next(&mut arrivals) {
+        let mut arrivals = self.acceptor.begin(data);
+        while let Some(arrival) = self.acceptor.next(&mut arrivals, self.room()) {
             match arrival {
                 Arrival::Client { socket, peer, listener } => {
                     let session = Session::new(socket, peer, listener, &mut self.ctx);
@@ -249,6 +252,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                         return;
                     };
                     let token = self.clients.insert(client);
+                    self.headcount.enter();
                     self.advance(token, Wake::Turn);
                     self.note_input(token.to_data());
                 }
@@ -327,6 +331,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 }
                 Need::Finished => {
                     if let Some(guest) = self.clients.remove(token) {
+                        self.headcount.leave();
                         if guest.delegated {
                             self.gateway.abandon(token.to_data(), self.ctx.clock.now_ms());
                         }
@@ -379,7 +384,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         if let Some(log) = &mut self.ctx.log {
             log.handle_time(now_ms);
         }
-        let has_room = self.clients.len() < self.connections_max();
+        let has_room = self.room() > 0;
         self.acceptor.handle_time(now_ms, has_room, &self.epoll);
         if now_ms >= self.next_second_ms {
             self.next_second_ms = now_ms + 1000;
@@ -448,8 +453,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         self.acceptor.listen(NONE, &self.epoll)
     }
 
-    fn connections_max(&self) -> usize {
-        self.ctx.plan.limits.connections_max.min(self.ctx.connections_admitted)
+    /// How many more clients may come in.
+    fn room(&self) -> usize {
+        let admitted = self.ctx.connections_admitted.saturating_sub(self.clients.len());
+        admitted.min(self.headcount.room(&self.ctx))
     }
 
     fn is_stopped(&self) -> bool {

@@ -24,6 +24,7 @@ mod context;
 mod deference;
 mod event_loop;
 mod exchange;
+mod headcount;
 mod helpers;
 mod job;
 mod lent;

@@ -68,6 +68,8 @@ pub struct Tuning {
     pub helpers_max: usize,
     /// Writers of `pipeline`.
     pub writers: usize,
+    /// Clients at a time in one worker process for whom there are descriptors; [`Limits::connections_max`] holds besides.
+    pub clients_max: usize,
     /// Connections accepted per wake-up of a listener, at the most.
     pub accepts_per_wake: usize,
     /// Which way files go that are in memory and open, too.
@@ -96,6 +98,7 @@ impl Default for Tuning {
             threads: None,
             helpers_max: 16,
             writers: 4,
+            clients_max: usize::MAX,
             accepts_per_wake: 64,
             way: SendWay::Measured,
             sendfile: SendfileMode::NonBlocking,

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile};
+use baton_sys::descriptors;
 use rustix::fs::{Mode, OFlags};
 
 use baton_gateway::{Admission, StreamedBodies};
@@ -110,7 +111,7 @@ impl BodySink for Option<Box<Upload>> {
 
 fn nameless_file(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+    Ok(descriptors::retry(|| rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR))?.into())
 }
 
 #[cfg(test)]

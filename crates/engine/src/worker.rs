@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use baton_content::{Blocking, Cache};
+use baton_sys::descriptors;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::acceptor::Acceptor;
@@ -11,6 +12,7 @@ use crate::arch::{self, ArchitectureName};
 use crate::client::Client;
 use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
+use crate::headcount::Headcount;
 use crate::listen::Listener;
 use crate::log::{AccessLog, LogSettings, LogWriter};
 use crate::metrics::{Counters, Tally};
@@ -54,7 +56,8 @@ pub fn run(worker: Worker) -> io::Result<()> {
     }
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
-    let process = Process { tuning, plan, counters, log, steering, remarks };
+    let headcount = Headcount::new(tuning.clients_max);
+    let process = Process { tuning, plan, counters, log, steering, remarks, headcount };
     arch::serve(&process)?;
     if let Some(log) = &process.log {
         log.sync();
@@ -71,16 +74,21 @@ pub(crate) struct Process {
     log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
     remarks: Remarks,
+    pub(crate) headcount: Headcount,
 }
 
 impl Process {
-    /// A new file cache.
-    pub(crate) fn cache(&self) -> Arc<Cache> {
+    /// A new file cache, one of so many in this process, which share what is configured.
+    pub(crate) fn cache(&self, caches: usize) -> Arc<Cache> {
         let mut settings = self.tuning.cache.clone();
+        settings.files_max /= caches;
+        settings.memory_bytes_max /= caches as u64;
         if self.tuning.architecture == ArchitectureName::ThreadsCache {
             settings.memory_file_bytes_max = settings.memory_bytes_max;
         }
-        Arc::new(Cache::new(settings))
+        let cache = Arc::new(Cache::new(settings));
+        descriptors::register(&cache);
+        cache
     }
 
     /// A context for one more thread that runs steps; `blocking`: whether that thread may wait for a disk.
@@ -105,7 +113,8 @@ impl Process {
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
         let acceptor = Acceptor::new(&self.tuning, self.remarks);
-        EventLoop::new(name.to_owned(), ctx, acceptor, self.steering.subscribe()?, jobs, tuner)
+        let headcount = self.headcount.clone();
+        EventLoop::new(name.to_owned(), ctx, acceptor, headcount, self.steering.subscribe()?, jobs, tuner)
     }
 }
 

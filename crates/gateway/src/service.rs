@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_sys::progress;
+use baton_sys::{descriptors, progress};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -124,7 +124,9 @@ impl Gateway {
                         if is_gone {
                             pool.application.settings().streamed_bodies.forget();
                         }
-                        if error == Errno::AGAIN {
+                        // For want of a descriptor a request waits as for room in the backlog: connections to applications
+                        // close as soon as they are not needed, and clients leave.
+                        if error == Errno::AGAIN || descriptors::ran_out(error) {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
                             if let Some(exchange) = self.exchanges.get_mut(&whose) {

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use baton_sys::descriptors;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -28,7 +29,7 @@ pub(crate) fn connect(address: &Address) -> Result<Connecting, Errno> {
         Address::Inet(_) => AddressFamily::INET6,
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    let socket = descriptors::retry(|| rustix::net::socket_with(family, SocketType::STREAM, flags, None))?;
     let connected = match address {
         Address::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path.as_path())?),
         Address::Abstract(name) => rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name)?),

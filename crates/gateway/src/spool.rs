@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, FileSlice, OpenFile, Piece, gather};
+use baton_sys::descriptors;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -181,7 +182,7 @@ impl Spool {
 impl SpoolFile {
     fn create(folder: &Path) -> Result<Self, Errno> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?;
+        let descriptor = descriptors::retry(|| rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR))?;
         Ok(Self { file: Arc::new(descriptor.into()), len: 0 })
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod activation;
 pub mod bequest;
+pub mod descriptors;
 pub mod memory;
 pub mod memory_bounds;
 pub mod passing;

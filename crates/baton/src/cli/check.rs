@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use baton_content::Roots;
+use baton_engine::topology;
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
 use crate::app::check_libraries;
 use crate::config::{Config, ConfigSource};
+use crate::run::budget;
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
 #[derive(Debug, Args)]
@@ -28,7 +30,16 @@ impl Check {
         // No listener has an id yet: what counts is that folders and pages can be opened.
         config.plan(&HashMap::new(), &HashMap::new(), &Roots::default())?;
         check_libraries(&config)?;
-        if self.quiet { Ok(ExitCode::SUCCESS) } else { print(&summary(&self.file, &config)) }
+        if self.quiet {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let tuning = config.tuning();
+        let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
+        let advice = budget(&config, &tuning, &topology).advice;
+        print(
+            &(summary(&self.file, &config)
+                + &advice.map_or(String::new(), |advice| format!("warning: {advice}\n"))),
+        )
     }
 }
 

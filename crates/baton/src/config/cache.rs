@@ -21,7 +21,8 @@ settings! {
     Cache in "cache" {
         /// Names remembered, of missing files too. Beyond it the least recently used goes. About 200 bytes each.
         names_max: u64 = 10_000, Integer(0, 100_000_000);
-        /// Files kept open, a descriptor each. Beyond it the least recently used is closed.
+        /// Files kept open, a descriptor each, and as many again of those that are in memory, too. Beyond it the least
+        /// recently used is closed. Lower where the process may open too few files (`baton ctl status` says so).
         files_max: u64 = 2_000, Integer(0, 10_000_000);
         /// Bytes of file contents kept in memory, each file counted with about a kilobyte for what surrounds it. Beyond
         /// it files go as `policy` says. The kernel's page cache is not counted. `auto`: 64 MiB, but no more than a quarter of

@@ -6,7 +6,8 @@ use super::setting::settings;
 settings! {
     /// What a client may ask for. Every limit says what happens when it is reached.
     Limits in "limits" {
-        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue.
+        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower where
+        /// the process may open too few files (`baton ctl status` says so).
         connections_max: u64 = 10_000, Integer(1, 10_000_000);
         /// Bytes of a request head. Beyond it: 431. A connection holds as much memory only while a head of that
         /// size arrives.

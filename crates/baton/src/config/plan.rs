@@ -75,6 +75,7 @@ impl Config {
             threads: server.threads.map(count),
             helpers_max: count(send.helpers_max),
             writers: count(send.writers),
+            clients_max: usize::MAX,
             accepts_per_wake: count(send.accepts_per_wake),
             way: send.way,
             sendfile: match send.sendfile {

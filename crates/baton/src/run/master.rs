@@ -47,6 +47,8 @@ pub(super) struct Master {
     pub(super) tuning: Tuning,
     /// How much of it is for the contents of files, and why.
     pub(super) cache_memory: String,
+    /// How many descriptors a worker may have, and what for.
+    pub(super) descriptors: String,
     pub(super) user: WorkerUser,
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,

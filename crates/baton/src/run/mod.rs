@@ -50,6 +50,7 @@ mod worker;
 use std::process::ExitCode;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use descriptors::budget;
 pub(crate) use listeners::remove_stale_socket;
 pub(crate) use poll::timespec;
 pub(crate) use signals::describe_end;

@@ -34,11 +34,7 @@ use crate::config::{Config, ConfigSource};
 /// The first thing that stands in the way.
 pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
-    if let Some(advice) =
-        descriptors::raise_limit(config.limits.connections_max as usize, config.cache.files_max as usize)
-    {
-        log::warning(advice);
-    }
+    descriptors::raise_limit();
     let mut tuning = config.tuning();
     let cpus = baton_sys::process::allowed_cpus()
         .map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
@@ -50,6 +46,12 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
     );
     tuning.cache.memory_bytes_max = cache_memory.bytes;
     if let Some(advice) = cache_memory.advice {
+        log::warning(advice);
+    }
+    let descriptors = descriptors::budget(&config, &tuning, &topology);
+    tuning.clients_max = descriptors.clients_max;
+    tuning.cache.files_max = descriptors.files_max;
+    if let Some(advice) = descriptors.advice {
         log::warning(advice);
     }
     let options = ListenOptions {
@@ -85,6 +87,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         source,
         tuning,
         cache_memory: cache_memory.told,
+        descriptors: descriptors.told,
         listeners,
         config,
         user: equipment.user,

@@ -9,6 +9,7 @@ mod common;
 
 mod answers;
 mod cut;
+mod descriptors;
 mod failures;
 mod files;
 mod holders;

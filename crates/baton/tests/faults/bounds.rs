@@ -10,11 +10,15 @@ use crate::watched::Watched;
 
 under_each_architecture! { descriptors_run_out, nobody_hears_that_descriptors_run_out, connections_max_is_reached }
 
+// Its loops share the bound.
+under_each_architecture! { shared_symped = "shared-symped", connections_max_is_reached }
+
 /// Goal: without a descriptor left, the server says so once, serves whom it has, and goes on accepting when it can.
-/// Method: more clients than descriptors; then those inside leave.
+/// Method: a limit that is lower than the one that the server has counted on, and more clients than descriptors; then
+/// those inside leave.
 fn descriptors_run_out(architecture: &str) {
-    let server =
-        Watched::start_with_descriptors(DESCRIPTORS, folder(), architecture, &["server.processes=1"]);
+    let server = Watched::start(folder(), architecture, &["server.processes=1", SAME_USER]);
+    server.take_descriptors_away(DESCRIPTORS);
     let before = server.sockets();
     let mut inside: Vec<Client> = Vec::new();
     let mut first_outside = loop {
@@ -53,8 +57,9 @@ fn descriptors_run_out(architecture: &str) {
 
 /// Goal: an error log that cannot be written ends no worker. Method: one on a full disk, and something to say.
 fn nobody_hears_that_descriptors_run_out(architecture: &str) {
-    let settings = ["server.processes=1", "log.error=/dev/full"];
-    let server = Watched::start_with_descriptors(DESCRIPTORS, folder(), architecture, &settings);
+    let settings = ["server.processes=1", SAME_USER, "log.error=/dev/full"];
+    let server = Watched::start(folder(), architecture, &settings);
+    server.take_descriptors_away(DESCRIPTORS);
     let mut inside = server.connect();
     assert_eq!(inside.get("/small.txt").text(), "small");
     let outside: Vec<TcpStream> =
@@ -114,8 +119,11 @@ const KEPT: &str = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
 const COMPLAINT: &str = "cannot accept";
 
-/// Few, but more than the master and a worker need for themselves.
-const DESCRIPTORS: u32 = 40;
+/// The workers keep the user of this test, who may not take descriptors away from others.
+const SAME_USER: &str = "server.user=root";
+
+/// Few, but more than a worker needs for itself.
+const DESCRIPTORS: u64 = 40;
 
 /// Clients for which there is no descriptor.
 const WAITING: usize = 8;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
 use crate::common::client::{Client, Response};
@@ -36,18 +36,12 @@ impl Watched {
         Self { server: Server::start(folder, command), log: log.to_owned() }
     }
 
-    /// The same as [`start`](Self::start) with no more than this many descriptors for each process.
-    pub(crate) fn start_with_descriptors(
-        descriptors: u32,
-        folder: Folder,
-        architecture: &str,
-        settings: &[&str],
-    ) -> Self {
-        let log = folder.base().join("access.log");
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\""]).arg(descriptors.to_string()).arg(BATON);
-        command.args(arguments(&log, &folder, architecture, settings));
-        Self { server: Server::start(folder, command), log }
+    /// Lets each worker have no more than this many descriptors from now on, which it does not know.
+    pub(crate) fn take_descriptors_away(&self, left: u64) {
+        for worker in self.server.workers() {
+            let limit = Rlimit { current: Some(left), maximum: Some(left) };
+            prlimit(Some(worker), Resource::Nofile, limit).expect("a limit");
+        }
     }
 
     pub(crate) fn server(&self) -> &Server {

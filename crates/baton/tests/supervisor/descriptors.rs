@@ -8,7 +8,7 @@ use rustix::process::Pid;
 
 use crate::common::folder::Folder;
 use crate::common::server::Server;
-use crate::supervised::{folder, serving, write};
+use crate::supervised::{ANY_PORT, configure, folder, serving, write};
 
 /// More sites than a process may have descriptors, all of one folder. They are served, and a reload needs no more than
 /// a moment's descriptor, though the old trees are in use until the new ones are complete.
@@ -38,11 +38,37 @@ fn sites_of_one_folder_need_one_descriptor_before_and_after_a_reload() {
     assert_eq!(open_on(worker, &root), 1);
 }
 
+/// Fewer descriptors than connections and files may need: the server starts with lower bounds, and says what to do.
+#[test]
+fn too_few_descriptors_are_reported() {
+    let folder = folder();
+    configure(&folder, ANY_PORT, "root", "processes = 1");
+    let checked = with_descriptors(300, &folder, "check").output().expect("baton check");
+    let server = start_with_descriptors(300, folder);
+    assert_eq!(server.get("/").text(), "first");
+    let warning = "warning: too few descriptors: a worker may open 300, but connections_max = 10000";
+    server.wait_until_said(warning);
+    let told = server.ctl(&["status"]);
+    assert!(told.contains("descriptors     300 per worker: connections_max = 1"), "{told}");
+    let told = String::from_utf8(checked.stdout).expect("text");
+    assert!(checked.status.success() && told.contains(warning), "{told}");
+}
+
 fn start_with_descriptors(descriptors: usize, folder: Folder) -> Server {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n \"$2\"; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
-    command.arg(folder.base().join("baton.toml")).arg(descriptors.to_string());
+    let command = with_descriptors(descriptors, &folder, "run");
     Server::start(folder, command)
+}
+
+fn with_descriptors(descriptors: usize, folder: &Folder, command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "ulimit -n \"$3\"; exec \"$0\" \"$1\" -c \"$2\"",
+        env!("CARGO_BIN_EXE_baton"),
+        command,
+    ]);
+    shell.arg(folder.base().join("baton.toml")).arg(descriptors.to_string());
+    shell
 }
 
 /// Descriptors of a process that are this folder.

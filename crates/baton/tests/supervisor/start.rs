@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::common::client::Client;
 use crate::common::folder::Folder;
-use crate::common::server::Server;
 use crate::supervised::{
     ANY_PORT, ServiceManager, baton, complaint, configure, ctl, folder, read, run, start, write,
 };
@@ -103,19 +102,6 @@ fn a_root_that_workers_cannot_open_is_reported() {
         assert!(told.contains("remedy: the workers run as "), "{told}");
     }
     assert!(!folder.base().join("control.sock").exists() && !folder.base().join("pid").exists());
-}
-
-/// Fewer descriptors than connections may need: the server starts, and says what to do.
-#[test]
-fn too_few_descriptors_are_reported() {
-    let folder = folder();
-    configure(&folder, ANY_PORT, "root", "processes = 1");
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 300; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
-    command.arg(folder.base().join("baton.toml"));
-    let server = Server::start(folder, command);
-    server.wait_until_said("too few descriptors: a worker may open 300");
-    assert_eq!(server.get("/").text(), "first");
 }
 
 /// The pid file is there as long as the server is.

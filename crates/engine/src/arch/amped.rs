@@ -31,7 +31,7 @@ use crate::session::Session;
 use crate::worker::Process;
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let ctx = process.context(process.cache(), Blocking::Never);
+    let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers = Helpers::new(process.tuning.helpers_max)?;
     process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run()
 }

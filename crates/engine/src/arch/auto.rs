@@ -34,7 +34,7 @@ use crate::session::Session;
 use crate::worker::Process;
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let ctx = process.context(process.cache(), Blocking::Never);
+    let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers_max = process.tuning.helpers_max.max(1);
     let helpers = Helpers::new(HELPERS_FEW.min(helpers_max))?;
     let tuner = SelfTuner {

@@ -160,6 +160,17 @@ pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
     Topology { processes, cpu_of_process, listeners }
 }
 
+/// How many loops, each with an interest set of its own, a worker process runs.
+pub fn loops(tuning: &Tuning) -> usize {
+    use ArchitectureName as A;
+    match tuning.architecture {
+        A::Auto | A::Sped | A::Amped | A::Symped | A::NCopy => 1,
+        A::SharedSymped => shared_symped::loops(tuning),
+        A::Threads | A::ThreadsCache => threads::kernel_threads(tuning),
+        A::Pipeline => pipeline::LOOPS,
+    }
+}
+
 /// Serves with the configured architecture until told to stop.
 pub(crate) fn serve(process: &Process) -> io::Result<()> {
     use ArchitectureName as A;

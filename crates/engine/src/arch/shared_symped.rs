@@ -19,16 +19,20 @@ use std::io;
 use baton_content::Blocking;
 
 use super::sped::Inline;
+use crate::Tuning;
 use crate::session::Session;
 use crate::worker::{Process, on_threads};
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let cache = process.cache();
-    // Enough that some can run while others wait for the disk.
-    let own_choice = || 4 * std::thread::available_parallelism().map_or(1, usize::from);
-    let loops = process.tuning.threads.unwrap_or_else(own_choice).max(1);
-    on_threads(loops, |index| {
+    let cache = process.cache(1);
+    on_threads(loops(&process.tuning), |index| {
         let ctx = process.context(cache.clone(), Blocking::Allowed);
         process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?.run()
     })
+}
+
+/// Enough that some can run while others wait for the disk.
+pub(super) fn loops(tuning: &Tuning) -> usize {
+    let own_choice = || 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    tuning.threads.unwrap_or_else(own_choice).max(1)
 }

@@ -27,7 +27,7 @@ use crate::session::Session;
 use crate::worker::Process;
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let ctx = process.context(process.cache(), Blocking::Allowed);
+    let ctx = process.context(process.cache(1), Blocking::Allowed);
     process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run()
 }
 

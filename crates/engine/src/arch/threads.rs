@@ -23,6 +23,7 @@ use baton_gateway::ClientSocket;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use crate::Tuning;
 use crate::client::{Client, Wake};
 use crate::clients::Resident;
 use crate::context::Context;
@@ -33,12 +34,17 @@ use crate::session::{Need, Session, Stage};
 use crate::worker::{Process, on_threads};
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let kernel_threads = process.tuning.threads.unwrap_or(1).max(1);
+    let kernel_threads = kernel_threads(&process.tuning);
     on_threads(kernel_threads, |index| {
-        let ctx = process.context(process.cache(), Blocking::Never);
+        let ctx = process.context(process.cache(kernel_threads), Blocking::Never);
         let workers = Helpers::new(process.tuning.helpers_max)?;
         process.event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?.run()
     })
+}
+
+/// How many kernel threads run the user-level threads.
+pub(super) fn kernel_threads(tuning: &Tuning) -> usize {
+    tuning.threads.unwrap_or(1).max(1)
 }
 
 /// What a thread is given when it goes on: why, and what it may use meanwhile.

@@ -25,7 +25,7 @@ mod queue;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use baton_content::{Blocking, Cache};
@@ -79,8 +79,6 @@ struct Line<'p> {
     parked: Parked,
     applications: Applications,
     cohort: Cohort,
-    /// Clients in the building.
-    clients: AtomicUsize,
     closing: AtomicBool,
     /// Wakes the poll stages when the line closes.
     closed: OwnedFd,
@@ -127,13 +125,12 @@ impl<'p> Line<'p> {
         }
         Ok(Self {
             process,
-            cache: process.cache(),
+            cache: process.cache(1),
             to_read: Queue::new(QUEUE_CAPACITY),
             to_write: Queue::new(QUEUE_CAPACITY),
             parked,
             applications: Applications::new()?,
             cohort: Cohort::default(),
-            clients: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             closed,
         })
@@ -171,7 +168,7 @@ impl<'p> Line<'p> {
                 }
             }
             let now_ms = hands.ctx.clock.now_ms();
-            let clients = self.clients.load(Ordering::Relaxed);
+            let clients = self.process.headcount.inside();
             if drain_until_ms.is_some_and(|until| clients == 0 || now_ms >= until) {
                 return Ok(());
             }
@@ -197,18 +194,18 @@ impl<'p> Line<'p> {
                     self.let_in(&mut acceptor, event.data.u64(), &door, &mut hands.ctx);
                 }
             }
-            let has_room = self.clients.load(Ordering::Relaxed) < hands.ctx.plan.limits.connections_max;
+            let has_room = self.process.headcount.room(&hands.ctx) > 0;
             acceptor.handle_time(hands.ctx.clock.now_ms(), has_room, &door);
         }
     }
 
     fn let_in(&self, acceptor: &mut Acceptor, data: u64, door: &OwnedFd, ctx: &mut Context) {
-        let room = ctx.plan.limits.connections_max.saturating_sub(self.clients.load(Ordering::Relaxed));
-        let mut arrivals = acceptor.begin(data, room);
-        while let Some(arrival) = acceptor.next(&mut arrivals) {
+        let mut arrivals = acceptor.begin(data);
+        let headcount = &self.process.headcount;
+        while let Some(arrival) = acceptor.next(&mut arrivals, headcount.room(ctx)) {
             match arrival {
                 Arrival::Client { socket, peer, listener } => {
-                    self.clients.fetch_add(1, Ordering::Relaxed);
+                    headcount.enter();
                     let session = Session::new(socket, peer, listener, ctx);
                     self.to_read.push_all([Traveller::new(session)]);
                 }
@@ -297,7 +294,7 @@ impl<'p> Line<'p> {
                     self.applications.come(Errand::Gone(number));
                 }
                 self.parked.forget(&traveller);
-                self.clients.fetch_sub(1, Ordering::Relaxed);
+                self.process.headcount.leave();
             }
         }
     }
@@ -346,7 +343,7 @@ impl<'p> Line<'p> {
         subscription.report(
             "pipeline",
             json!({
-                "connections": self.clients.load(Ordering::Relaxed),
+                "connections": self.process.headcount.inside(),
                 "waiting_to_be_read": self.to_read.len(),
                 "waiting_to_be_written": self.to_write.len(),
                 "applications": self.applications.report(),
@@ -355,6 +352,9 @@ impl<'p> Line<'p> {
         );
     }
 }
+
+/// Interest sets: of the listeners, of clients in each direction, of applications.
+pub(super) const LOOPS: usize = 4;
 
 /// Clients that wait for a stage, at the most; who brings more waits with them.
 const QUEUE_CAPACITY: usize = 1024;

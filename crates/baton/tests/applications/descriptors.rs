@@ -1,0 +1,117 @@
+//! A server that may have few descriptors goes on with what it has: nobody is turned away for it.
+//!
+//! The file cache once took all of them, for good: from then on there was a 503 for each file that it did not have, and
+//! a 502 for each application.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::ARCHITECTURES;
+use crate::common::client::Client;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::Server;
+use crate::program;
+
+#[test]
+fn with_64_descriptors_everything_is_served() {
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(64, architecture));
+}
+
+#[test]
+fn with_256_descriptors_everything_is_served() {
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(256, architecture));
+}
+
+#[test]
+fn with_1024_descriptors_everything_is_served() {
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(1024, architecture));
+}
+
+#[test]
+fn with_4096_descriptors_everything_is_served() {
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(4096, architecture));
+}
+
+/// More files than descriptors are asked for once: small ones, which are kept in memory and open, then large ones, which
+/// are only kept open. Then the first ones again, and the application. Then come more clients than there are descriptors: those
+/// for whom there is none wait for others to leave. Each asks for a file that it alone asks for, or the application.
+fn serve_with(descriptors: usize, architecture: &str) {
+    eprintln!("{descriptors} descriptors, {architecture}:");
+    let folder = Folder::new();
+    let files = (descriptors + descriptors / 10).min(FILES_MAX);
+    let (small, large) = (pattern(SMALL_BYTES, 1), pattern(LARGE_BYTES, 2));
+    for number in 0..files {
+        let content = if is_large(number, files) { &large } else { &small };
+        folder.write(&format!("{number}"), content);
+    }
+    let socket = folder.base().join("app.sock");
+    program::start(&socket, folder.base(), 2);
+    let server = start(folder, descriptors, architecture);
+    let expected = |number: usize| if is_large(number, files) { &large } else { &small };
+
+    let mut client = server.connect();
+    for number in (0..files).chain(0..files / 4) {
+        let response = client.get(&format!("/{number}"));
+        assert_eq!(response.status, 200, "/{number}");
+        assert!(response.body == *expected(number), "/{number}");
+    }
+    for transport in ["unix", "shm", "passfd"] {
+        assert_eq!(client.ask("GET", &format!("/{transport}/bytes?1000"), "").status, 200, "{transport}");
+    }
+    drop(client);
+
+    let clients: Vec<Client> = (0..(descriptors + 20).min(CLIENTS_MAX))
+        .map(|number| {
+            let mut client = server.connect();
+            let path = path_of(number, files);
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+            client
+        })
+        .collect();
+    for (number, mut client) in clients.into_iter().enumerate() {
+        let response = client.answer_to("GET");
+        assert_eq!(response.status, 200, "{}", path_of(number, files));
+    }
+    let said = server.said();
+    assert!(!said.contains("cannot accept"), "it lets in no more clients than it can serve: {said}");
+}
+
+/// The large ones come last, when the small ones have taken what there was.
+fn is_large(number: usize, files: usize) -> bool {
+    number >= files - files / 16
+}
+
+/// Every fifth client asks the application.
+fn path_of(number: usize, files: usize) -> String {
+    match number % 5 {
+        0 => "/unix/bytes?200000".to_owned(),
+        _ => format!("/{}", number % files),
+    }
+}
+
+fn start(folder: Folder, descriptors: usize, architecture: &str) -> Server {
+    let route = |transport: &str| {
+        format!(
+            "[[site.route]]\npath = \"/{transport}\"\n[site.route.fastcgi]\nto = \"unix:app.sock\"\n\
+             transport = \"{transport}\"\nconnections_max = 2\nqueue_max = 1000\nqueue_ms = 60000\n"
+        )
+    };
+    let routes: String = ["unix", "shm", "passfd"].into_iter().map(route).collect();
+    let configuration = format!(
+        "[server]\narchitecture = \"{architecture}\"\nprocesses = 2\nthreads = 2\ncontrol_socket = \"control\"\n\
+         [[site]]\nlisten = \"127.0.0.1:0\"\nroot = \"root\"\n{routes}"
+    );
+    fs::write(folder.base().join("baton.toml"), configuration).expect("a configuration");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n \"$2\"; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
+    command.arg(folder.base().join("baton.toml")).arg(descriptors.to_string());
+    Server::start(folder, command)
+}
+
+/// Enough to fill a cache of the usual size.
+const FILES_MAX: usize = 1_300;
+const CLIENTS_MAX: usize = 400;
+/// Kept in memory, and open as well.
+const SMALL_BYTES: usize = 6_000;
+/// Not kept in memory.
+const LARGE_BYTES: usize = 150_000;

@@ -1,0 +1,104 @@
+//! Running out of descriptors: what is kept open only because it may be of use again is closed for what is needed now.
+//!
+//! Descriptors belong to the process. The file cache of one thread can use up those that another thread needs for a
+//! client or an application. So caches register here, and an operation that gets no descriptor goes through [`retry`].
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+/// Keeps descriptors open that it can do without.
+pub trait Holder: Send + Sync {
+    /// Closes about `count` of them, those of the least use first; returns how many were closed.
+    fn release(&self, count: usize) -> usize;
+}
+
+static HOLDERS: Mutex<Vec<Weak<dyn Holder>>> = Mutex::new(Vec::new());
+
+/// Asks `holder` from now on when descriptors run out, for as long as it lives.
+pub fn register<H: Holder + 'static>(holder: &Arc<H>) {
+    let holder: Weak<H> = Arc::downgrade(holder);
+    let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    holders.retain(|other| other.strong_count() > 0);
+    holders.push(holder);
+}
+
+/// Has every holder close some; returns how many were closed.
+pub fn release() -> usize {
+    // Without the lock: closing a file may take its time, and other threads need not wait for it.
+    let holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    holders.iter().filter_map(Weak::upgrade).map(|holder| holder.release(RELEASED)).sum()
+}
+
+/// Whether an operation failed because the process or the system has no descriptor left.
+pub fn ran_out(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE)
+}
+
+/// Does what makes a descriptor, and once more if there was none left and holders could close some.
+///
+/// # Errors
+/// Those of `make`.
+pub fn retry<T>(mut make: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    match make() {
+        Err(errno) if ran_out(errno) && release() > 0 => make(),
+        result => result,
+    }
+}
+
+/// [`retry`] for operations that fail with [`io::Error`].
+///
+/// # Errors
+/// Those of `make`.
+pub fn retry_io<T>(mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    match make() {
+        Err(error) if Errno::from_io_error(&error).is_some_and(ran_out) && release() > 0 => make(),
+        result => result,
+    }
+}
+
+/// How many descriptors this process may have at a time; `None`: any number.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// How many each holder is asked for: enough that a burst of clients does not ask again and again.
+const RELEASED: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Some16(AtomicUsize);
+
+    impl Holder for Some16 {
+        fn release(&self, count: usize) -> usize {
+            self.0.swap(0, Ordering::Relaxed).min(count)
+        }
+    }
+
+    #[test]
+    fn an_operation_is_tried_again_once_and_only_if_something_was_closed() {
+        let tries = AtomicUsize::new(0);
+        let fail = |errno| {
+            tries.fetch_add(1, Ordering::Relaxed);
+            Err::<(), _>(errno)
+        };
+        assert_eq!(retry(|| fail(Errno::MFILE)), Err(Errno::MFILE));
+        assert_eq!(tries.load(Ordering::Relaxed), 1, "there is no holder");
+        let holder = Arc::new(Some16(AtomicUsize::new(16)));
+        register(&holder);
+        assert_eq!(retry(|| fail(Errno::NOENT)), Err(Errno::NOENT));
+        assert_eq!(tries.load(Ordering::Relaxed), 2, "another reason");
+        assert_eq!(retry(|| fail(Errno::NFILE)), Err(Errno::NFILE));
+        assert_eq!(tries.load(Ordering::Relaxed), 4);
+        assert_eq!(retry(|| fail(Errno::MFILE)), Err(Errno::MFILE));
+        assert_eq!(tries.load(Ordering::Relaxed), 5, "the holder has none left");
+        drop(holder);
+        assert_eq!(release(), 0);
+    }
+}
