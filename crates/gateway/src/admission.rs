@@ -1,9 +1,9 @@
 //! How many bodies may be given to the processes of an application while they arrive. Each may hold a process for as long
 //! as its client takes, so that there have to be others.
 //!
-//! How many processes there are is known of those that the server has started. Of others it is learned: an application
-//! may tell (`FCGI_MAX_CONNS`), and as many as have answered on connections that are all open are there, since each
-//! process has one connection at a time, or can do with several.
+//! How many processes there are is known of those that the server has started. Of others it is learned: as many as have
+//! answered on connections that are all open are there, since each process has one connection at a time, or can do with
+//! several.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,8 +28,6 @@ enum Bound {
 #[derive(Debug, Default)]
 struct Shared {
     now: AtomicUsize,
-    /// Processes, by the application's own word; 0: it has said nothing.
-    told: AtomicUsize,
     seen: Mutex<Seen>,
 }
 
@@ -77,15 +75,10 @@ impl StreamedBodies {
             Bound::Fixed(max) => max,
             Bound::Learned { sharers, connections_max } => {
                 let seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                let known = self.shared.told.load(Relaxed).max(seen.lately).max(seen.before);
+                let known = seen.lately.max(seen.before);
                 connections_max.min(known / sharers) / 2
             }
         }
-    }
-
-    /// The application says how many connections it serves at a time; 0: it says nothing of that.
-    pub(crate) fn note_told(&self, processes: usize) {
-        self.shared.told.store(processes, Relaxed);
     }
 
     /// So many processes have answered on connections that are open.
@@ -104,7 +97,6 @@ impl StreamedBodies {
 
     /// The application is gone: what comes in its place may be smaller.
     pub(crate) fn forget(&self) {
-        self.note_told(0);
         *self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 }
@@ -132,10 +124,11 @@ mod tests {
     fn half_of_what_is_known_and_no_more_than_there_are_connections() {
         let bodies = StreamedBodies::default().with_learned_max(1, 8);
         assert_eq!(room(&bodies), 0, "nobody knows");
-        for (told, expected) in [(1, 0), (2, 1), (5, 2), (100, 4), (0, 0)] {
-            bodies.note_told(told);
-            assert_eq!(room(&bodies), expected, "{told}");
+        for (seen, expected) in [(1, 0), (2, 1), (5, 2), (100, 4)] {
+            bodies.note_seen(seen, 1);
+            assert_eq!(room(&bodies), expected, "{seen}");
         }
+        bodies.forget();
         bodies.note_seen(4, 1);
         assert_eq!(room(&bodies), 2);
         let shared = bodies.with_learned_max(2, 8);
@@ -160,10 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_not_changed_by_what_is_seen() {
+    fn a_fixed_bound_is_not_changed_by_what_is_seen() {
         let bodies = StreamedBodies::default().with_max(1);
         bodies.note_seen(8, 1);
-        bodies.note_told(8);
         assert_eq!(room(&bodies), 1);
     }
 }

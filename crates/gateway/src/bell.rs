@@ -54,18 +54,14 @@ impl Gateway {
             if !is_unaccepted(&mut self.connections, id) {
                 continue;
             }
-            match self.connections.get_mut(id).map(|connection| connection.doing) {
-                Some(Doing::Serving { whose }) => {
-                    let request = self.exchanges.get(&whose).and_then(|exchange| exchange.request.as_ref());
-                    if request.is_some_and(Request::can_be_repeated) {
-                        self.close(id);
-                        self.put_back(whose, index, now_ms);
-                    } else {
-                        self.fail_on_connection(id, whose, Why::Ended, now_ms);
-                    }
-                }
-                Some(Doing::Asking) => self.end_asking(id, false, now_ms),
-                _ => {}
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            let Doing::Serving { whose } = connection.doing else { continue };
+            let request = self.exchanges.get(&whose).and_then(|exchange| exchange.request.as_ref());
+            if request.is_some_and(Request::can_be_repeated) {
+                self.close(id);
+                self.put_back(whose, index, now_ms);
+            } else {
+                self.fail_on_connection(id, whose, Why::Ended, now_ms);
             }
         }
     }

@@ -88,7 +88,6 @@ impl Gateway {
         let memory = self.spare_memory();
         self.exchanges.insert(whose, Exchange::new(request, pool, memory));
         self.serve_or_queue(whose, pool, now_ms);
-        self.negotiate(pool, now_ms);
     }
 
     /// Takes note of an event of a connection.

@@ -10,7 +10,6 @@ use crate::connection::{Connection, Doing, Offered};
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::At;
 use crate::gateway::Gateway;
-use crate::negotiate;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
 use crate::roster::Parting;
@@ -82,31 +81,6 @@ impl Gateway {
         }
         if let Some(due_ms) = self.pools[index].as_ref().and_then(Pool::turn_due_ms) {
             self.note_due(due_ms);
-        }
-    }
-
-    /// Asks an application what it can do, if that is due and possible without taking a connection from a request.
-    pub(crate) fn negotiate(&mut self, index: usize, now_ms: u64) {
-        let Some(pool) = &mut self.pools[index] else { return };
-        if !pool.negotiation.is_due(now_ms) {
-            return;
-        }
-        let Some(lane) = pool.take_lane(now_ms) else { return };
-        let until_ms = pool.negotiation.begin(now_ms);
-        match self.open(index, lane, Doing::Asking, now_ms) {
-            Ok(id) => {
-                self.set_deadline(id, until_ms);
-                if let Some(connection) = self.connections.get_mut(id) {
-                    connection.ask(&negotiate::VALUES);
-                    self.write(id);
-                }
-            }
-            Err(_) => {
-                if let Some(pool) = &mut self.pools[index] {
-                    pool.give_up_lane(lane, true);
-                    pool.negotiation.end(false, false, now_ms);
-                }
-            }
         }
     }
 
@@ -201,7 +175,7 @@ impl Gateway {
         let Some(pool) = &mut self.pools[connection.pool] else { return };
         pool.crew.begin(id, now_ms);
         let settings = request.application.settings();
-        let offered = pool.negotiation.offered(request);
+        let offered = pool.negotiation.offered(request, now_ms);
         if let Some(attendance) = &pool.attendance {
             attendance.count(connection.lane);
         }
@@ -251,14 +225,10 @@ impl Gateway {
         (connection.parting, connection.doing) = (Parting::Done, Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.crew.end(id, pool.waiting(), now_ms);
-        let asks_first = pool.negotiation.is_due(now_ms)
-            && !pool.may_open(now_ms)
-            && (pool.waiting() == 0 || pool.negotiation.is_overdue(now_ms));
-        let reusable = reusable && !asks_first && !pool.is_wanted_elsewhere(connection.lane);
+        let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
         if !reusable || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
             self.close(id);
-            self.negotiate(index, now_ms);
             if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
                 // They have heard that there is something for them, and so will we.
                 return;
@@ -276,7 +246,6 @@ impl Gateway {
             self.note_due(due_ms.unwrap_or(u64::MAX));
         }
         self.set_deadline(id, idle_until_ms);
-        self.negotiate(index, now_ms);
     }
 
     /// Closes connections without a request for those that starve in the backlog of their application.

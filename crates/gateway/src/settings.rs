@@ -61,7 +61,7 @@ pub enum Protocol {
 /// How answers travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportChoice {
-    /// The best that the application says it can do, asked once in a while.
+    /// The best that the application takes up.
     Auto,
     /// As FastCGI says: through the socket.
     Plain,

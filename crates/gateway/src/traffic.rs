@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
 use crate::roster::Parting;
 use crate::service::INPUT;
-use crate::{Why, negotiate, socket};
+use crate::{Why, socket};
 
 impl Gateway {
     /// A connection can be read or written, or has ended.
@@ -43,10 +43,6 @@ impl Gateway {
                     connection.parting = Parting::Unsure;
                     self.close(id);
                 }
-            }
-            Doing::Asking => {
-                connection.handle_ready(readable, hung_up);
-                self.read_values(id, now_ms);
             }
         }
     }
@@ -124,6 +120,9 @@ impl Gateway {
             // The client decides.
             Step::Full { moment: false } => connection.deadline_ms = u64::MAX,
             Step::Done { reusable } => {
+                if let Some(pool) = &mut self.pools[connection.pool] {
+                    pool.negotiation.note_answer(connection.offered, connection.took_offer_up, now_ms);
+                }
                 self.finish(whose);
                 return self.release(id, reusable, now_ms);
             }
@@ -147,13 +146,6 @@ impl Gateway {
                 self.close(id);
                 self.fail(whose, Why::NoConnection(Errno::TIMEDOUT), false);
                 self.advance_queue(index, now_ms);
-            }
-            Doing::Asking => {
-                let Some(pool) = &mut self.pools[index] else { return };
-                match pool.negotiation.patience(connection, now_ms) {
-                    Some(until_ms) => self.set_deadline(id, until_ms),
-                    None => self.end_asking(id, false, now_ms),
-                }
             }
             Doing::Serving { whose } if connection.moment_ms <= now_ms => {
                 self.handle_impatience(id, whose, now_ms);
@@ -254,36 +246,6 @@ impl Gateway {
         };
         let due_ms = connection.deadline_ms;
         self.note_due(due_ms);
-    }
-
-    fn read_values(&mut self, id: ConnectionId, now_ms: u64) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = &mut self.pools[connection.pool] else { return };
-        let (mut answered, mut knows) = (false, false);
-        let ended = connection.read_values(&mut self.input, |name, value| {
-            answered = true;
-            knows |= pool.negotiation.handle_value(name, value);
-        });
-        if ended.is_some() || knows {
-            self.end_asking(id, knows, now_ms);
-        } else if answered {
-            self.set_deadline(id, now_ms + negotiate::MORE_MS);
-        }
-    }
-
-    pub(crate) fn end_asking(&mut self, id: ConnectionId, knows: bool, now_ms: u64) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let index = connection.pool;
-        let answered = connection.is_accepted;
-        if answered {
-            connection.parting = Parting::Done;
-        }
-        if let Some(pool) = &mut self.pools[index] {
-            pool.negotiation.end(answered, knows, now_ms);
-            pool.application.settings().streamed_bodies.note_told(pool.negotiation.connections());
-        }
-        self.close(id);
-        self.advance_queue(index, now_ms);
     }
 }
 

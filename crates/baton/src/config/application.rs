@@ -17,7 +17,7 @@ use super::words::{Word, Words, words};
 words! {
     /// How an application's responses reach the client.
     Transport {
-        /// the best that the application, its address and the connection allow: `passfd`, else `shm`, else `unix`
+        /// the best that the application takes up, and its address and the connection allow: `passfd`, else `shm`, else `unix`
         Auto = "auto",
         /// FastCGI as everybody speaks it, over a Unix socket
         Unix = "unix",
@@ -134,9 +134,8 @@ settings! {
         body_memory_bytes: u64 = 64 << 10, Bytes(0, 1 << 30);
         /// Requests that the application is given while their bodies arrive, for each worker process of ours; 0: none. Each
         /// holds one of its processes for as long as its client takes, so that it should have more of them. `auto`: half of
-        /// the worker's share of what `processes` can answer; with `to`, of the processes that the application says it has,
-        /// or that were seen to answer at a time in the last minutes, and none before that. Never more than half of
-        /// `connections_max`.
+        /// the worker's share of what `processes` can answer; with `to`, of the processes that were seen to answer at a
+        /// time in the last minutes, and none before that. Never more than half of `connections_max`.
         streamed_bodies_max: Option<u64> = None, Or("auto", Integer(0, 4_096));
         /// Bytes of a response that wait in memory for a slow client; what is longer goes to a file.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);

@@ -160,6 +160,8 @@ impl Pair {
             "SERVER_SOFTWARE" | "SERVER_PORT" | "REMOTE_PORT" => true,
             "HTTP_CONTENT_TYPE" | "HTTP_CONTENT_LENGTH" | "PATH_TRANSLATED" => true,
             "LD_LIBRARY_PATH" => true,
+            // What a library would not show.
+            "BATON_OFFER" => true,
             "SCRIPT_NAME" | "SCRIPT_FILENAME" | "PATH_INFO" => self.prefix.is_empty(),
             _ => false,
         };

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   Connecting ─► Serving ─► Idle ─► Serving ─► …          closed after any of them
-//!        └──────► Asking (what the application can do; closed afterwards)
 //! ```
 //!
 //! A connection writes one request at a time and reads its answer, whichever transport that takes. It knows neither the
@@ -70,6 +69,9 @@ pub(crate) struct Connection {
     was_left_unread: bool,
     /// The application has said that it waits for its client, and nobody has taken note of it.
     pub(crate) waits_for_client: bool,
+    /// What was offered with the request at hand, and whether the application took it up.
+    pub(crate) offered: Offered,
+    pub(crate) took_offer_up: bool,
     /// The application has spoken the hand-over protocol on this connection.
     speaks_handover: bool,
     /// Whether there may be something to read, and whether the end of it has come.
@@ -86,8 +88,6 @@ pub(crate) enum Doing {
     Serving { whose: u64 },
     /// Nothing.
     Idle,
-    /// The application is asked what it can do.
-    Asking,
 }
 
 /// How the answer to the request at hand may travel.
@@ -134,6 +134,8 @@ impl Connection {
             has_heard: false,
             was_left_unread: false,
             waits_for_client: false,
+            offered: Offered::Nothing,
+            took_offer_up: false,
             speaks_handover: false,
             readable: false,
             hung_up: false,
@@ -181,6 +183,7 @@ impl Connection {
         self.parting = Parting::Unsure;
         self.requests += 1;
         (self.has_written, self.has_heard) = (false, false);
+        (self.offered, self.took_offer_up) = (offered, false);
         self.client_due_ms = u64::MAX;
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
@@ -233,11 +236,6 @@ impl Connection {
     /// Whether the application can be given more of the body.
     pub(crate) fn awaits_body(&self) -> bool {
         self.outgoing.is_open()
-    }
-
-    /// Asks the application for values.
-    pub(crate) fn ask(&mut self, names: &[&str]) {
-        request::push_get_values(self.outgoing.begin(), names);
     }
 
     /// Writes what the socket takes. Whether that was all.

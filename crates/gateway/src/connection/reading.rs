@@ -88,46 +88,6 @@ impl Connection {
         Step::Wait
     }
 
-    /// Reads the answer to a question: `None` as long as none has come. An empty one: the connection has ended.
-    pub(crate) fn read_values(
-        &mut self,
-        input: &mut Input,
-        mut each: impl FnMut(&[u8], &[u8]),
-    ) -> Option<()> {
-        while self.readable {
-            let received = match input.read(&self.socket) {
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return None;
-                }
-                Err(Errno::INTR) => continue,
-                Ok(received) if !received.bytes().is_empty() => received,
-                Ok(_) | Err(_) => return Some(()),
-            };
-            self.is_accepted = true;
-            let mut rest = received.bytes();
-            loop {
-                match self.reader.read(rest) {
-                    Ok((_, Part::NeedMore)) => break,
-                    Ok((count, part)) => {
-                        rest = &rest[count..];
-                        match part {
-                            Part::Values => {
-                                for (name, value) in self.reader.values().flatten() {
-                                    each(name, value);
-                                }
-                            }
-                            Part::UnknownType(_) => return Some(()),
-                            _ => {}
-                        }
-                    }
-                    Err(_) => return Some(()),
-                }
-            }
-        }
-        None
-    }
-
     fn handle_input(
         &mut self,
         received: &Received<'_>,
@@ -153,7 +113,7 @@ impl Connection {
                 Part::Stderr(range) => answer.handle_stderr(&bytes[start..][range]),
                 Part::Slices => {
                     self.handle_slices(answer, folder)?;
-                    self.speaks_handover = true;
+                    self.note_handover();
                 }
                 Part::Answered(answered) => {
                     self.take_client_back()?;
@@ -184,11 +144,15 @@ impl Connection {
         }
     }
 
+    fn note_handover(&mut self) {
+        (self.speaks_handover, self.took_offer_up) = (true, true);
+    }
+
     /// The application has let go of the client's socket.
     fn take_client_back(&mut self) -> Result<(), Broken> {
         match std::mem::replace(&mut self.way, Way::Plain) {
             Way::PassFd(_) => {
-                self.speaks_handover = true;
+                self.note_handover();
                 Ok(())
             }
             other => {
