@@ -6,6 +6,7 @@
 mod common;
 
 mod cgi;
+mod fragile;
 mod manager;
 mod php;
 mod pools;

@@ -2,6 +2,9 @@
 //!
 //! A process is shown to the loops when it waits for requests. It says so by closing a connection on which nothing
 //! comes, as programs do that speak FastCGI or SCGI; the same is asked of one that was left in the middle of a request.
+//!
+//! Some programs die of such a connection. So the first process of all has to close two: one that dies of the first
+//! cannot. From then on the processes are shown as soon as they start, and their backlogs hold the first requests.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -25,6 +28,17 @@ pub(in crate::app) struct Keeper {
     /// How long a process may go on with a request that nobody waits for any more.
     patience: Duration,
     probes: Vec<Probe>,
+    tolerance: Tolerance,
+    /// Processes that have closed their first probe, and may be dying of it.
+    suspects: Vec<usize>,
+}
+
+/// What the program makes of a connection that brings no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tolerance {
+    Unknown,
+    Closes,
+    Dies,
 }
 
 /// A connection that a process is to close.
@@ -48,7 +62,15 @@ impl Keeper {
     ) -> Result<Self, Trouble> {
         let opened = || Roster::open(passing::receive(io::stdin(), &mut [0; 1])?.1);
         let roster = opened().map_err(|error| Trouble::of("learn of the server's event loops", &error))?;
-        Ok(Self { roster, prefix, requests_max, patience, probes: Vec::new() })
+        Ok(Self {
+            roster,
+            prefix,
+            requests_max,
+            patience,
+            probes: Vec::new(),
+            tolerance: Tolerance::Unknown,
+            suspects: Vec::new(),
+        })
     }
 
     /// A socket for a process to listen at. It is the process's alone: when that is gone, connections are refused.
@@ -70,28 +92,45 @@ impl Keeper {
         Ok(socket)
     }
 
-    /// A process has been started.
-    pub(super) fn begin(&mut self, slot: usize, pid: i32) {
+    /// A process has been started. Whether it is taken for ready.
+    pub(super) fn begin(&mut self, slot: usize, pid: i32) -> bool {
         self.roster.begin(slot, pid.unsigned_abs(), self.requests_max);
-        self.probe(slot, None);
+        let is_ready = self.tolerance == Tolerance::Dies;
+        if !is_ready {
+            self.probe(slot, None);
+        }
+        is_ready
     }
 
     /// A process is told to end: it gets no further requests.
     pub(super) fn dismiss(&mut self, slot: usize) {
         self.roster.retire(slot);
-        self.probes.retain(|probe| probe.slot != slot);
+        self.forget(slot);
     }
 
-    /// A process has ended.
-    pub(super) fn end(&mut self, slot: usize) {
+    /// A process has ended. Whether its probe was what it died of.
+    pub(super) fn end(&mut self, slot: usize) -> bool {
         self.roster.end(slot);
+        let was_closed =
+            |probe: &Probe| probe.slot == slot && probe.since.is_none() && probe.look() == Look::Closed;
+        let is_victim = self.tolerance != Tolerance::Closes
+            && (self.suspects.contains(&slot) || self.probes.iter().any(was_closed));
+        if is_victim {
+            self.tolerance = Tolerance::Dies;
+        }
+        self.forget(slot);
+        is_victim
+    }
+
+    fn forget(&mut self, slot: usize) {
         self.probes.retain(|probe| probe.slot != slot);
+        self.suspects.retain(|suspect| *suspect != slot);
     }
 
     /// Asks a process that was left in the middle of a request whether it is done. One that answers several at a time
-    /// has others to look after itself.
+    /// has others to look after itself; one that would die of it tells with its next request.
     pub(super) fn ask(&mut self, slot: usize, now: Instant) {
-        if self.roster.lanes() > 1 {
+        if self.roster.lanes() > 1 || self.tolerance == Tolerance::Dies {
             self.roster.set_open(slot);
         } else if self.probes.iter().all(|probe| probe.slot != slot) {
             self.probe(slot, Some(now));
@@ -114,16 +153,27 @@ impl Keeper {
 
     /// The processes that wait for requests by now, and have not before.
     pub(super) fn take_ready(&mut self) -> Vec<usize> {
-        let is_open = |probe: &Probe| {
-            let received = rustix::net::recv(&probe.socket, &mut [0; 64], RecvFlags::DONTWAIT);
-            matches!(received, Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
-        };
         let mut ready = Vec::new();
         self.probes.retain(|probe| {
-            let is_open = is_open(probe);
-            ready.extend((!is_open).then_some(probe.slot));
-            is_open
+            let look = probe.look();
+            ready.extend((look == Look::Closed).then_some(probe.slot));
+            look == Look::Open
         });
+        if self.tolerance != Tolerance::Closes {
+            let (twice, once) = ready.into_iter().partition(|slot| self.suspects.contains(slot));
+            ready = twice;
+            if ready.is_empty() {
+                self.suspects.extend(&once);
+                once.into_iter().for_each(|slot| self.probe(slot, None));
+            } else {
+                self.tolerance = Tolerance::Closes;
+                // What the others have closed counts, too.
+                ready.extend(once);
+                ready.append(&mut self.suspects);
+                ready.sort_unstable();
+                ready.dedup();
+            }
+        }
         ready
     }
 
@@ -141,6 +191,26 @@ impl Keeper {
     /// What to listen to.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.roster.calls()).chain(self.probes.iter().map(|probe| probe.socket.as_fd()))
+    }
+}
+
+/// What can be seen of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Open,
+    /// The process has accepted it, and closed it.
+    Closed,
+    /// The process has ended, and never accepted it.
+    Refused,
+}
+
+impl Probe {
+    fn look(&self) -> Look {
+        match rustix::net::recv(&self.socket, &mut [0; 64], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Look::Closed,
+            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Look::Open,
+            Err(_) => Look::Refused,
+        }
     }
 }
 

@@ -173,10 +173,7 @@ impl Manager {
         self.outputs.push(Lines::new(output, Some(format!("{}[{pid}]", self.name))));
         self.tally.started += 1;
         self.has_changed = true;
-        if let Some(keeper) = &mut self.keeper {
-            keeper.begin(slot, pid);
-        }
-        let is_ready = self.keeper.is_none();
+        let is_ready = self.keeper.as_mut().is_none_or(|keeper| keeper.begin(slot, pid));
         Ok(Some(Process { pid, since: now, slot, is_ready, requests_seen: 0 }))
     }
 
@@ -242,10 +239,9 @@ impl Manager {
         }
     }
 
-    fn vacate(&mut self, slot: usize) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.end(slot);
-        }
+    /// The process at a socket is no more. Whether it died of being asked if it was ready.
+    fn vacate(&mut self, slot: usize) -> bool {
+        self.keeper.as_mut().is_some_and(|keeper| keeper.end(slot))
     }
 
     /// A process has ended that nobody asked to.
@@ -262,10 +258,18 @@ impl Manager {
         };
         let Some(process) = ended_process else { return };
         let lived = now.duration_since(process.since);
-        let wait = place.note_end(lived, now);
         self.tally.restarts += 1;
-        self.vacate(process.slot);
+        let is_victim = self.vacate(process.slot);
         let (name, how) = (&self.name, describe_end(ended));
+        let place = &mut self.places[number];
+        if is_victim {
+            place.due = now;
+            return log::notice(format_args!(
+                "{name}[{pid}] {how} when a connection brought no request; from now on its processes get requests as \
+                 soon as they start"
+            ));
+        }
+        let wait = place.note_end(lived, now);
         log::warning(format_args!("{name}[{pid}] {how} after {lived:.1?}; the next one starts in {wait:?}"));
     }
 
