@@ -18,14 +18,12 @@ impl Config {
     /// Checks what was written and fills in the defaults.
     ///
     /// # Errors
-    /// Everything that is wrong with single settings; if nothing is, everything that does not fit together.
+    /// Everything that is wrong: with single settings, and with those that do not fit together.
     pub(crate) fn check(raw: &RawConfig) -> Result<Self, ConfigError> {
         let mut reading = Reading { base: &raw.base, setting: String::new(), complaints: Vec::new() };
         let config = Self::read(raw, &mut reading);
-        let mut complaints = reading.complaints;
-        if complaints.is_empty() {
-            complaints = conflicts(&config, raw);
-        }
+        let conflicts = Conflicts { config: &config, raw, reading: &reading, found: Vec::new() }.find();
+        let complaints = [reading.complaints, conflicts].concat();
         if complaints.is_empty() { Ok(config) } else { Err(ConfigError::new(raw.source.clone(), complaints)) }
     }
 
@@ -75,98 +73,135 @@ fn section<S: Section + Default>(root: &mut Table<'_>, reading: &mut Reading<'_>
     section
 }
 
-/// What settings that are right by themselves get wrong together.
-fn conflicts(config: &Config, raw: &RawConfig) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    doubled_hosts(config, raw, &mut complaints);
-    covered_addresses(config, raw, &mut complaints);
-    doubled_routes(config, raw, &mut complaints);
-    let Limits { target_bytes_max, head_bytes_max, .. } = config.limits;
-    if target_bytes_max > head_bytes_max {
-        let key = |key| raw.span(&[Step::Key("limits"), Step::Key(key)]);
-        let complaint = Complaint::new("`limits.target_bytes_max` is larger than `limits.head_bytes_max`")
-            .at(key("head_bytes_max"), format!("heads have up to {head_bytes_max} bytes"))
-            .at(key("target_bytes_max"), format!("targets, a part of them, {target_bytes_max}"));
-        complaints.push(complaint);
-    }
-    complaints
+/// Finds what settings that are right by themselves get wrong together. One that was refused is left out: the value in
+/// its place was never written.
+struct Conflicts<'a> {
+    config: &'a Config,
+    raw: &'a RawConfig,
+    reading: &'a Reading<'a>,
+    found: Vec<Complaint>,
 }
 
-/// Two sites that answer to the same host at the same address: one of them would never be asked.
-fn doubled_hosts(config: &Config, raw: &RawConfig, complaints: &mut Vec<Complaint>) {
-    let mut first: HashMap<(&ListenAddress, Option<&str>), usize> = HashMap::new();
-    for (index, site) in config.sites.iter().enumerate() {
-        let hosts: Vec<_> = match &site.settings.hosts[..] {
-            [] => vec![None],
-            hosts => hosts.iter().map(|host| Some(host.as_str())).collect(),
-        };
-        let places =
-            site.settings.listen.iter().flat_map(|address| hosts.iter().map(move |host| (address, *host)));
-        // One complaint per pair of sites is enough to find the mistake.
-        if let Some((other, (address, host))) = places
-            .clone()
-            .find_map(|place| first.get(&place).filter(|other| **other != index).map(|other| (*other, place)))
-        {
-            let what = host.map_or("the default".into(), |host| format!("`{host}`"));
-            let key = if host.is_some() { "hosts" } else { "listen" };
-            let span = |site| raw.span(&[Step::Key("site"), Step::Index(site), Step::Key(key)]);
-            let complaint = Complaint::new(format!("two sites are {what} of {address}"));
-            let complaint =
-                complaint.at(span(index), "would never be asked").at(span(other), "is asked first");
-            complaints
-                .push(complaint.help("give them different `hosts`, or different addresses in `listen`"));
+impl Conflicts<'_> {
+    fn find(mut self) -> Vec<Complaint> {
+        self.lengths();
+        // An array that has something else than tables in it cannot be pointed into.
+        if self.raw.find(&[Step::Key("site"), Step::Index(self.config.sites.len())]).is_none() {
+            self.doubled_hosts();
+            self.covered_addresses();
+            self.doubled_routes();
         }
-        for place in places {
-            first.entry(place).or_insert(index);
+        self.found
+    }
+
+    /// Whether the value at `path` is what was written, or else the default.
+    fn is_sound(&self, path: &[Step<'_>]) -> bool {
+        self.raw.find(path).is_none_or(|span| !self.reading.has_refused(&span))
+    }
+
+    fn lengths(&mut self) {
+        let Limits { target_bytes_max, head_bytes_max, .. } = self.config.limits;
+        let [head, target] =
+            ["head_bytes_max", "target_bytes_max"].map(|key| [Step::Key("limits"), Step::Key(key)]);
+        if target_bytes_max > head_bytes_max && self.is_sound(&head) && self.is_sound(&target) {
+            let complaint =
+                Complaint::new("`limits.target_bytes_max` is larger than `limits.head_bytes_max`")
+                    .at(self.raw.span(&head), format!("heads have up to {head_bytes_max} bytes"))
+                    .at(self.raw.span(&target), format!("targets, a part of them, {target_bytes_max}"));
+            self.found.push(complaint);
         }
     }
-}
 
-/// A port that one site takes on all interfaces and another on one: the kernel refuses the second.
-fn covered_addresses(config: &Config, raw: &RawConfig, complaints: &mut Vec<Complaint>) {
-    let listen = |site| raw.span(&[Step::Key("site"), Step::Index(site), Step::Key("listen")]);
-    let all: Vec<_> = config
-        .sites
-        .iter()
-        .enumerate()
-        .flat_map(|(index, site)| site.settings.listen.iter().map(move |address| (index, address)))
-        .filter_map(|(index, address)| match address {
-            ListenAddress::Tcp(address) if address.port() != 0 => Some((index, *address)),
-            _ => None,
-        })
-        .collect();
-    for (one, address) in &all {
-        let covering = all.iter().find(|(_, other)| {
-            let same_port = other.is_ipv4() == address.is_ipv4() && other.port() == address.port();
-            other.ip().is_unspecified() && !address.ip().is_unspecified() && same_port
-        });
-        if let Some((other, covering)) = covering {
-            let complaint =
-                Complaint::new(format!("{covering} includes {address}: both cannot be listened on"));
-            let complaint =
-                complaint.at(listen(*one), "this address").at(listen(*other), "is part of this one");
-            complaints.push(
-                complaint.help("let both sites listen on the same address and tell them apart by `hosts`"),
-            );
+    /// Two sites that answer to the same host at the same address: one of them would never be asked.
+    fn doubled_hosts(&mut self) {
+        let mut first: HashMap<(&ListenAddress, Option<&str>), usize> = HashMap::new();
+        for (index, site) in self.config.sites.iter().enumerate() {
+            if !["hosts", "listen"].iter().all(|key| self.is_sound(&of_site(index, key))) {
+                continue;
+            }
+            let hosts: Vec<_> = match &site.settings.hosts[..] {
+                [] => vec![None],
+                hosts => hosts.iter().map(|host| Some(host.as_str())).collect(),
+            };
+            let places = site
+                .settings
+                .listen
+                .iter()
+                .flat_map(|address| hosts.iter().map(move |host| (address, *host)));
+            // One complaint per pair of sites is enough to find the mistake.
+            if let Some((other, (address, host))) = places.clone().find_map(|place| {
+                first.get(&place).filter(|other| **other != index).map(|other| (*other, place))
+            }) {
+                let what = host.map_or("the default".into(), |host| format!("`{host}`"));
+                let key = if host.is_some() { "hosts" } else { "listen" };
+                let complaint = Complaint::new(format!("two sites are {what} of {address}"))
+                    .at(self.raw.span(&of_site(index, key)), "would never be asked")
+                    .at(self.raw.span(&of_site(other, key)), "is asked first");
+                self.found
+                    .push(complaint.help("give them different `hosts`, or different addresses in `listen`"));
+            }
+            for place in places {
+                first.entry(place).or_insert(index);
+            }
         }
     }
-}
 
-/// Two routes of a site with one path.
-fn doubled_routes(config: &Config, raw: &RawConfig, complaints: &mut Vec<Complaint>) {
-    for (site_index, site) in config.sites.iter().enumerate() {
-        let mut first: HashMap<&str, usize> = HashMap::new();
-        for (index, route) in site.routes.iter().enumerate() {
-            let other = *first.entry(route.settings.path.trim_end_matches('/')).or_insert(index);
-            if other != index {
-                let site = [Step::Key("site"), Step::Index(site_index), Step::Key("route")];
-                let span =
-                    |route| raw.span(&[site[0], site[1], site[2], Step::Index(route), Step::Key("path")]);
-                let complaint = Complaint::new(format!("two routes have the path {}", route.settings.path));
-                complaints.push(
-                    complaint.at(span(index), "would never be asked").at(span(other), "is asked first"),
+    /// A port that one site takes on all interfaces and another on one: the kernel refuses the second.
+    fn covered_addresses(&mut self) {
+        let sites = self.config.sites.iter().enumerate();
+        let all: Vec<_> = sites
+            .filter(|(index, _)| self.is_sound(&of_site(*index, "listen")))
+            .flat_map(|(index, site)| site.settings.listen.iter().map(move |address| (index, address)))
+            .filter_map(|(index, address)| match address {
+                ListenAddress::Tcp(address) if address.port() != 0 => Some((index, *address)),
+                _ => None,
+            })
+            .collect();
+        for (one, address) in &all {
+            let covering = all.iter().find(|(_, other)| {
+                let same_port = other.is_ipv4() == address.is_ipv4() && other.port() == address.port();
+                other.ip().is_unspecified() && !address.ip().is_unspecified() && same_port
+            });
+            if let Some((other, covering)) = covering {
+                let complaint =
+                    Complaint::new(format!("{covering} includes {address}: both cannot be listened on"))
+                        .at(self.raw.span(&of_site(*one, "listen")), "this address")
+                        .at(self.raw.span(&of_site(*other, "listen")), "is part of this one");
+                self.found.push(
+                    complaint
+                        .help("let both sites listen on the same address and tell them apart by `hosts`"),
                 );
             }
         }
     }
+
+    /// Two routes of a site with one path.
+    fn doubled_routes(&mut self) {
+        for (site_index, site) in self.config.sites.iter().enumerate() {
+            let routes = of_site(site_index, "route");
+            let path = |route| [&routes[..], &[Step::Index(route), Step::Key("path")]].concat();
+            if self.raw.find(&[&routes[..], &[Step::Index(site.routes.len())]].concat()).is_some() {
+                continue;
+            }
+            let mut first: HashMap<&str, usize> = HashMap::new();
+            for (index, route) in site.routes.iter().enumerate() {
+                if self.raw.find(&path(index)).is_none() || !self.is_sound(&path(index)) {
+                    continue;
+                }
+                let other = *first.entry(route.settings.path.trim_end_matches('/')).or_insert(index);
+                if other != index {
+                    let complaint =
+                        Complaint::new(format!("two routes have the path {}", route.settings.path))
+                            .at(self.raw.span(&path(index)), "would never be asked")
+                            .at(self.raw.span(&path(other)), "is asked first");
+                    self.found.push(complaint);
+                }
+            }
+        }
+    }
+}
+
+/// The way to a key of a site.
+fn of_site<'k>(site: usize, key: &'k str) -> [Step<'k>; 3] {
+    [Step::Key("site"), Step::Index(site), Step::Key(key)]
 }

@@ -6,8 +6,8 @@ use baton_content::Symlinks;
 use baton_http::Coding;
 
 use super::fields::{FIELD_VALUE, Fields};
-use super::kind::{Flag, ListOf, Or};
-use super::setting::{Inline, settings};
+use super::kind::{Flag, ListOf, Or, Reading};
+use super::setting::{Inline, Section, Table, settings};
 use super::system::Folder;
 use super::text::{Text, TextOf, Wrong};
 use super::words::{Word, words};
@@ -69,6 +69,17 @@ settings! {
         r#match: String = "*".into(), Text;
         /// Value of the field.
         value: String = "no-cache".into(), FIELD_VALUE;
+    }
+}
+
+impl Files {
+    /// Reads the settings. A root that is refused has a stand-in, so that no one misses it further on.
+    pub(crate) fn read_with_root(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self {
+        let mut files = Self::read(table, base, reading);
+        if table.has_refused("root", reading) {
+            files.root = Some("/".into());
+        }
+        files
     }
 }
 

@@ -29,6 +29,11 @@ impl Reading<'_> {
         self.complaints.push(complaint);
     }
 
+    /// Whether the value at this place was refused: what would follow from it is no mistake of its own.
+    pub(crate) fn has_refused(&self, value: &Range<usize>) -> bool {
+        self.complaints.iter().any(|complaint| complaint.lies_in(value))
+    }
+
     /// Complains about the setting being read, at one place.
     pub(crate) fn refuse(&mut self, span: Range<usize>, problem: &str, label: impl Into<String>) {
         let complaint = self.complaint(problem).at(span, label);

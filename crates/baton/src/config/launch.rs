@@ -173,10 +173,11 @@ impl Kind for ProcessesKind {
             }
         };
         let (mut min, mut max, mut idle_s) = (None, None, Some(IDLE_S));
+        let mut known = true;
         for (key, value) in entries {
             match key.get_ref().as_str() {
-                "min" => min = Some(Self::COUNT.read(value, reading)?),
-                "max" => max = Some(Self::COUNT.read(value, reading)?),
+                "min" => min = Self::COUNT.read(value, reading),
+                "max" => max = Self::COUNT.read(value, reading),
                 "idle_s" => idle_s = Self::SECONDS.read(value, reading),
                 _ => {
                     reading.refuse(
@@ -184,18 +185,19 @@ impl Kind for ProcessesKind {
                         "has a key that it cannot have",
                         "expected min, max or idle_s",
                     );
-                    return None;
+                    known = false;
                 }
             }
         }
-        let Some((min, max)) = min.zip(max) else {
+        // An unknown key may be one of these, misspelt.
+        if known && !["min", "max"].iter().all(|key| entries.contains_key(*key)) {
             reading.refuse(
                 node.span(),
                 "needs both a min and a max",
                 format!("expected {}", self.accepted()),
             );
-            return None;
-        };
+        }
+        let (min, max) = min.zip(max).filter(|_| known)?;
         if min > max {
             reading.refuse(node.span(), "has a min above its max", format!("{min} is more than {max}"));
             return None;
@@ -228,26 +230,16 @@ impl Kind for Command {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        let mut words = Vec::new();
-        for element in elements {
-            match element.get_ref().as_str().filter(|word| !word.contains('\0')) {
-                Some(word) => words.push(word.to_owned()),
-                None => {
-                    reading.mismatch(element, "a string");
-                    return None;
-                }
-            }
-        }
-        if let Some((program, element)) = words.first_mut().zip(elements.first()) {
-            match find_program(program, reading.base) {
-                Ok(path) => *program = path,
-                Err(why) => {
-                    reading.refuse(element.span(), "names a program that cannot be run", why);
-                    return None;
-                }
-            }
-        }
-        Some(words)
+        let words = elements.iter().enumerate().map(|(index, element)| {
+            let Some(word) = element.get_ref().as_str().filter(|word| !word.contains('\0')) else {
+                reading.mismatch(element, "a string");
+                return None;
+            };
+            let word = if index == 0 { find_program(word, reading.base) } else { Ok(word.to_owned()) };
+            word.map_err(|why| reading.refuse(element.span(), "names a program that cannot be run", why)).ok()
+        });
+        // Every word is read before the first bad one counts, so that all of them are reported.
+        words.collect::<Vec<_>>().into_iter().collect()
     }
 
     fn write(&self, value: &Vec<String>) -> toml::Value {

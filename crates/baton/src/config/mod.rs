@@ -29,6 +29,7 @@ mod reference;
 mod render;
 mod report;
 mod route;
+mod route_path;
 mod send;
 mod server;
 mod setting;

@@ -103,20 +103,21 @@ impl RawConfig {
 
     /// The place of the value at `path`, or of the nearest value around it that was written at all.
     pub(crate) fn span(&self, path: &[Step<'_>]) -> Range<usize> {
-        let mut span = 0..0;
+        (0..=path.len()).rev().find_map(|steps| self.find(&path[..steps])).unwrap_or(0..0)
+    }
+
+    /// The place of the value at `path`, if it was written.
+    pub(crate) fn find(&self, path: &[Step<'_>]) -> Option<Range<usize>> {
         let mut node: Option<&Node> = None;
         for step in path {
-            let next = match (step, node.map(Spanned::get_ref)) {
-                (Step::Key(key), None) => self.tree.get(*key),
-                (Step::Key(key), Some(Value::Table(table))) => table.get(*key),
-                (Step::Index(index), Some(Value::Array(array))) => array.get(*index),
-                _ => None,
-            };
-            let Some(found) = next else { break };
-            span = found.span();
-            node = next;
+            node = Some(match (step, node.map(Spanned::get_ref)) {
+                (Step::Key(key), None) => self.tree.get(*key)?,
+                (Step::Key(key), Some(Value::Table(table))) => table.get(*key)?,
+                (Step::Index(index), Some(Value::Array(array))) => array.get(*index)?,
+                _ => return None,
+            });
         }
-        span
+        node.map(Spanned::span)
     }
 }
 
@@ -190,7 +191,9 @@ mod tests {
         let listen = [Step::Key("site"), Step::Index(0), Step::Key("listen")];
         assert_eq!(shown(&listen), "['a', 'bc']");
         assert_eq!(shown(&[listen[0], listen[1], listen[2], Step::Index(1)]), "'bc'");
-        assert_eq!(shown(&[listen[0], listen[1], Step::Key("hosts")]), "[[site]]");
+        let hosts = [listen[0], listen[1], Step::Key("hosts")];
+        assert_eq!((shown(&hosts), raw.find(&hosts)), ("[[site]]", None));
+        assert_eq!(shown(&[Step::Key("cache"), Step::Key("names")]), "");
     }
 
     #[test]

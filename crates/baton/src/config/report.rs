@@ -55,6 +55,11 @@ impl Complaint {
         }
     }
 
+    /// Whether the fault lies within this part of the source.
+    pub(crate) fn lies_in(&self, part: &Range<usize>) -> bool {
+        self.places.first().is_some_and(|place| part.start <= place.span.start && place.span.end <= part.end)
+    }
+
     fn position(&self) -> usize {
         self.places.first().map_or(0, |place| place.span.start)
     }

@@ -9,6 +9,7 @@ use super::launch::CGI_COMMAND;
 use super::media_types::MEDIA_TYPE;
 use super::raw::Node;
 use super::report::Complaint;
+use super::route_path::RoutePath;
 use super::setting::{Inline, Section, Table, settings};
 use super::text::{TextOf, Wrong};
 
@@ -25,8 +26,9 @@ settings! {
     /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`,
     /// `respond`, `fastcgi`, `scgi` or `cgi`. The longest path that fits a request wins.
     RouteSettings in "site.route" needs ["path"] {
-        /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
-        path: String = "/".into(), ROUTE_PATH;
+        /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
+        /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
+        path: String = "/".into(), RoutePath;
         /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
@@ -80,64 +82,101 @@ impl Route {
         if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
             cgi.command = CGI_COMMAND.map(str::to_owned).into();
         }
-        let files = Files::read(&mut table, inherited.clone(), reading);
+        let files = Files::read_with_root(&mut table, inherited.clone(), reading);
         table.need(RouteSettings::NEEDED, span.clone(), reading);
-        if files.root.is_none() && !table.has("root") && !INSTEAD.iter().any(|key| table.has(key)) {
+        let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
+        answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
+        if files.root.is_none() && answers.is_empty() {
             let complaint = Complaint::new("a route that serves nothing")
                 .at(span.clone(), "has no `root`, nor has its site");
             reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi`, `scgi` or `cgi`"));
         }
-        if let Some((_, application)) = settings.application()
-            && !application.scripts.is_empty()
-            && files.root.is_none()
-        {
-            let complaint = Complaint::new("scripts without a folder");
-            reading
-                .complain(complaint.at(span.clone(), "has no `root`, nor has its site").help("add `root`"));
+        for key in answers.iter().filter(|key| APPLICATIONS.contains(key)) {
+            check_application(key, &table, files.root.is_some(), &span, reading);
         }
-        if let Some((key, application)) = settings.keyed_application() {
-            let at = table.span_of(key).unwrap_or(span);
-            match (&application.to, application.command.as_slice()) {
-                (None, []) => {
-                    let complaint = Complaint::new("an application that is nowhere");
-                    let complaint = complaint.at(at, "has neither `to` nor `command`");
-                    reading.complain(complaint.help("give its address, or the command that starts it"));
-                }
-                _ if key == "cgi" && application.scripts.is_empty() => {
-                    let complaint = Complaint::new("programs without names").at(at, "has no `scripts`");
-                    reading.complain(complaint.help("say which files are run: `scripts = [\".cgi\"]`"));
-                }
-                (Some(_), [_, ..]) => {
-                    let complaint = Complaint::new("an application has either `to` or `command`");
-                    reading.complain(complaint.at(at, "has both"));
-                }
-                _ => {}
-            }
-        }
-        let instead = INSTEAD.into_iter().filter_map(|key| table.span_of(key).map(|span| (key, span)));
-        if let Some((instead, span)) = instead.max_by_key(|(_, span)| span.start) {
-            for key in settings.meaningless() {
-                if let Some(useless) = table.span_of(key).filter(|_| key != instead) {
-                    let complaint = Complaint::new(format!("a route has either `{instead}` or `{key}`"));
-                    reading.complain(
-                        complaint.at(useless, "without effect here").at(span.clone(), "because of this"),
-                    );
-                }
-            }
-        }
+        check_effects(&answers, &table, reading);
         table.finish(reading);
         Self { settings, files }
     }
 
     /// The keys that count, with their values: what is written back.
     pub(crate) fn write(&self) -> Vec<(&'static str, toml::Value)> {
-        let meaningless = self.settings.meaningless();
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
         let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
-        keys.map(|(setting, value)| (setting.name, value))
-            .filter(|(name, _)| !meaningless.contains(name))
-            .collect()
+        let answer = self.settings.answer();
+        let has_effect = |name: &&'static str| match answer {
+            Some((answer, runs_scripts)) => {
+                *name == answer
+                    || !ANSWERS.contains(name) && !without_effect(answer, runs_scripts).contains(name)
+            }
+            None => true,
+        };
+        keys.map(|(setting, value)| (setting.name, value)).filter(|(name, _)| has_effect(name)).collect()
     }
+}
+
+/// Whether an application can be found and has what it runs. What was written counts, not what was made of it: another
+/// mistake in the same table changes nothing here.
+fn check_application(
+    key: &str,
+    route: &Table<'_>,
+    has_root: bool,
+    span: &Range<usize>,
+    reading: &mut Reading<'_>,
+) {
+    let Some(table) = route.peek(key) else { return };
+    let at = route.span_of(key).unwrap_or_else(|| span.clone());
+    let has_address = table.has("to") && !table.says("to", "command");
+    let (has_command, has_scripts) = (table.has_elements("command"), table.has_elements("scripts"));
+    if has_address && has_command {
+        let complaint = Complaint::new("an application has either `to` or `command`");
+        reading.complain(complaint.at(at.clone(), "has both"));
+    }
+    if key == "cgi" && !has_scripts {
+        let complaint = Complaint::new("programs without names").at(at.clone(), "has no `scripts`");
+        reading.complain(complaint.help("say which files are run: `scripts = [\".cgi\"]`"));
+    }
+    if key != "cgi" && !has_address && !has_command {
+        let complaint = Complaint::new("an application that is nowhere");
+        let complaint = complaint.at(at, "has neither `to` nor `command`");
+        reading.complain(complaint.help("give its address, or the command that starts it"));
+    }
+    if has_scripts && !has_root {
+        let complaint = Complaint::new("scripts without a folder");
+        reading.complain(complaint.at(span.clone(), "has no `root`, nor has its site").help("add `root`"));
+    }
+}
+
+/// Complains about all but the first of the keys that answer instead of files, and about keys that say how files are
+/// served where none of these serves any.
+fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Reading<'_>) {
+    let Some((first, others)) = answers.split_first() else { return };
+    let place = |key: &str| table.span_of(key).unwrap_or_default();
+    for other in others {
+        let complaint = Complaint::new(format!("a route has either `{first}` or `{other}`"));
+        reading.complain(complaint.at(place(other), "answers as well").at(place(first), "answers already"));
+    }
+    let is_useless = |key: &&'static str| {
+        answers.iter().all(|answer| {
+            let runs_scripts = table.peek(answer).is_some_and(|table| table.has_elements("scripts"));
+            without_effect(answer, runs_scripts).contains(key)
+        })
+    };
+    for key in without_effect(first, false).into_iter().filter(is_useless).filter(|key| table.has(key)) {
+        let complaint = Complaint::new(format!("a route has either `{first}` or `{key}`"));
+        reading.complain(complaint.at(place(key), "without effect here").at(place(first), "because of this"));
+    }
+}
+
+/// Keys about files that have no effect in a route with this answer.
+fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
+    let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
+        ("redirect" | "respond", _) => (&["headers"], &["strip_prefix"]),
+        (_, true) => return Vec::new(),
+        (_, false) => (&["root", "headers"], &[]),
+    };
+    let files = Files::settings().into_iter().map(|setting| setting.name);
+    files.filter(|name| !kept.contains(name)).chain(also.iter().copied()).collect()
 }
 
 impl RouteSettings {
@@ -152,40 +191,22 @@ impl RouteSettings {
         known.into_iter().find_map(|(key, application)| Some((key, application.as_ref()?)))
     }
 
-    /// Keys without effect on such a route.
-    fn meaningless(&self) -> Vec<&'static str> {
-        let files = || Files::settings().into_iter().map(|setting| setting.name);
-        let unserved = || files().filter(|name| *name != "headers").chain(["strip_prefix"]);
-        let others = |mine| INSTEAD.into_iter().filter(move |key| *key != mine);
-        match (&self.redirect, &self.respond, self.keyed_application()) {
-            (None, None, None) => Vec::new(),
-            (Some(_), ..) => unserved().chain(others("redirect")).collect(),
-            (None, Some(_), _) => unserved().chain(others("respond")).collect(),
-            (None, None, Some((key, application))) => {
-                let others = others(key);
-                match application.scripts.is_empty() {
-                    true => {
-                        let kept = ["root", "headers"];
-                        files().filter(|name| !kept.contains(name)).chain(others).collect()
-                    }
-                    false => others.collect(),
-                }
-            }
+    /// The key of what answers instead of files, and whether it runs some of the files.
+    fn answer(&self) -> Option<(&'static str, bool)> {
+        let application = || self.keyed_application().map(|(key, it)| (key, !it.scripts.is_empty()));
+        match (&self.redirect, &self.respond) {
+            (Some(_), _) => Some(("redirect", false)),
+            (None, Some(_)) => Some(("respond", false)),
+            (None, None) => application(),
         }
     }
 }
 
 /// Keys of what answers instead of files.
-const INSTEAD: [&str; 5] = ["redirect", "respond", "fastcgi", "scgi", "cgi"];
+const ANSWERS: [&str; 5] = ["redirect", "respond", "fastcgi", "scgi", "cgi"];
 
-/// Where a route begins.
-const ROUTE_PATH: TextOf = TextOf {
-    accepted: "a path that begins with `/`",
-    check: |path| match path.starts_with('/') {
-        true => Ok(path),
-        false => Err(Wrong::new("does not begin with `/`", format!("expected \"/{path}\""))),
-    },
-};
+/// Those of them that are applications.
+const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
 
 /// The value of a `Location` field.
 const LOCATION: TextOf = TextOf {

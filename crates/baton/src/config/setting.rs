@@ -130,6 +130,35 @@ impl<'a> Table<'a> {
         self.entries.contains_key(key)
     }
 
+    /// The table below a key that others read.
+    pub(crate) fn peek(&self, key: &str) -> Option<Self> {
+        match self.entries.get(key)?.get_ref() {
+            Value::Table(entries) => Some(Self::new(self.name_of(key), entries)),
+            _ => None,
+        }
+    }
+
+    /// Whether a key was written with this word.
+    pub(crate) fn says(&self, key: &str, word: &str) -> bool {
+        self.entries.get(key).is_some_and(|node| node.get_ref().as_str() == Some(word))
+    }
+
+    /// Whether a key was written to say more than `"off"`.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        self.has(key) && !self.says(key, "off")
+    }
+
+    /// Whether a key was written with something else than an empty array.
+    pub(crate) fn has_elements(&self, key: &str) -> bool {
+        let empty = |node: &Node| matches!(node.get_ref(), Value::Array(elements) if elements.is_empty());
+        self.entries.get(key).is_some_and(|node| !empty(node))
+    }
+
+    /// Whether a key was written with a value that was refused.
+    pub(crate) fn has_refused(&self, key: &str, reading: &Reading<'_>) -> bool {
+        self.span_of(key).is_some_and(|span| reading.has_refused(&span))
+    }
+
     /// The place of a key's value, if it was written.
     pub(crate) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.entries.get(key).map(Node::span)

@@ -54,7 +54,9 @@ impl Site {
     /// Reads a site. `span` is where it begins.
     pub(crate) fn read(mut table: Table<'_>, span: Range<usize>, reading: &mut Reading<'_>) -> Self {
         let mut settings = SiteSettings::read(&mut table, SiteSettings::default(), reading);
-        let files = Files::read(&mut table, Files::default(), reading);
+        let files = Files::read_with_root(&mut table, Files::default(), reading);
+        let root_is_known = !table.has_refused("root", reading);
+        let has_routes = table.has_elements("route");
         let routes: Vec<_> = table
             .tables("route", reading)
             .into_iter()
@@ -62,6 +64,9 @@ impl Site {
             .collect();
         let base = files.root.as_deref().unwrap_or(reading.base);
         for (status, page) in &mut settings.error_pages {
+            if !root_is_known && page.is_relative() {
+                continue;
+            }
             *page = base.join(&page);
             if let Err(error) = std::fs::File::open(&page) {
                 let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
@@ -69,7 +74,7 @@ impl Site {
                 reading.complain(complaint.at(span, format!("{}: {error}", page.display())));
             }
         }
-        if !table.has("root") && routes.is_empty() {
+        if !table.has("root") && !has_routes {
             let complaint =
                 Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");
             reading.complain(complaint.help("add `root = \"FOLDER\"` or a [[site.route]]"));

@@ -147,6 +147,10 @@ path = "/guarded"
 respond = { status = 403 }
 
 [[site.route]]
+path = "/odd%2A/~(a%20b)"
+respond = { status = 451 }
+
+[[site.route]]
 path = "/exact"
 root = "{museum}/exact"
 headers = { X-Route = "exact" }

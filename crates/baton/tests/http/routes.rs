@@ -144,6 +144,15 @@ fn routes_redirect_and_respond(server: &Server) {
         assert_eq!(response.field("content-type"), Some("text/plain; charset=utf-8"), "{path}");
         assert_eq!(response.field("x-route"), Some("gone"), "{path}");
     }
+    // The path of a route is decoded like those of requests.
+    for (path, status) in [
+        ("/odd*/~(a%20b)/c", 451),
+        ("/odd%2a/%7E(a%20b)", 451),
+        ("/oddity/~(a%20b)", 404),
+        ("/odd%252A/~(a%20b)", 404),
+    ] {
+        assert_eq!(client.ask_host(SITE, "GET", path, "").status, status, "{path}");
+    }
     // A prefix ends where a segment ends.
     for path in ["/older", "/gone.txt", "/hereafter"] {
         assert_eq!(client.ask_host(SITE, "GET", path, "").status, 404, "{path}");

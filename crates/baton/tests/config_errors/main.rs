@@ -1,5 +1,8 @@
 //! What users read when a configuration is wrong, word for word.
 
+mod patterns;
+mod together;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -240,19 +243,27 @@ error: `site.route.redirect.status` is not accepted
 12 | redirect = { to = "ftp://example.org", status = 200 }
    |                                                 ^^^ expected one of 301, 302, 303, 307, 308
 
+error: a route has either `redirect` or `browse`
+  --> baton.toml:13:10
+   |
+12 | redirect = { to = "ftp://example.org", status = 200 }
+   |            ------------------------------------------ because of this
+13 | browse = true
+   |          ^^^^ without effect here
+
 error: `site.route.respond.status` is missing
   --> baton.toml:17:11
    |
 17 | respond = { body = "gone" }
    |           ^^^^^^^^^^^^^^^^^ must be given here
 
-error: a route has either `redirect` or `respond`
-  --> baton.toml:17:11
+error: a route has either `respond` or `redirect`
+  --> baton.toml:18:12
    |
 17 | respond = { body = "gone" }
-   |           ^^^^^^^^^^^^^^^^^ without effect here
+   |           ----------------- answers already
 18 | redirect = { to = "/new" }
-   |            --------------- because of this
+   |            ^^^^^^^^^^^^^^^ answers as well
 "#,
     );
 }
