@@ -174,14 +174,25 @@ impl Pool {
     }
 
     /// Takes note that a connection is no more, or has not come about.
-    pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Parting) {
+    pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Option<Parting>) {
         self.idle.retain(|idle| *idle != connection);
         self.crew.forget(connection);
         self.open -= 1;
         self.tally.closed += 1;
-        if let Some(attendance) = &mut self.attendance {
+        if let (Some(attendance), Some(parting)) = (&mut self.attendance, parting) {
             attendance.give_back(lane, parting);
         }
+    }
+
+    /// Has the process of a lane ended, which has had more time for a request than it may have. False: nobody would end
+    /// it, because it answers others as well, or because Baton has not started it.
+    pub(crate) fn end_process(&mut self, connection: ConnectionId, lane: usize) -> bool {
+        let Some(attendance) = self.attendance.as_mut().filter(|attendance| attendance.ends_overdue()) else {
+            return false;
+        };
+        attendance.give_back(lane, Parting::Overdue);
+        self.crew.forget(connection);
+        true
     }
 
     /// The application has no room in its backlog.
@@ -525,7 +536,7 @@ mod tests {
                             game.pool.keep(id);
                             game.idle.push((id, member));
                         } else {
-                            game.pool.closed(id, member, Parting::Done);
+                            game.pool.closed(id, member, Some(Parting::Done));
                         }
                         game.advance_queue();
                     }

@@ -222,7 +222,7 @@ impl Gateway {
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        (connection.parting, connection.doing) = (Parting::Done, Doing::Idle);
+        (connection.parting, connection.doing) = (Some(Parting::Done), Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.crew.end(id, pool.waiting(), now_ms);
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
@@ -311,12 +311,14 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         if why == Why::TimedOut {
-            connection.parting = Parting::Overdue;
+            connection.parting = connection.parting.map(|_| Parting::Overdue);
         }
         let mut client_lost = false;
+        let was_ended = matches!(connection.doing, Doing::Ending { .. }) && connection.has_hung_up();
+        let is_gone = why == Why::Ended || was_ended;
         if let Some(handed) = connection.handed_over() {
-            // Whoever is not gone may be about to write.
-            client_lost = why != Why::Ended || !handed.is_untouched();
+            // An application that is not gone may be about to write.
+            client_lost = !is_gone || !handed.is_untouched();
             if client_lost {
                 handed.cut();
             } else if let Some(exchange) = self.exchanges.get_mut(&whose) {

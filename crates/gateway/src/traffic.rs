@@ -40,8 +40,15 @@ impl Gateway {
             // what was read already, in a turn of its own.
             Doing::Idle => {
                 if hung_up || connection.has_input() {
-                    connection.parting = Parting::Unsure;
+                    connection.parting = Some(Parting::Unsure);
                     self.close(id);
+                }
+            }
+            // What it says now comes too late.
+            Doing::Ending { whose } => {
+                connection.handle_ready(readable, hung_up);
+                if hung_up {
+                    self.fail_on_connection(id, whose, Why::TimedOut, now_ms);
                 }
             }
         }
@@ -152,17 +159,34 @@ impl Gateway {
             }
             Doing::Serving { whose } => {
                 let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
-                if stuck {
-                    let why = match connection.client_due_ms {
-                        u64::MAX => Why::TimedOut,
-                        _ => Why::BodyTimedOut,
-                    };
-                    self.fail_on_connection(id, whose, why, now_ms);
-                } else {
+                if !stuck {
                     self.extend_deadline(id, now_ms);
+                } else if connection.client_due_ms != u64::MAX {
+                    self.fail_on_connection(id, whose, Why::BodyTimedOut, now_ms);
+                } else if !self.end_process(id, whose, now_ms) {
+                    self.fail_on_connection(id, whose, Why::TimedOut, now_ms);
                 }
             }
+            Doing::Ending { whose } => self.fail_on_connection(id, whose, Why::TimedOut, now_ms),
         }
+    }
+
+    /// The client of a request that has had its time can still be told, unless the application has begun to answer it: when
+    /// the process that has its socket has ended. False: it has begun, or cannot be ended.
+    fn end_process(&mut self, id: ConnectionId, whose: u64, now_ms: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let (index, lane) = (connection.pool, connection.lane);
+        if !connection.handed_over().is_some_and(|handed| handed.is_untouched()) {
+            return false;
+        }
+        let Some(pool) = &mut self.pools[index] else { return false };
+        if !pool.end_process(id, lane) {
+            return false;
+        }
+        (connection.doing, connection.parting) = (Doing::Ending { whose }, None);
+        self.set_deadline(id, now_ms + END_MS);
+        self.advance_queue(index, now_ms);
+        true
     }
 
     fn handle_connected(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
@@ -252,3 +276,6 @@ impl Gateway {
 /// How long a client may take to take something when all memory for its response is used. A client that keeps up does
 /// so within the same round of the loop; for one that does not, the application should not wait.
 const MOMENT_MS: u64 = 20;
+
+/// How long a process may take to end before its client is cut off instead of told: few handle the signal at all.
+const END_MS: u64 = 1_000;

@@ -121,8 +121,9 @@ settings! {
         queue_max: u64 = 1_000, Integer(0, 10_000_000);
         /// Milliseconds that a request may wait for a connection. Then: 503 with `Retry-After`.
         queue_ms: u64 = 10_000, Integer(1, DAY_MS);
-        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection. A process
-        /// that was started by `command`, and answers one request at a time, is killed and replaced then.
+        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection if the client
+        /// has some of it. A process that was started by `command`, and answers one request at a time, is killed and replaced
+        /// then. Any other that has the client's socket (`passfd`) could still answer: its client gets no 504.
         timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
         /// Milliseconds for which an application that writes to the client itself waits for a client that takes nothing;
         /// then the server takes the rest over. 10 ms at the most while other requests wait for the application.

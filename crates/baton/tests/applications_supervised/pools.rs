@@ -165,6 +165,23 @@ fn who_takes_too_long_is_killed_and_nobody_else() {
     }
 }
 
+/// Goal: also where the process has the client's socket, the client is told: the process has ended by then, so that it
+/// cannot answer, too. Method: one that ends at once, and one that has to be killed.
+#[test]
+fn a_client_is_told_of_a_timeout_by_passfd() {
+    for arguments in ["", ", 'stubborn'"] {
+        let keys = "processes = 1, timeout_ms = 500, grace_s = 0, transport = 'passfd'";
+        let server = Server::run(folder(), &site(1, arguments, keys));
+        wait_until("it is ready", || states(&server) == ["idle"]);
+        let mut client = asking(&server, "/app/hang");
+        let answer = client.response();
+        assert_eq!((answer.status, answer.field("connection")), (504, Some("close")), "{arguments}");
+        client.expect_end();
+        wait_until("it is replaced", || count(&server, "killed") == 1 && states(&server) == ["idle"]);
+        assert_eq!(server.get("/app").status, 200);
+    }
+}
+
 #[test]
 fn an_answer_that_has_begun_is_cut_when_its_process_is_killed() {
     let server = run(1, "processes = 1, timeout_ms = 300, transport = 'unix'");

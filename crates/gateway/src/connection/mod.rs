@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Connecting ─► Serving ─► Idle ─► Serving ─► …          closed after any of them
+//!                        └──► Ending (its process is being ended, and has the client's socket; closed with that end)
 //! ```
 //!
 //! A connection writes one request at a time and reads its answer, whichever transport that takes. It knows neither the
@@ -34,8 +35,8 @@ pub(crate) struct Connection {
     /// Whose it is, by the index of the pool and of the lane in it.
     pub(crate) pool: usize,
     pub(crate) lane: usize,
-    /// In which state it leaves its process when it is closed.
-    pub(crate) parting: Parting,
+    /// In which state it leaves its process when it is closed. `None`: it has left it already.
+    pub(crate) parting: Option<Parting>,
     pub(crate) doing: Doing,
     /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
     pub(crate) deadline_ms: u64,
@@ -88,6 +89,8 @@ pub(crate) enum Doing {
     Serving { whose: u64 },
     /// Nothing.
     Idle,
+    /// The process has had its time for this request, has the client's socket, and is being ended.
+    Ending { whose: u64 },
 }
 
 /// How the answer to the request at hand may travel.
@@ -113,7 +116,7 @@ impl Connection {
             socket,
             pool,
             lane,
-            parting: Parting::Unsure,
+            parting: Some(Parting::Unsure),
             doing,
             deadline_ms: u64::MAX,
             moment_ms: u64::MAX,
@@ -153,6 +156,11 @@ impl Connection {
         self.hung_up |= hung_up;
     }
 
+    /// Whether the application has closed its end, which the end of its process does.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.hung_up
+    }
+
     /// Whether there may be something to read.
     pub(crate) fn is_readable(&self) -> bool {
         self.readable
@@ -180,7 +188,7 @@ impl Connection {
     ) -> Result<(), Why> {
         let settings = request.application.settings();
         self.doing = Doing::Serving { whose };
-        self.parting = Parting::Unsure;
+        self.parting = Some(Parting::Unsure);
         self.requests += 1;
         (self.has_written, self.has_heard) = (false, false);
         (self.offered, self.took_offer_up) = (offered, false);

@@ -64,6 +64,11 @@ impl Attendance {
         self.roster.is_spent(self.place(lane))
     }
 
+    /// Whether a process that takes too long for a request is ended: it answers no others.
+    pub(crate) fn ends_overdue(&self) -> bool {
+        self.roster.lanes() == 1
+    }
+
     /// Gives a lane back, and tells others who wait for one.
     pub(crate) fn give_back(&mut self, lane: usize, parting: Parting) {
         if let Some(lane) = self.held.remove(&lane) {

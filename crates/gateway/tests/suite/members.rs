@@ -1,12 +1,12 @@
 //! Processes that listen each for itself, and the loops that share them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
-use baton_gateway::{Application, Roster, Settings, TransportChoice, Why};
+use baton_gateway::{Application, Failure, Roster, Settings, TransportChoice, Why};
 
-use crate::common::app::App;
-use crate::common::driver::Driver;
-use crate::common::{get, members, roster};
+use crate::common::app::{App, Offered};
+use crate::common::driver::{Driver, Ending};
+use crate::common::{client, get, handed, members, roster};
 use crate::pool::{HELLO, answering_on_demand};
 
 fn application(apps: &[&App], roster: &Arc<Roster>, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
@@ -182,4 +182,76 @@ fn requests_in_the_backlog_of_who_has_ended_are_given_to_the_next() {
     roster.begin(0, 2, None);
     roster.set_open(0);
     assert_eq!(driver.finish(0).body, b"hello");
+}
+
+/// Goal: a client of which the application has its socket is told of a timeout when nothing can answer it any more, and is
+/// cut off otherwise. Method: the test is the keeper, whose order the application obeys, disobeys, or obeys after a word to
+/// the client. While the process is about to end, and when it has ended, its place serves others.
+#[test]
+fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
+    const WRITES_AND_ENDS: &str = "writes and ends";
+    const STAYS: &str = "stays";
+    const ENDS: &str = "ends";
+    for what in [ENDS, WRITES_AND_ENDS, STAYS] {
+        let (end, ending) = mpsc::channel::<()>();
+        let ending = Mutex::new(ending);
+        let app = App::start(move |peer| {
+            if peer.index > 0 {
+                while let Some(asked) = peer.request() {
+                    peer.answer_at_once(&asked, HELLO);
+                }
+                return;
+            }
+            let asked = peer.request().unwrap();
+            ending.lock().unwrap().recv().unwrap();
+            match (what, asked.offer) {
+                (WRITES_AND_ENDS, Offered::PassFd { client, .. }) => {
+                    assert!(rustix::io::write(&client, b"HTTP/1.1 2").unwrap() > 0);
+                }
+                (STAYS, _) => assert_eq!(peer.event(), None, "until the server gives up"),
+                _ => {}
+            }
+        });
+        let roster = roster(&[&app]);
+        let application = application(&[&app], &roster, |settings| {
+            settings.transport = TransportChoice::PassFd;
+            settings.timeout_ms = 1_000;
+        });
+        let (server, _client) = client();
+        let mut driver = Driver::new();
+        driver.begin(1, handed(&application, &server));
+        driver.run_until(|_| states(&roster) == ["overdue"]);
+        assert!(!driver.got(1).is_over(), "it waits for the end of the process");
+        driver.begin(2, get(&application));
+        end.send(()).unwrap();
+        let lost = what != ENDS;
+        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost, unread: 0 };
+        assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)), "{what}");
+        // The keeper has another one started in its place.
+        roster.end(0);
+        roster.begin(0, 2, None);
+        roster.set_open(0);
+        assert_eq!(driver.finish(2).body, b"hello", "{what}");
+        assert_eq!(states(&roster), ["busy"], "its lane is held once, and kept");
+    }
+}
+
+/// Where the process answers others as well, nothing ends it: the client cannot be told.
+#[test]
+fn a_client_is_cut_off_where_the_process_goes_on() {
+    let app = App::start(|peer| {
+        peer.request();
+        peer.event();
+    });
+    let roster = Arc::new(Roster::create(1, 2).unwrap());
+    roster.begin(0, 1, None);
+    roster.set_open(0);
+    let application = application(&[&app], &roster, |settings| {
+        settings.transport = TransportChoice::PassFd;
+        settings.timeout_ms = 1_000;
+    });
+    let (server, _client) = client();
+    let mut driver = Driver::new();
+    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false, unread: 0 };
+    assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
 }
