@@ -70,15 +70,33 @@ impl Acceptor {
         (FIRST_DATA..1 << 32).contains(&data)
     }
 
-    /// Listens to these sockets and no others.
-    pub(crate) fn listen(&mut self, listeners: &[Arc<Listener>], epoll: impl AsFd) -> io::Result<()> {
+    /// Listens to these sockets and no others. Returns those that it lets go of although their address stays: other
+    /// processes go on with them, but a client that was announced to this one was announced to no other.
+    /// [`finish_with`](Self::finish_with) lets such clients in.
+    pub(crate) fn listen(
+        &mut self,
+        listeners: &[Arc<Listener>],
+        epoll: impl AsFd,
+    ) -> io::Result<Vec<Arc<Listener>>> {
+        let are_the_same = self.listeners.len() == listeners.len()
+            && self.listeners.iter().zip(listeners).all(|(one, other)| Arc::ptr_eq(one, other));
+        if are_the_same && self.watching {
+            return Ok(Vec::new());
+        }
         self.leave(&epoll)?;
-        self.listeners = listeners.to_vec();
-        if self.resume_ms.is_none() { self.watch(epoll) } else { Ok(()) }
+        let mut left = std::mem::replace(&mut self.listeners, listeners.to_vec());
+        left.retain(|old| {
+            let stays = listeners.iter().any(|new| Arc::ptr_eq(old, new));
+            !stays && listeners.iter().any(|new| old.id == new.id)
+        });
+        if self.resume_ms.is_none() {
+            self.watch(epoll)?;
+        }
+        Ok(left)
     }
 
-    /// Is told of no more clients. What [`begin`](Self::begin) may be asked for once more: a client that was announced to
-    /// this process was announced to nobody else.
+    /// Stops watching. Returns the data with which [`begin`](Self::begin) lets in the clients that were announced to this
+    /// process, and so to no other.
     pub(crate) fn leave(&mut self, epoll: impl AsFd) -> io::Result<Range<u64>> {
         if std::mem::replace(&mut self.watching, false) {
             for listener in &self.listeners {
@@ -102,6 +120,11 @@ impl Acceptor {
     pub(crate) fn begin(&self, data: u64) -> Arrivals {
         let listener = self.listeners.get((data - FIRST_DATA) as usize).cloned();
         Arrivals { listener, left: self.accepts_per_wake }
+    }
+
+    /// Begins a last round with a listener that was let go of.
+    pub(crate) fn finish_with(listener: Arc<Listener>) -> Arrivals {
+        Arrivals { listener: Some(listener), left: usize::MAX }
     }
 
     /// The next client, until there are no more or enough for this round. There is room for `room` more.

@@ -23,7 +23,7 @@ use baton_gateway::Gateway;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
-use crate::acceptor::{Acceptor, Arrival};
+use crate::acceptor::{Acceptor, Arrival, Arrivals};
 use crate::client::{Client, Wake};
 use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
@@ -241,7 +241,11 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     }
 
     fn accept(&mut self, data: u64) {
-        let mut arrivals = self.acceptor.begin(data);
+        let arrivals = self.acceptor.begin(data);
+        self.let_in(arrivals);
+    }
+
+    fn let_in(&mut self, mut arrivals: Arrivals) {
         while let Some(arrival) = self.acceptor.next(&mut arrivals, self.room()) {
             match arrival {
                 Arrival::Client { socket, peer, listener } => {
@@ -425,7 +429,11 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     fn obey(&mut self, orders: &Orders) -> io::Result<()> {
         self.ctx.plan = Arc::clone(&orders.plan);
         match orders.phase {
-            Phase::Serving => self.acceptor.listen(&orders.listeners, &self.epoll)?,
+            Phase::Serving => {
+                for left in self.acceptor.listen(&orders.listeners, &self.epoll)? {
+                    self.let_in(Acceptor::finish_with(left));
+                }
+            }
             Phase::Draining { limit_ms } => {
                 self.leave()?;
                 self.gateway.drain();
@@ -450,7 +458,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         for data in self.acceptor.leave(&self.epoll)? {
             self.accept(data);
         }
-        self.acceptor.listen(NONE, &self.epoll)
+        self.acceptor.listen(NONE, &self.epoll)?;
+        Ok(())
     }
 
     /// How many more clients may come in.

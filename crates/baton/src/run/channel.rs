@@ -49,6 +49,18 @@ pub(super) enum Order {
         /// Whether the error log's is among them.
         error: bool,
     },
+    /// Accept from these sockets, too, a descriptor for each of the ids: their worker is away. Further ones may follow.
+    Cover {
+        /// The place of that worker.
+        place: usize,
+        /// See [`Listening::id`](super::listeners::Listening::id).
+        ids: Vec<usize>,
+    },
+    /// Let go of the sockets of that worker.
+    Uncover {
+        /// Its place.
+        place: usize,
+    },
     /// Tell how you are.
     Status {
         /// Which question this is; the answer repeats it.

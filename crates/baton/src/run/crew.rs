@@ -38,6 +38,8 @@ pub(super) struct Place {
     pub(super) counters: Counters,
     /// How often a worker was started in place of one that died.
     pub(super) restarts: u64,
+    /// Whether the others accept from its sockets.
+    pub(super) is_covered: bool,
     /// Who is in it.
     pub(super) worker: Option<Worker>,
     backoff: Backoff,
@@ -61,6 +63,13 @@ pub(super) struct Crew {
     leavers: Vec<Leaver>,
 }
 
+impl Place {
+    /// Whether there is a worker that serves.
+    pub(super) fn is_attended(&self) -> bool {
+        self.worker.as_ref().is_some_and(|worker| worker.serves)
+    }
+}
+
 impl Crew {
     /// Empty places, to be filled at once.
     pub(super) fn new(cpus: Vec<Option<usize>>, counters: Vec<Counters>) -> Self {
@@ -69,6 +78,7 @@ impl Crew {
             cpu,
             counters,
             restarts: 0,
+            is_covered: false,
             worker: None,
             backoff: Backoff::new(),
             due: now,

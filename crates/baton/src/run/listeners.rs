@@ -1,7 +1,7 @@
 //! The listening sockets: bound by the master, handed to every worker, kept across reloads and workers' deaths.
 //!
-//! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: the queue of a
-//! worker that died waits for its successor.
+//! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: others serve the
+//! queue of a worker that died ([`cover`](super::cover)).
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -46,6 +46,11 @@ impl Listening {
         let own = process % self.sockets.len();
         let is_own = move |index: &usize| index % processes == own;
         (0..self.sockets.len()).filter(is_own).map(|index| self.sockets[index].as_fd())
+    }
+
+    /// Whether workers have sockets of their own.
+    pub(super) fn is_split(&self) -> bool {
+        self.sockets.len() > 1
     }
 
     /// The address as it was configured, and all sockets: what a successor needs.

@@ -312,6 +312,7 @@ impl Master {
                 if self.phase == Phase::Starting && self.crew.serving().count() == self.crew.places.len() {
                     self.begin_serving();
                 }
+                self.arrange_cover();
             }
             Report::Failed { error } if self.phase == Phase::Starting => self.fail(Trouble::new(error), now),
             Report::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
@@ -367,6 +368,7 @@ impl Master {
             Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
             Phase::Ending(_) => log::warning(death),
         }
+        self.arrange_cover();
         self.handle_death_during_reload(index, now);
         self.handle_death_during_survey(index, now);
     }

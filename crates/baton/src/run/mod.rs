@@ -23,6 +23,7 @@ mod cache_memory;
 mod callers;
 mod channel;
 pub(crate) mod control;
+mod cover;
 mod crew;
 mod descriptors;
 mod doors;

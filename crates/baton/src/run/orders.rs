@@ -1,5 +1,6 @@
 //! The thread of a worker that takes the master's orders.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
@@ -33,6 +34,8 @@ pub(super) struct Desk {
     plan: Arc<Plan>,
     /// Those that the worker serves.
     listeners: Vec<Arc<Listener>>,
+    /// Those of workers that are away, by their places.
+    covered: BTreeMap<usize, Vec<Arc<Listener>>>,
     /// Those that came for the next plan.
     fresh: Vec<Arc<Listener>>,
     /// The processes of applications, by address.
@@ -70,8 +73,8 @@ impl Desk {
         rosters: Rosters,
         roots: Roots,
     ) -> Self {
-        let (fresh, prepared, lingering) = (Vec::new(), None, None);
-        Self { channel, user, steering, plan, listeners, fresh, rosters, roots, prepared, lingering }
+        let (covered, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
+        Self { channel, user, steering, plan, listeners, covered, fresh, rosters, roots, prepared, lingering }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -111,7 +114,7 @@ impl Desk {
 
     fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
         match order {
-            Order::Listeners { ids } => self.take_listeners(ids, descriptors),
+            Order::Listeners { ids } => self.fresh.extend(listeners(ids, descriptors)),
             Order::Roster { path } => self.take_roster(path, descriptors),
             Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
             Order::Commit { generation } => self.commit(generation),
@@ -120,6 +123,15 @@ impl Desk {
                 self.fresh.clear();
             }
             Order::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
+            Order::Cover { place, ids } => {
+                self.covered.entry(place).or_default().extend(listeners(ids, descriptors));
+                self.accept();
+            }
+            Order::Uncover { place } => {
+                if self.covered.remove(&place).is_some() {
+                    self.accept();
+                }
+            }
             Order::Status { ticket } => {
                 // The engine's own words; if they were not JSON they would still be worth reading.
                 let status = self.steering.status();
@@ -139,14 +151,12 @@ impl Desk {
         }
     }
 
-    fn take_listeners(&mut self, ids: Vec<usize>, sockets: Vec<OwnedFd>) {
-        for (id, socket) in ids.into_iter().zip(sockets) {
-            match address_of(&socket) {
-                Ok(address) => self.fresh.push(Arc::new(Listener { id, address, socket })),
-                // The plan that needs it will not be made.
-                Err(error) => log::error(format_args!("a listener that cannot be used: {error}")),
-            }
-        }
+    /// Accepts from the worker's own sockets and from those of workers that are away.
+    fn accept(&self) {
+        let served = |id| self.listeners.iter().any(|own| own.id == id);
+        let covered = self.covered.values().flatten().filter(|listener| served(listener.id));
+        let all = self.listeners.iter().chain(covered).cloned().collect();
+        self.steering.reload(Arc::clone(&self.plan), all);
     }
 
     fn take_roster(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
@@ -189,13 +199,13 @@ impl Desk {
 
     fn commit(&mut self, generation: u64) {
         if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
-            self.plan = Arc::clone(&prepared.plan);
-            self.listeners.clone_from(&prepared.listeners);
+            self.plan = prepared.plan;
+            self.listeners = prepared.listeners;
             self.fresh.clear();
             // Those that no plan has any more.
             self.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
             self.roots.forget_closed();
-            self.steering.reload(prepared.plan, prepared.listeners);
+            self.accept();
             self.steering.hold(prepared.claims);
             self.report(&Report::Committed { generation });
         }
@@ -217,6 +227,7 @@ impl Desk {
     /// a queue for as long as the last of those that are being served takes.
     fn close_listeners(&mut self) {
         self.listeners.clear();
+        self.covered.clear();
         self.fresh.clear();
         self.prepared = None;
     }
@@ -239,6 +250,19 @@ impl Desk {
             log::error(format_args!("cannot report to the master: {error}"));
         }
     }
+}
+
+/// Sockets that came with an order.
+fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
+    let listener = |(id, socket)| match address_of(&socket) {
+        Ok(address) => Some(Arc::new(Listener { id, address, socket })),
+        // The plan that needs it will not be made.
+        Err(error) => {
+            log::error(format_args!("a listener that cannot be used: {error}"));
+            None
+        }
+    };
+    ids.into_iter().zip(sockets).filter_map(listener).collect()
 }
 
 /// The text in the file in memory that came with an order. All workers have the same file: it is read without moving

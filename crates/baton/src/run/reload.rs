@@ -212,6 +212,7 @@ impl Master {
             reload.awaited = told;
         }
         self.listeners.commit(&listen_addresses(&change.config), change.fresh);
+        self.renew_cover();
         self.config = change.config;
         self.use_logs(change.logs);
         self.crew.forgive(now);

@@ -17,6 +17,13 @@ macro_rules! under_each_architecture {
         under_each_architecture! { threads = "threads", $($test),* }
         under_each_architecture! { symped = "symped", $($test),* }
     };
+    (and the others: $($test:ident),* $(,)?) => {
+        under_each_architecture! { $($test),* }
+        under_each_architecture! { amped = "amped", $($test),* }
+        under_each_architecture! { shared_symped = "shared-symped", $($test),* }
+        under_each_architecture! { n_copy = "n-copy", $($test),* }
+        under_each_architecture! { threads_cache = "threads-cache", $($test),* }
+    };
     ($module:ident = $architecture:literal, $($test:ident),*) => {
         mod $module {
             $(

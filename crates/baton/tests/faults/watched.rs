@@ -126,7 +126,7 @@ fn descriptors(process: Pid, leads_there: impl Fn(&Path) -> bool) -> usize {
 /// What `baton` is called with. Architectures of several processes get two, whatever the machine has.
 fn arguments(log: &Path, folder: &Folder, architecture: &str, settings: &[&str]) -> Vec<String> {
     let text = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
-    let workers = if ["auto", "symped"].contains(&architecture) { "2" } else { "1" };
+    let workers = if ["auto", "symped", "n-copy"].contains(&architecture) { "2" } else { "1" };
     let mut arguments = vec!["serve".to_owned(), text(&folder.root())];
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", "127.0.0.1:0".to_owned());

@@ -10,7 +10,16 @@ use crate::common::folder::Folder;
 use crate::common::server::{PATIENCE, wait_until};
 use crate::watched::Watched;
 
-under_each_architecture! { a_worker_killed_under_load_comes_back }
+under_each_architecture! { and the others: a_worker_killed_under_load_comes_back }
+
+/// Of several processes.
+mod away {
+    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_crashing_worker }
+    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_crashing_worker }
+    under_each_architecture! { symped = "symped", others_serve_the_queue_of_a_crashing_worker }
+
+    use super::others_serve_the_queue_of_a_crashing_worker;
+}
 
 /// Goal: a killed worker costs the exchanges it had in hand, and nothing else: connections that were not accepted
 /// yet are served by others or by the next worker. Method: clients ask on new connections without a pause while each
@@ -53,6 +62,34 @@ fn a_worker_killed_under_load_comes_back(architecture: &str) {
     wait_until("no connection is open", || server.metric("baton_connections_open") == 0);
 }
 
+/// Goal: while a worker that crashes again and again is away for seconds, no new connection waits for it, and when it is
+/// back it has its queue for itself again. Method: a worker is killed until its place stays empty for some seconds;
+/// meanwhile requests on new connections are all answered.
+fn others_serve_the_queue_of_a_crashing_worker(architecture: &str) {
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    let server = Watched::start(folder, architecture, &[]);
+    let address = server.server().address();
+    let sockets = server.sockets();
+    let other = server.server().workers()[1];
+    let crashing = || server.server().workers().into_iter().find(|worker| *worker != other);
+    for _ in 0..CRASHES {
+        wait_until("it is there", || crashing().is_some());
+        // At any moment of its life, that of its start, too.
+        kill_process(crashing().expect("found"), Signal::KILL).expect("killed");
+        wait_until("it is gone", || crashing().is_none());
+    }
+    for number in 0..EXCHANGES {
+        assert!(exchange(address), "request {number} is answered");
+    }
+    assert_eq!(crashing(), None, "all were answered before it was back");
+
+    wait_until("it is back, and has its sockets for itself", || {
+        crashing().is_some() && server.metric("baton_workers_serving") == 2 && server.sockets() == sockets
+    });
+    (0..EXCHANGES).for_each(|_| assert!(exchange(address)));
+}
+
 /// Whether a request on a new connection is answered in full.
 fn exchange(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
@@ -63,3 +100,8 @@ fn exchange(address: SocketAddr) -> bool {
 }
 
 const CLIENTS: usize = 3;
+
+/// After so many a place stays empty for 6.4 seconds.
+const CRASHES: usize = 7;
+
+const EXCHANGES: usize = 100;

@@ -33,7 +33,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use serde_json::json;
 
-use crate::acceptor::{Acceptor, Arrival};
+use crate::acceptor::{Acceptor, Arrival, Arrivals};
 use crate::context::Context;
 use crate::log::{AccessLog, Outcome};
 use crate::metrics::Metric;
@@ -153,7 +153,9 @@ impl<'p> Line<'p> {
         loop {
             if let Some(orders) = hands.refresh() {
                 let listeners = if orders.phase == Phase::Serving { &orders.listeners[..] } else { &[] };
-                acceptor.listen(listeners, &door)?;
+                for left in acceptor.listen(listeners, &door)? {
+                    self.let_in(&mut acceptor, Acceptor::finish_with(left), &door, &mut hands.ctx);
+                }
                 match orders.phase {
                     Phase::Serving => {}
                     Phase::Stopping => return Ok(()),
@@ -191,7 +193,8 @@ impl<'p> Line<'p> {
             hands.ctx.clock.tick();
             for event in &events {
                 if Acceptor::owns(event.data.u64()) {
-                    self.let_in(&mut acceptor, event.data.u64(), &door, &mut hands.ctx);
+                    let arrivals = acceptor.begin(event.data.u64());
+                    self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx);
                 }
             }
             let has_room = self.process.headcount.room(&hands.ctx) > 0;
@@ -199,8 +202,7 @@ impl<'p> Line<'p> {
         }
     }
 
-    fn let_in(&self, acceptor: &mut Acceptor, data: u64, door: &OwnedFd, ctx: &mut Context) {
-        let mut arrivals = acceptor.begin(data);
+    fn let_in(&self, acceptor: &mut Acceptor, mut arrivals: Arrivals, door: &OwnedFd, ctx: &mut Context) {
         let headcount = &self.process.headcount;
         while let Some(arrival) = acceptor.next(&mut arrivals, headcount.room(ctx)) {
             match arrival {
