@@ -7,7 +7,8 @@
  *
  * Behind Baton, by `shm`, the window lies in the memory that the server sends from; by the other ways, in one buffer that
  * is used again and again, and stays in the caches of the processor. With the distribution's libfcgi it is the stream's
- * buffer of 8 KB. Only fields are used that `fcgiapp.h` declares, so that a program runs with either library.
+ * buffer of 8 KB. What lies in a window is sent when the window is full, at the end, or by `FCGX_FFlush`, which a page that
+ * takes seconds to make should call. Only fields are used that `fcgiapp.h` declares, so that a program runs with either library.
  */
 #ifndef FCGI_IN_PLACE_H
 #define FCGI_IN_PLACE_H

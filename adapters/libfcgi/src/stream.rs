@@ -10,6 +10,9 @@ use crate::exchange::{Kind, behind, kind_of};
 /// where it lies.
 const WINDOW_BYTES_MAX: usize = 16 << 10;
 
+/// How often a window is looked at while it is being filled: twice in as much as the original library would hold back.
+const SEEN_TO_BYTES: usize = 4 << 10;
+
 impl Stream {
     /// Lets `len` bytes be read.
     pub(crate) fn read_from(&mut self, start: *mut u8, len: usize) {
@@ -179,7 +182,7 @@ pub(crate) unsafe extern "C" fn FCGX_PutChar(c: c_int, stream: *mut Stream) -> c
         }
         let byte = c as u8;
         *(*stream).wr_next = byte;
-        (*stream).wr_next = (*stream).wr_next.add(1);
+        advance(stream, 1);
         c_int::from(byte)
     }
 }
@@ -224,7 +227,7 @@ pub(crate) unsafe fn put(bytes: *const u8, len: usize, stream: *mut Stream) -> b
         loop {
             let now = (*stream).window().min(len - moved);
             ptr::copy_nonoverlapping(bytes.add(moved), (*stream).wr_next, now);
-            (*stream).wr_next = (*stream).wr_next.wrapping_add(now);
+            advance(stream, now);
             moved += now;
             if moved == len {
                 return true;
@@ -232,6 +235,22 @@ pub(crate) unsafe fn put(bytes: *const u8, len: usize, stream: *mut Stream) -> b
             if !empty(stream, false) {
                 return false;
             }
+        }
+    }
+}
+
+/// `bytes` were written to the window of a writer. Once in a few kilobytes it is seen to that a program that is slow
+/// holds nothing back: it may fill the window without another call.
+///
+/// # Safety
+/// `stream` is a writer of this library with a window of so many bytes.
+unsafe fn advance(stream: *mut Stream, bytes: usize) {
+    // SAFETY: of the caller.
+    unsafe {
+        let before = (*stream).wr_next as usize / SEEN_TO_BYTES;
+        (*stream).wr_next = (*stream).wr_next.wrapping_add(bytes);
+        if (*stream).wr_next as usize / SEEN_TO_BYTES != before && kind_of(stream) == Kind::Output {
+            behind(stream).output(|answer, connection| answer.send_if_overdue(connection));
         }
     }
 }

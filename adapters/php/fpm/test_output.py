@@ -188,6 +188,19 @@ class Output(SiteCase):
                 self.assertEqual([], answer.names)
                 self.assertEqual(self.site.get(script, zero_copy=False).body, answer.body)
 
+    def test_slow_output_is_not_held_back(self):
+        # It goes on when its output has been seen.
+        script = (
+            "<?php echo str_repeat('x', 9000); usleep(1100000); echo str_repeat('y', 9000); "
+            "while (!file_exists('seen')) { clearstatcache(); usleep(1000); } echo file_get_contents('60k');"
+        )
+        exchange = self.site.begin(script)
+        exchange.read_until(b"x")
+        self.site.write("seen", b"")
+        answer = exchange.finish()
+        self.assertEqual([], answer.names)
+        self.assertEqual(b"x" * 9000 + b"y" * 9000 + KIB_60, answer.body)
+
     def test_flush_before_output_changes_nothing(self):
         # As in the manual's example for readfile().
         self.same("<?php header('Content-Type: a/b'); flush(); readfile('60k');", names=1)

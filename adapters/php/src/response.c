@@ -7,6 +7,11 @@
 #include "php_output.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+/* The server takes a script for stuck of which it hears nothing. One that goes on writing for so long is slow: its
+ * response is sent as it is made. */
+enum { HELD_MS_MAX = 1000 };
 
 static size_t (*server_write)(const char *bytes, size_t length);
 static void (*server_flush)(void *context);
@@ -62,9 +67,23 @@ static void write_expanded(const baton_response *response)
 	BATON_G(counts)[BATON_EXPANDED] += response->names;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+static bool is_held_for_long(const baton_response *response)
+{
+	return now_ms() - response->held_since_ms >= HELD_MS_MAX;
+}
+
 static void hold_head(baton_response *response, const sapi_headers_struct *headers)
 {
 	response->held = true;
+	response->held_since_ms = now_ms();
 	response->status = headers->http_response_code;
 	response->status_line = headers->http_status_line ? estrdup(headers->http_status_line) : NULL;
 }
@@ -206,7 +225,8 @@ static size_t on_write(const char *bytes, size_t length)
 {
 	baton_response *response = &BATON_G(response);
 
-	if (response->held && !append_name(response, bytes, length) && !append(response, bytes, length)) {
+	if (response->held && (is_held_for_long(response)
+			|| (!append_name(response, bytes, length) && !append(response, bytes, length)))) {
 		release_plain(response);
 	}
 	return response->held ? length : server_write(bytes, length);

@@ -6,8 +6,8 @@
  *
  *     hello/tmp/A.htmworld/tmp/B.htmbye
  *
- * What is held is text and names, never contents, and at most `baton.buffer` bytes. Beyond that, or when the script
- * wants its output under way (flush()), all that is held goes out as the plain response that it stands for, and the
+ * What is held is text and names, never contents, and at most `baton.buffer` bytes. Beyond that, when the script wants
+ * its output under way (flush()), or when it writes more a second after its first output, all that is held goes out as the plain response that it stands for, and the
  * rest follows directly. So a response is named as a whole, or it is what PHP alone would have sent.
  */
 #ifndef BATON_RESPONSE_H
@@ -25,6 +25,7 @@ typedef struct {
 
 typedef struct {
 	bool held;   /* PHP believes that the head is sent, and it is not */
+	uint64_t held_since_ms;
 	int status;  /* of the head when it was held, since scripts may still try to change it */
 	char *status_line;
 	char *body;  /* kept from one request to the next */

@@ -17,7 +17,8 @@ use crate::records::{Piece, Records};
 
 /// Programs collect output in buffers of this size (php-fpm and libfcgi alike) and write them when they run over. So a
 /// shorter write says that the program wants its output to be seen; a longer one only that there is much of it, and that
-/// more follows at once: the end, or at least a write that is shorter.
+/// more follows at once: the end, or at least a write that is shorter. If it does not, the answer sees by the clock that
+/// the program is slow.
 const FULL_BUFFER_BYTES: usize = (8 << 10) - 16;
 
 /// What a program has written, and the answer that it becomes.

@@ -156,6 +156,7 @@ impl Request<'_> {
     /// # Errors
     /// As for writing.
     pub fn space(&mut self) -> io::Result<&mut [u8]> {
+        self.write_answer(|answer, connection| answer.send_if_overdue(connection))?;
         if self.responder.answer.space().is_empty() {
             self.write_answer(|answer, connection| answer.make_room(connection))?;
         }

@@ -423,3 +423,30 @@ fn output_without_a_place_in_the_response_is_dropped() {
         assert!(reply.answered.unwrap().complete);
     }
 }
+
+/// Each write is one that more may follow at once; the application goes on when the client has it.
+#[test]
+fn slow_output_is_not_held_back() {
+    let (seen, is_seen) = std::sync::mpsc::channel();
+    let (_dir, path) = application(move |request| {
+        write!(request, "Content-Type: text/plain\r\n\r\n").unwrap();
+        for number in 0..3_u8 {
+            std::thread::sleep(Duration::from_millis(600));
+            request.write_all(&[b'a' + number; 9000]).unwrap();
+            is_seen.recv().unwrap();
+        }
+    });
+    let mut server = Server::connect(&path);
+    let mut client = Client::new();
+    server.pass(&client, HTTP_1_0, PATIENT_MS, &[], b"");
+    let mut received = Vec::new();
+    for number in 0..3_u8 {
+        while received.iter().filter(|byte| **byte == b'a' + number).count() < 9000 {
+            let mut piece = [0; 9000];
+            let read = client.near.read(&mut piece).expect("the output, before the application goes on");
+            received.extend_from_slice(&piece[..read]);
+        }
+        seen.send(()).unwrap();
+    }
+    assert!(server.reply().answered.is_some_and(|answered| answered.complete));
+}

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rig::{Region, Server, application, text};
+use rig::{Region, Reply, Server, application, text};
 
 const REGION_BYTES: u32 = 256 << 10;
 
@@ -62,7 +62,7 @@ fn a_flush_is_announced_at_once() {
     });
     let mut server = with_region(&path);
     server.share(REGION_BYTES, &[], b"go");
-    let mut reply = rig::Reply::default();
+    let mut reply = Reply::default();
     server.collect(&mut reply, |reply| !reply.stdout.is_empty());
     assert_eq!(reply.stdout, b"first");
     server.collect(&mut reply, |reply| reply.end.is_some());
@@ -79,7 +79,7 @@ fn what_is_not_free_is_not_written() {
     assert_eq!(server.reply().stdout, text(9000));
     let before = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
     server.share(1_000, &[("BYTES", "5000")], b"");
-    let mut reply = rig::Reply::default();
+    let mut reply = Reply::default();
     server.collect(&mut reply, |reply| reply.stdout.len() >= 1000);
     assert_eq!(reply.stdout, text(1000), "it waits for what is freed");
     let after = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
@@ -193,9 +193,43 @@ fn large_responses_are_announced_in_parts() {
     });
     let mut server = with_region(&path);
     server.share(REGION_BYTES, &[], b"");
-    let mut reply = rig::Reply::default();
+    let mut reply = Reply::default();
     server.collect(&mut reply, |reply| reply.stdout.len() >= 190_000);
     SEEN.store(true, Ordering::Relaxed);
     server.collect(&mut reply, |reply| reply.end.is_some());
     assert!(reply.stdout == text(200_000));
+}
+
+/// By shared memory, in records, and made in place: the application goes on when the server has it.
+#[test]
+fn slow_output_is_not_held_back() {
+    for (is_shared, is_in_place) in [(true, false), (true, true), (false, false), (false, true)] {
+        let (seen, is_seen) = std::sync::mpsc::channel();
+        let (_dir, path) = application(move |request| {
+            for _ in 0..3 {
+                std::thread::sleep(std::time::Duration::from_millis(600));
+                if is_in_place {
+                    request.space().unwrap()[..9000].fill(b'a');
+                    request.commit(9000);
+                    request.space().unwrap();
+                } else {
+                    request.write_all(&[b'a'; 9000]).unwrap();
+                }
+                is_seen.recv().unwrap();
+            }
+        });
+        let mut server = with_region(&path);
+        match is_shared {
+            true => server.share(REGION_BYTES, &[], b""),
+            false => server.ask(&[], b""),
+        }
+        let mut reply = Reply::default();
+        for bytes in [9000, 18_000, 27_000] {
+            server.collect(&mut reply, |reply| reply.stdout.len() >= bytes);
+            assert_eq!((reply.stdout.len(), reply.end), (bytes, None), "{is_shared} {is_in_place}");
+            seen.send(()).unwrap();
+        }
+        server.collect(&mut reply, |reply| reply.end.is_some());
+        assert_eq!(reply.end, Some(0));
+    }
 }

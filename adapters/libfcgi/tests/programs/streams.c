@@ -108,6 +108,14 @@ static void answer(FCGX_Request *r) {
         }
       }
       break;
+    case 'o': /* slow output, a few kilobytes in small pieces, until the body says to go on */
+      head(r, -1);
+      for (int i = 0; i < 3; i++) {
+        usleep(600000);
+        for (long at = 0; at < number; at += 100) FCGX_PutStr(text + at, 100, r->out);
+        if (FCGX_GetChar(r->in) == -1) break;
+      }
+      break;
     case 's': /* an exit status, and messages longer than their buffer */
       head(r, -1);
       for (int i = 0; i < number; i++) FCGX_FPrintF(r->err, "message %d\n", i);

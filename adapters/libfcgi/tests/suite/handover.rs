@@ -125,3 +125,33 @@ fn slow_and_lost_clients_hold_nobody() {
     assert!(reply.answered.is_some_and(|answered| !answered.complete) && reply.end == Some(0));
     assert_eq!(passed(&mut server, "l10", 0).0.len(), 10);
 }
+
+/// What the original sends as soon as its buffer of 8 KB is full is held back for a second record's worth only while it
+/// comes quickly. The program goes on when what it has written was seen.
+#[test]
+fn slow_output_is_not_held_back() {
+    const BYTES: usize = 9000;
+    let program = Program::of("streams", &[], Library::Ours);
+    let mut server = program.connect();
+    let client = Client::new();
+    server.pass_without_body(&client, HTTP_1_1, &[("QUERY_STRING", &format!("o{BYTES}"))]);
+    let mut near = client.near.try_clone().unwrap();
+    let mut received = Vec::new();
+    for _ in 0..3 {
+        // The original holds some kilobytes back, too.
+        let wanted = received.len() + 4000;
+        while received.len() < wanted {
+            let mut piece = [0; 4096];
+            let read =
+                std::io::Read::read(&mut near, &mut piece).expect("output, before the program goes on");
+            received.extend_from_slice(&piece[..read]);
+        }
+        server.send_body(b"+");
+    }
+    server.end_body();
+    assert!(server.reply().answered.is_some_and(|answered| answered.complete));
+    drop(client.far);
+    std::io::Read::read_to_end(&mut near, &mut received).unwrap();
+    let (_, body) = split(&received);
+    assert_eq!(unchunk(&body).len(), 3 * BYTES);
+}

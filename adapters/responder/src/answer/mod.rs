@@ -8,9 +8,11 @@
 //! ```
 //!
 //! Small writes are collected, in a buffer of one record's size or in the region itself. Large ones leave from the
-//! application's own memory, with what was collected before them, in one call.
+//! application's own memory, with what was collected before them, in one call. What is made slowly is not held back
+//! ([`Held`]).
 
 mod handover;
+mod held;
 mod records;
 mod ring;
 
@@ -27,6 +29,7 @@ use crate::client::Client;
 use crate::descriptors::Descriptors;
 use crate::link::{Control, Link, wait, write_all};
 use handover::{HandOver, Pushed};
+use held::Held;
 use records::{CONTENT_BYTES, write_stdout};
 use ring::Ring;
 
@@ -94,6 +97,7 @@ pub struct Answer {
     window: usize,
     ring: Ring,
     handover: HandOver,
+    held: Held,
     /// For the error log, and not sent yet.
     errors: Vec<u8>,
     errors_sent: bool,
@@ -144,6 +148,7 @@ impl Answer {
             filled: 0,
             ring: Ring::default(),
             handover: HandOver::default(),
+            held: Held::default(),
             errors: Vec::new(),
             errors_sent: false,
             records: Vec::new(),
@@ -155,6 +160,7 @@ impl Answer {
     pub fn begin(&mut self, request_id: u16, offer: Option<&[u8]>, descriptors: &mut Descriptors) {
         self.request_id = request_id;
         (self.filled, self.window) = (0, CONTENT_BYTES);
+        self.held.note_heard();
         self.errors.clear();
         self.errors_sent = false;
         self.way = Way::Plain;
@@ -242,9 +248,23 @@ impl Answer {
         if !direct && (bytes.len() <= self.space().len() || self.widen() && bytes.len() <= self.space().len())
         {
             self.collect(&mut bytes, usize::MAX);
-            return Ok(());
+            return self.send_if_overdue(link);
         }
         self.send(link, bytes, Why::Direct)
+    }
+
+    /// Sends what was collected if it has waited for long, since the application is slow: to be called now and then by
+    /// whoever writes into [`space`](Self::space). It costs a look at the clock for every few kilobytes.
+    ///
+    /// # Errors
+    /// Output has ended.
+    pub fn send_if_overdue(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
+        let bytes = match self.way {
+            Way::Idle => 0,
+            Way::Shared => self.ring.unannounced(),
+            Way::Plain | Way::SharedFull | Way::HandedOver => self.filled,
+        };
+        if self.held.is_overdue(bytes) { self.flush(link) } else { Ok(()) }
     }
 
     /// Sends what was collected, since the application wants it to be seen.
@@ -350,6 +370,7 @@ impl Answer {
         if collected + data.len() == 0 {
             return Ok(());
         }
+        self.held.note_heard();
         write_stdout(link.socket(), self.request_id, &[&self.buffer[..collected], data], &[])
             .map_err(Ended::ConnectionLost)
     }
@@ -359,6 +380,7 @@ impl Answer {
             match self.handover.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
                 Ok(Pushed::Sent) => {
                     self.filled = 0;
+                    self.held.note_heard();
                     return Ok(());
                 }
                 // The head has to lie in one piece to be read; but the body that may follow it is not to be copied.
@@ -396,7 +418,7 @@ impl Answer {
                 self.make_room(link)?;
             }
         }
-        Ok(())
+        self.send_if_overdue(link)
     }
 
     fn send_shared(&mut self, link: &mut dyn Link, why: Why) -> Result<(), Ended> {
@@ -408,6 +430,7 @@ impl Answer {
         if why == Why::Flush || self.ring.free() == 0 || self.ring.has_much_to_announce() {
             self.records.clear();
             push_announced(&mut self.records, self.request_id, &mut self.ring);
+            self.held.note_heard();
             self.write_records(link)?;
         }
         self.way = Way::Shared;

@@ -56,6 +56,11 @@ impl Ring {
         self.free
     }
 
+    /// Bytes that have been written and not been announced.
+    pub(super) fn unannounced(&self) -> usize {
+        self.unannounced
+    }
+
     /// The server has sent so many bytes.
     pub(super) fn freed(&mut self, bytes: u32) {
         let most = self.bytes() - self.unannounced;

@@ -138,6 +138,37 @@ impl Server {
         self.send(&block_with_offer, body, Some(client.far.as_fd()));
     }
 
+    /// Asks for an answer on the client's socket, and keeps the body for later.
+    pub(crate) fn pass_without_body(
+        &mut self,
+        client: &Client,
+        about: offer::Client,
+        variables: &[(&str, &str)],
+    ) {
+        let mut block_with_offer = Vec::new();
+        let transport = Transport::PassFd(about);
+        Offer { transport, fds: 1, patience_ms: 60_000, fields: b"" }.push(&mut block_with_offer);
+        block_with_offer.extend_from_slice(&block(variables));
+        let mut records = Vec::new();
+        request::push_begin(&mut records, ID, self.keeps);
+        request::push_params(&mut records, ID, &block_with_offer);
+        self.send_records(&records, Some(client.far.as_fd()));
+    }
+
+    /// Sends some of the body.
+    pub(crate) fn send_body(&mut self, body: &[u8]) {
+        let mut records = Vec::new();
+        request::push_stdin(&mut records, ID, body);
+        self.socket.write_all(&records).unwrap();
+    }
+
+    /// Says that the body is complete.
+    pub(crate) fn end_body(&mut self) {
+        let mut records = Vec::new();
+        request::push_stdin_end(&mut records, ID);
+        self.socket.write_all(&records).unwrap();
+    }
+
     /// Asks for an answer through the region.
     pub(crate) fn share(&mut self, free: u32, variables: &[(&str, &str)], body: &[u8]) {
         let region = self.region.as_mut().unwrap();
@@ -163,6 +194,10 @@ impl Server {
             request::push_stdin(&mut records, ID, body);
         }
         request::push_stdin_end(&mut records, ID);
+        self.send_records(&records, passed);
+    }
+
+    fn send_records(&mut self, records: &[u8], passed: Option<BorrowedFd<'_>>) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let passed = passed.map(|descriptor| [descriptor]);
@@ -170,7 +205,7 @@ impl Server {
             control.push(SendAncillaryMessage::ScmRights(passed));
         }
         let sent =
-            sendmsg(&self.socket, &[IoSlice::new(&records)], &mut control, SendFlags::NOSIGNAL).unwrap();
+            sendmsg(&self.socket, &[IoSlice::new(records)], &mut control, SendFlags::NOSIGNAL).unwrap();
         self.socket.write_all(&records[sent..]).unwrap();
         self.reader.begin(ID);
     }

@@ -39,6 +39,12 @@ switch ($query['do']) {
         $wait();
         echo 'waited';
         break;
+    case 'trickle':
+        for ($i = 0; $i < 7; ++$i) {
+            echo str_repeat('.', 9000);
+            usleep(500000);
+        }
+        break;
     case 'endless':
         register_shutdown_function(fn() => file_put_contents($there($query['mark']), connection_status()));
         while (true) {

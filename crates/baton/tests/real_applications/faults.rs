@@ -150,6 +150,21 @@ fn a_worker_that_dies_after_its_answer() {
     }
 }
 
+/// Goal: a script that writes all the time, but slowly and without `flush()`, makes progress. Method: it takes longer than
+/// `timeout_ms`, and all of it would fit into the buffers on its way.
+#[test]
+fn a_script_that_is_slow_and_never_flushes() {
+    std::thread::scope(|scope| {
+        for transport in TRANSPORTS {
+            scope.spawn(move || {
+                let stage = Stage::set(transport, "timeout_ms = 2000");
+                let answer = stage.ask("trickle");
+                assert_eq!((answer.status, answer.body.len()), (200, 7 * 9000), "{transport}");
+            });
+        }
+    });
+}
+
 /// PHP learns of it, and its worker is free.
 #[test]
 fn clients_that_leave_in_the_middle() {
