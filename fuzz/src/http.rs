@@ -2,8 +2,8 @@
 
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, Coding, ETag, HeadLimits, HeadScanner, Method,
-    Precondition, Ranges, Refusal, RequestHead, Version, as_uri, decode_path, multipart::Multipart,
-    select_ranges,
+    Precondition, Ranges, Refusal, RequestHead, Version, as_uri, decode_any_path, decode_path,
+    multipart::Multipart, select_ranges,
 };
 
 /// Heads end where they end in whatever pieces they come, and one that is accepted can be read in one way
@@ -228,11 +228,15 @@ pub fn conditions(input: &[u8]) {
 
 /// A decoded path is below the root, plain, and decodes to itself when it is escaped again.
 pub fn path(input: &[u8]) {
-    let mut path = b"left over".to_vec();
+    let (mut path, mut any) = (b"left over".to_vec(), b"left over".to_vec());
+    let plain_len = decode_any_path(input, &mut any);
+    assert!(!any.contains(&0) && (plain_len.is_ok() || any.is_empty()));
+    assert!(plain_len.is_err() || !any.split(|byte| *byte == b'/').any(|name| matches!(name, b"." | b"..")));
     if decode_path(input, &mut path).is_err() {
         assert!(path.is_empty());
         return;
     }
+    assert_eq!((plain_len, &any), (Ok(path.len()), &path), "what can be a name, all read alike");
     assert!(path.len() < input.len());
     assert!(!path.iter().any(|byte| byte.is_ascii_control() || *byte == b'\\'));
     if !path.is_empty() {

@@ -40,6 +40,8 @@ pub enum Found {
     File(Arc<Stored>),
     /// A program to be run, by its path relative to the root.
     Script(Arc<[u8]>),
+    /// The same where there is nothing: the fallback of the tree, which is told what was asked for.
+    Fallback(Arc<[u8]>),
     /// A directory, whose relative links only work with a '/' at the end of the path: the client is sent there.
     AddSlash,
     /// A directory without an index, listed.
@@ -213,6 +215,7 @@ impl Cache {
                         None => Recalled::Gone(Arc::clone(name)),
                     },
                     Answer::Script(path) => Recalled::Known(Found::Script(Arc::clone(path))),
+                    Answer::Fallback(path) => Recalled::Known(Found::Fallback(Arc::clone(path))),
                     Answer::AddSlash => Recalled::Known(Found::AddSlash),
                     Answer::Missing => Recalled::Known(Found::Missing),
                     Answer::Forbidden => Recalled::Known(Found::Forbidden),

@@ -70,6 +70,10 @@ impl Lookup<'_> {
                 let path: Arc<[u8]> = path.into();
                 (Answer::Script(Arc::clone(&path)), Found::Script(path))
             }
+            Place::Fallback(path) => {
+                let path: Arc<[u8]> = path.into();
+                (Answer::Fallback(Arc::clone(&path)), Found::Fallback(path))
+            }
             Place::AddSlash => (Answer::AddSlash, Found::AddSlash),
             Place::Missing => (Answer::Missing, Found::Missing),
             Place::Forbidden => (Answer::Forbidden, Found::Forbidden),

@@ -55,6 +55,8 @@ pub(crate) enum Answer {
     },
     /// Relative to the root.
     Script(Arc<[u8]>),
+    /// Relative to the root.
+    Fallback(Arc<[u8]>),
     AddSlash,
     Missing,
     Forbidden,
@@ -65,7 +67,9 @@ impl Answer {
     pub(crate) fn agrees_with(&self, place: &Place) -> bool {
         match (self, place) {
             (Self::File { target, .. }, Place::File(now, _)) => target == now,
-            (Self::Script(path), Place::Script(now)) => path[..] == now[..],
+            (Self::Script(path), Place::Script(now)) | (Self::Fallback(path), Place::Fallback(now)) => {
+                path[..] == now[..]
+            }
             (Self::AddSlash, Place::AddSlash)
             | (Self::Missing, Place::Missing)
             | (Self::Forbidden, Place::Forbidden) => true,
@@ -111,7 +115,11 @@ impl Name {
     pub(crate) fn stored(&self) -> Option<Arc<Stored>> {
         match &self.answer {
             Answer::File { stored, .. } => stored.upgrade().filter(|stored| stored.seat().is_taken()),
-            Answer::Script(_) | Answer::AddSlash | Answer::Missing | Answer::Forbidden => None,
+            Answer::Script(_)
+            | Answer::Fallback(_)
+            | Answer::AddSlash
+            | Answer::Missing
+            | Answer::Forbidden => None,
         }
     }
 }

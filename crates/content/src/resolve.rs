@@ -1,6 +1,6 @@
 //! From the path of a request to the file that answers it: Flash's name translation.
 
-use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_path};
+use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_any_path, decode_path};
 
 use crate::disk::{self, Blocking, Identity, Kind, Trouble, Verdict};
 use crate::tree::Tree;
@@ -11,6 +11,8 @@ pub(crate) enum Place {
     File(Target, Identity),
     /// A program to be run, relative to the root.
     Script(Vec<u8>),
+    /// The same where nothing is at the path: the fallback of the tree.
+    Fallback(Vec<u8>),
     /// A directory that is to be listed, relative to the root: empty, or with a '/' at its end.
     Directory(Vec<u8>),
     /// A directory, asked for without the '/' at its end.
@@ -43,25 +45,40 @@ pub(crate) fn resolve(
     blocking: Blocking,
 ) -> Result<Place, Trouble> {
     let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
-    if let Err(refusal) = decode_path(raw, &mut path) {
-        return Ok(Place::Refused(refusal));
-    }
-    let place = match enter(tree, &mut path) {
-        Entered::Inside if path.is_empty() || path.ends_with(b"/") => {
-            directory(tree, path, accepted, blocking)?
+    let place = match decode_path(raw, &mut path) {
+        Ok(()) => named(tree, path, accepted, blocking)?,
+        // No file is called so. What stands in for missing ones may know what is meant.
+        Err(_) if tree.config().fallback.is_some() && decode_any_path(raw, &mut path).is_ok() => {
+            Place::Missing
         }
-        Entered::Inside => file(tree, path, accepted, blocking)?,
-        Entered::WithoutSlash => Place::AddSlash,
-        Entered::Outside => Place::Missing,
+        Err(refusal) => return Ok(Place::Refused(refusal)),
     };
     match (&tree.config().fallback, place) {
         (Some(fallback), Place::Missing) => {
             match file(tree, fallback.clone().into_bytes(), accepted, blocking)? {
-                found @ (Place::File(..) | Place::Script(_)) => Ok(found),
+                Place::Script(path) => Ok(Place::Fallback(path)),
+                found @ Place::File(..) => Ok(found),
                 _ => Ok(Place::Missing),
             }
         }
         (_, place) => Ok(place),
+    }
+}
+
+/// Follows a decoded path.
+fn named(
+    tree: &Tree,
+    mut path: Vec<u8>,
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Place, Trouble> {
+    match enter(tree, &mut path) {
+        Entered::Inside if path.is_empty() || path.ends_with(b"/") => {
+            directory(tree, path, accepted, blocking)
+        }
+        Entered::Inside => file(tree, path, accepted, blocking),
+        Entered::WithoutSlash => Ok(Place::AddSlash),
+        Entered::Outside => Ok(Place::Missing),
     }
 }
 

@@ -21,7 +21,7 @@ use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
 use baton_gateway::ClientSocket;
 use baton_http::{
-    AcceptedCodings, BodyFraming, Method, PathRefusal, ReplyHead, RequestHead, Status, Version, decode_path,
+    AcceptedCodings, BodyFraming, Method, PathRefusal, ReplyHead, RequestHead, Status, Version,
 };
 use rustix::io::Errno;
 
@@ -234,22 +234,24 @@ fn find_program<'p>(
     let (tree, delegate) = match action {
         _ if matches!(head.method, Method::Connect | Method::Trace) => return Ok(None),
         Some(Action::Application(delegate)) => {
-            decode_path(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
+            delegate.decode(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
             return Ok(Some((delegate, Program::below(&delegate.path, &ctx.path))));
         }
         Some(Action::Scripts(tree, delegate)) => (tree, delegate),
         _ => return Ok(None),
     };
     // Split as it is routed, decoded: else what is behind a name could lead out of the route again that allows it.
-    decode_path(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
+    let plain_len = delegate.decode(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
     let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
-    let looked_for = if path_info.is_empty() {
+    // Only in what is for the script may there be what no file's name may have.
+    let looked_for = if path_info.is_empty() || name.len() > plain_len {
         Cow::Borrowed(head.path)
     } else {
         Cow::Owned(named::escaped(&[b"/", name].concat()))
     };
     match found.take().map_or_else(|| find(ctx, tree, head, &looked_for), Ok) {
         Ok(Found::Script(script)) => Ok(Some((delegate, Program::script(tree, &script, path_info)))),
+        Ok(Found::Fallback(script)) => Ok(Some((delegate, Program::fallback(tree, &script, &ctx.path)))),
         Ok(file) => {
             // Only a program has something to do with what comes behind its name.
             *found = Some(if path_info.is_empty() { file } else { Found::Missing });
@@ -315,7 +317,9 @@ impl Asked<'_> {
                 self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
             }
             // A script that nobody runs is not to be read either.
-            Found::Missing | Found::Script(_) => self.page(ctx, Page::error(Status::NOT_FOUND), outlet),
+            Found::Missing | Found::Script(_) | Found::Fallback(_) => {
+                self.page(ctx, Page::error(Status::NOT_FOUND), outlet)
+            }
             Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), outlet),
             Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), outlet),
             Found::Failed(errno) => {

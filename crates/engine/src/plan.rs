@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_content::Tree;
+use baton_fcgi::environment::Script;
 use baton_gateway::Application;
-use baton_http::{PathRefusal, decode_path};
+use baton_http::{PathRefusal, decode_any_path, decode_path};
 
 use crate::{Limits, UploadSettings};
 
@@ -93,6 +94,8 @@ pub struct Delegate {
     pub path: String,
     /// Whether it may be given the client's socket.
     pub hand_over: bool,
+    /// Whether it is told paths that no file could have: with encoded slashes, backslashes or control characters.
+    pub encoded_slashes: bool,
     /// `DOCUMENT_ROOT`, below which scripts are.
     pub document_root: Option<PathBuf>,
     /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server.
@@ -107,6 +110,20 @@ pub struct Delegate {
     pub internal: Vec<(String, Arc<Tree>)>,
     /// How the bodies of requests are kept.
     pub upload: UploadSettings,
+}
+
+impl Delegate {
+    /// Decodes the path of a request as the application is told it. Returns how much of it could be the name of a file.
+    ///
+    /// # Errors
+    /// If the path is not for this application.
+    pub(crate) fn decode(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<usize, PathRefusal> {
+        if self.encoded_slashes {
+            return decode_any_path(path, decoded);
+        }
+        decode_path(path, decoded)?;
+        Ok(decoded.len())
+    }
 }
 
 /// A body for a status of our own making.
@@ -179,23 +196,20 @@ impl Plan {
 
 impl Site {
     /// The route with the longest path that the request's path lies below. `path` is as it was sent; it is decoded
-    /// before it is compared, so that no spelling of a path gets around its route. `decoded` is memory to do so.
+    /// before it is compared, encoded slashes too, so that no spelling of a path gets around its route. `decoded` is
+    /// memory to do so.
     ///
     /// # Errors
-    /// If the path cannot be a name.
+    /// If the path means nothing, or not the same to everybody.
     pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
             && only.path == "/"
         {
             return Ok(Some(only));
         }
-        decoded.clear();
-        decode_path(path, decoded)?;
-        Ok(self.routes.iter().find(|route| {
-            let prefix = route.path.trim_matches('/').as_bytes();
-            let rest = decoded.strip_prefix(prefix);
-            rest.is_some_and(|rest| prefix.is_empty() || rest.is_empty() || rest[0] == b'/')
-        }))
+        decode_any_path(path, decoded)?;
+        let holds = |route: &&Route| Script::below(decoded, route.path.as_bytes()).is_some();
+        Ok(self.routes.iter().find(holds))
     }
 
     /// The page for a status, if the site has one of its own.
@@ -275,6 +289,10 @@ mod tests {
         assert_eq!(path_of("/%64ocs/x"), "/docs", "however it is spelled");
         assert_eq!(path_of("/x/..//docs/./api/y"), "/docs/api/");
         assert_eq!(path_of("/docs/../x"), "/");
+        assert_eq!(path_of("/docs%2Fapi%2fx"), "/docs/api/");
+        assert_eq!(path_of("/%2Fdocs/%2F/api"), "/docs/api/", "slashes that are not joined do not hide it");
+        assert_eq!(path_of("/docs%5Cx"), "/", "a backslash is a character");
+        assert!(plan.sites()[0].route(b"/x%2F..%2Fdocs/", &mut Vec::new()).is_err());
         assert!(plan.sites()[0].route(b"/../x", &mut Vec::new()).is_err());
     }
 }

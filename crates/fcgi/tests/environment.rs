@@ -159,6 +159,10 @@ fn paths_are_split_behind_a_prefix() {
         ("/app/", "/app/", Some(("/app", "/"))),
         ("/app", "/app/", Some(("/app", ""))),
         ("/x", "/", Some(("", "/x"))),
+        ("//app//x", "/app", Some(("/app", "//x"))),
+        ("app/x", "/app/", Some(("/app", "/x"))),
+        ("/a//b/x", "/a/b", Some(("/a/b", "/x"))),
+        ("//x", "/", Some(("", "//x"))),
         ("/apple", "/app", None),
         ("/ap", "/app", None),
     ] {

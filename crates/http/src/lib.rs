@@ -48,7 +48,7 @@ pub use etag::ETag;
 pub use framing::BodyFraming;
 pub use media::MediaTypes;
 pub use method::{Method, Version};
-pub use path::{PathRefusal, decode_path};
+pub use path::{PathRefusal, decode_any_path, decode_path};
 pub use ranges::{ByteRange, RangeList, Ranges, select_ranges};
 pub use refusal::Refusal;
 pub use reply::{ReplyHead, field_name_is_safe, field_value_is_safe};

@@ -16,6 +16,9 @@ pub enum PathRefusal {
     Control,
     /// `..` above the root.
     AboveRoot,
+    /// `.` or `..`, and a separator in disguise: who decodes before resolving and who resolves before decoding
+    /// would come to different paths.
+    Ambiguous,
 }
 
 impl PathRefusal {
@@ -27,6 +30,7 @@ impl PathRefusal {
             Self::Separator => "path-encoded-separator",
             Self::Control => "path-control-character",
             Self::AboveRoot => "path-above-root",
+            Self::Ambiguous => "path-ambiguous",
         }
     }
 }
@@ -39,13 +43,14 @@ impl fmt::Display for PathRefusal {
             Self::Separator => "the path has an encoded slash or a backslash",
             Self::Control => "the path has a control character",
             Self::AboveRoot => "the path leads above the root",
+            Self::Ambiguous => "the path has `.` or `..` beside an encoded slash or a backslash",
         })
     }
 }
 
 impl std::error::Error for PathRefusal {}
 
-/// Turns the raw path of a request into a path relative to a root: decodes percent escapes, once; removes
+/// Turns the raw path of a request into the name of a file below a root: decodes percent escapes, once; removes
 /// `.` and resolves `..`, encoded or not; joins slashes that follow each other. `out` is replaced: no slash
 /// in front, one at the end if the path names a directory, empty for the root itself. Its bytes need not be
 /// UTF-8.
@@ -55,58 +60,122 @@ impl std::error::Error for PathRefusal {}
 /// # Errors
 /// The reason why the path can name nothing; `out` is empty then.
 pub fn decode_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathRefusal> {
+    decode(raw, out, Reader::FileSystem).map(drop)
+}
+
+/// The same for a path that need not name a file: routes are found by it, and applications are told it. It may have
+/// encoded slashes, which are slashes then, backslashes, and control characters but NUL. Only slashes that the client
+/// has written as slashes are joined.
+///
+/// Returns how many bytes of `out` there are in front of the first that no file's name may have. Where there is none, the
+/// outcome is that of [`decode_path`].
+///
+/// # Errors
+/// The reason why the path means nothing, or not the same to everybody; `out` is empty then.
+pub fn decode_any_path(raw: &[u8], out: &mut Vec<u8>) -> Result<usize, PathRefusal> {
+    decode(raw, out, Reader::Application)
+}
+
+/// Whom a path is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    FileSystem,
+    Application,
+}
+
+fn decode(raw: &[u8], out: &mut Vec<u8>, reader: Reader) -> Result<usize, PathRefusal> {
     out.clear();
-    let outcome = resolve(raw, out);
+    let mut decoding = Decoding { out, reader, plain_len: usize::MAX, has_separator: false };
+    let outcome = decoding.path(raw);
+    let plain_len = decoding.plain_len.min(out.len());
     if outcome.is_err() {
         out.clear();
     }
-    outcome
+    outcome.map(|()| plain_len)
 }
 
-fn resolve(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathRefusal> {
-    let [b'/', segments @ ..] = raw else {
-        return Err(PathRefusal::NotAbsolute);
-    };
-    // What is in `out` before a segment is a directory: empty, or ending with a slash.
-    for (index, segment) in segments.split(|byte| *byte == b'/').enumerate() {
-        if index > 0 && !matches!(out.last(), None | Some(b'/')) {
-            out.push(b'/');
-        }
-        let start = out.len();
-        decode_segment(segment, out)?;
-        match &out[start..] {
-            b"." => out.truncate(start),
-            b".." => {
-                let parent_end = start.checked_sub(1).ok_or(PathRefusal::AboveRoot)?;
-                out.truncate(memchr::memrchr(b'/', &out[..parent_end]).map_or(0, |slash| slash + 1));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+struct Decoding<'a> {
+    out: &'a mut Vec<u8>,
+    reader: Reader,
+    /// Where in `out` the first byte is that no name may have.
+    plain_len: usize,
+    /// Whether one of these is a separator in disguise.
+    has_separator: bool,
 }
 
-fn decode_segment(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathRefusal> {
-    let mut rest = raw;
-    while let [byte, tail @ ..] = rest {
-        let decoded = match (byte, tail) {
-            (b'%', [high, low, tail @ ..]) => {
-                rest = tail;
-                hex_digit(*high)? << 4 | hex_digit(*low)?
-            }
-            (b'%', _) => return Err(PathRefusal::MalformedEscape),
-            (byte, tail) => {
-                rest = tail;
-                *byte
-            }
+impl Decoding<'_> {
+    fn path(&mut self, raw: &[u8]) -> Result<(), PathRefusal> {
+        let [b'/', segments @ ..] = raw else {
+            return Err(PathRefusal::NotAbsolute);
         };
-        match decoded {
-            b'/' | b'\\' => return Err(PathRefusal::Separator),
-            0..=0x1f | 0x7f => return Err(PathRefusal::Control),
-            _ => out.push(decoded),
+        // What is in `out` before a segment is a directory: empty, or ending with a slash.
+        let (mut start, mut has_dots) = (0, false);
+        for segment in segments.split(|byte| *byte == b'/') {
+            if self.out.len() > start {
+                self.out.push(b'/');
+                start = self.out.len();
+            }
+            let separators_before = std::mem::take(&mut self.has_separator);
+            self.segment(segment)?;
+            match &self.out[start..] {
+                b"." => has_dots = true,
+                b".." => {
+                    has_dots = true;
+                    let parent_end = start.checked_sub(1).ok_or(PathRefusal::AboveRoot)?;
+                    start = memchr::memrchr(b'/', &self.out[..parent_end]).map_or(0, |slash| slash + 1);
+                }
+                parts => {
+                    let mut parts = parts.split(|byte| matches!(byte, b'/' | b'\\'));
+                    has_dots |= self.has_separator && parts.any(|part| part == b"." || part == b"..");
+                    self.has_separator |= separators_before;
+                    continue;
+                }
+            }
+            self.out.truncate(start);
+            self.has_separator |= separators_before;
+            if self.plain_len >= start {
+                self.plain_len = usize::MAX;
+            }
         }
+        if has_dots && self.has_separator { Err(PathRefusal::Ambiguous) } else { Ok(()) }
     }
-    Ok(())
+
+    fn segment(&mut self, raw: &[u8]) -> Result<(), PathRefusal> {
+        let mut rest = raw;
+        while let [byte, tail @ ..] = rest {
+            let decoded = match (byte, tail) {
+                (b'%', [high, low, tail @ ..]) => {
+                    rest = tail;
+                    hex_digit(*high)? << 4 | hex_digit(*low)?
+                }
+                (b'%', _) => return Err(PathRefusal::MalformedEscape),
+                (byte, tail) => {
+                    rest = tail;
+                    *byte
+                }
+            };
+            match decoded {
+                b'/' | b'\\' => {
+                    self.unusual(PathRefusal::Separator)?;
+                    self.has_separator = true;
+                }
+                0 => return Err(PathRefusal::Control),
+                ..=0x1f | 0x7f => self.unusual(PathRefusal::Control)?,
+                _ => {}
+            }
+            self.out.push(decoded);
+        }
+        Ok(())
+    }
+
+    /// The next byte is one that no name may have.
+    fn unusual(&mut self, refusal: PathRefusal) -> Result<(), PathRefusal> {
+        if self.reader == Reader::FileSystem {
+            return Err(refusal);
+        }
+        self.plain_len = self.plain_len.min(self.out.len());
+        Ok(())
+    }
 }
 
 fn hex_digit(byte: u8) -> Result<u8, PathRefusal> {
@@ -195,7 +264,79 @@ mod tests {
         }
     }
 
+    fn decode_any(raw: &[u8]) -> Result<(Vec<u8>, usize), PathRefusal> {
+        let mut out = b"left over".to_vec();
+        let outcome = decode_any_path(raw, &mut out);
+        assert!(outcome.is_ok() || out.is_empty());
+        outcome.map(|plain_len| (out, plain_len))
+    }
+
+    #[test]
+    fn an_application_has_the_path_decoded_once() {
+        for (raw, decoded, plain_len) in [
+            ("/page/Main%2FSub", "page/Main/Sub", 9),
+            ("/@scope%2fname", "@scope/name", 6),
+            ("/a%5Cb/c", "a\\b/c", 1),
+            ("/a\\b", "a\\b", 1),
+            ("/a%0Ab%7f", "a\nb\x7f", 1),
+            ("/a%252Fb", "a%2Fb", 5),
+            ("/http:%2F%2Fh%2F/x", "http://h//x", 5),
+            ("//a///b%2F%2F", "a/b//", 3),
+            ("/%2Fa", "/a", 0),
+            ("/a/%2F", "a//", 2),
+            ("/a%0A/../bcd", "bcd", 3),
+            ("/a%0A/../b%0Ad", "b\nd", 1),
+            ("/a%2F...", "a/...", 1),
+        ] {
+            let expected = (decoded.as_bytes().to_vec(), plain_len);
+            assert_eq!(decode_any(raw.as_bytes()), Ok(expected), "{raw}");
+        }
+    }
+
+    #[test]
+    fn an_application_has_no_path_that_can_be_read_in_two_ways() {
+        for (raw, refusal) in [
+            ("/x%2F..%2Fadmin/", PathRefusal::Ambiguous),
+            ("/x%2F../admin", PathRefusal::Ambiguous),
+            ("/x%2fy/../admin", PathRefusal::Ambiguous),
+            ("/../x%2Fy", PathRefusal::AboveRoot),
+            ("/..%2Fadmin", PathRefusal::Ambiguous),
+            ("/%2e%2e%2Fadmin", PathRefusal::Ambiguous),
+            ("/x/..%5Cadmin", PathRefusal::Ambiguous),
+            ("/x\\..\\admin", PathRefusal::Ambiguous),
+            ("/./a%2Fb", PathRefusal::Ambiguous),
+            ("/a%2Fb/.", PathRefusal::Ambiguous),
+            ("/a%2F.", PathRefusal::Ambiguous),
+            ("/a%2F./b", PathRefusal::Ambiguous),
+            ("/a%00", PathRefusal::Control),
+            ("/a%2F%00", PathRefusal::Control),
+            ("/a%2F%", PathRefusal::MalformedEscape),
+            ("/a/../..", PathRefusal::AboveRoot),
+            ("a%2Fb", PathRefusal::NotAbsolute),
+        ] {
+            assert_eq!(decode_any(raw.as_bytes()), Err(refusal), "{raw}");
+        }
+    }
+
     proptest! {
+        /// Where a file could have the name, both readers come to it; where not, only one can.
+        #[test]
+        fn readers_differ_only_in_what_no_file_is_called(
+            raw in "/(\\.|/|a|%2e|%41|%25|%2f|%5C|%0a|\\.\\.){0,12}"
+        ) {
+            let (strict, any) = (decode(raw.as_bytes()), decode_any(raw.as_bytes()));
+            match (strict, any) {
+                (Ok(name), any) => prop_assert_eq!(any, Ok((name.clone(), name.len()))),
+                (Err(PathRefusal::Separator | PathRefusal::Control), Ok((path, plain_len))) => {
+                    let unusual = |byte: &u8| byte.is_ascii_control() || *byte == b'\\';
+                    prop_assert!(!path[..plain_len].iter().any(unusual));
+                    let mut parts = path.split(|byte| matches!(byte, b'/' | b'\\'));
+                    prop_assert!(!parts.any(|part| part == b"." || part == b".."));
+                }
+                (Err(_), any) => prop_assert!(any.is_err()),
+            }
+        }
+
         #[test]
         fn what_is_decoded_stays_below_the_root(raw in "/(\\.|/|a|%2e|%2E|%41|%25|%2f|%|\\.\\.){0,24}") {
             if let Ok(path) = decode(raw.as_bytes()) {

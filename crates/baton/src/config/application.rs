@@ -103,6 +103,9 @@ settings! {
         /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
         /// these files are run instead. None: every request below the path is the application's.
         scripts: Vec<String> = Vec::new(), ListOf(ENDING);
+        /// Whether requests reach the application whose paths no file could have: with an encoded slash, a backslash or an
+        /// encoded control character (`%2F`, `%5C`, `%0A`), as in `/page/Main%2FSub`. Off: 400. NUL is never accepted.
+        encoded_slashes: bool = true, Flag;
         /// Parameters of every request: `{ APP_ENV = "production" }`. A value replaces the parameter that the server would
         /// send by that name, such as `SCRIPT_FILENAME`, or that a field of the request would become, such as `HTTP_HOST`.
         params: Vec<(String, String)> = Vec::new(), Pairs(reserved_parameter);

@@ -196,6 +196,7 @@ impl Planner<'_> {
             application: pool,
             path: settings.path.clone(),
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
+            encoded_slashes: application.encoded_slashes,
             document_root: files.root.clone(),
             local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
             params: parameters(application),

@@ -10,7 +10,9 @@ use crate::program;
 under_every_architecture!(
     variables_as_cgi_names_them,
     bodies_with_and_without_a_length,
-    bodies_that_are_too_long
+    bodies_that_are_too_long,
+    paths_are_decoded_once,
+    targets_are_told_as_they_were_sent,
 );
 
 fn variables_as_cgi_names_them(server: &Server, below: &str) {
@@ -123,13 +125,61 @@ fn bodies_that_are_too_long(server: &Server, below: &str) {
     assert_eq!(client.answer_to("POST").status, 413);
 }
 
+/// The application's answer to a path that it does not know is that path, as it is told it.
+fn paths_are_decoded_once(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for (path, path_info) in [
+        ("/page/Main%2FSub", "/page/Main/Sub"),
+        ("/@scope%2fname", "/@scope/name"),
+        ("/a%5Cb", "/a\\b"),
+        ("/a\\b", "/a\\b"),
+        ("/a%0d%0ab%7f", "/a\r\nb\x7f"),
+        ("/http:%2F%2Fexample.org%2F", "/http://example.org/"),
+        ("/a//b/./c/../d", "/a/b/d"),
+        ("/a%252Fb", "/a%2Fb"),
+        ("%2Fa", "/a"),
+    ] {
+        client.send(format!("GET {below}{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
+        let answer = client.answer_to("GET");
+        assert_eq!((answer.status, answer.text()), (404, path_info), "{path}");
+    }
+    for path in ["/a%00", "/a%2F..%2Fb", "/a%2Fb/../c", "/..%5Ca", "/%", "/../.."] {
+        client.send(format!("GET {below}{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
+        assert_eq!(client.answer_to("GET").status, 400, "{path}");
+    }
+}
+
+/// What frameworks take paths apart from: nothing is decoded, and what is not ASCII is encoded.
+fn targets_are_told_as_they_were_sent(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for (sent, uri, query) in [
+        (&b"/x/..//variables?%2F"[..], "/x/..//variables?%2F", "%2F"),
+        (b"/%76ariables?a\\b", "/%76ariables?a\\b", "a\\b"),
+        (b"/variables?\xc3\xa4=\xe4", "/variables?%C3%A4=%E4", "%C3%A4=%E4"),
+    ] {
+        client.send([b"GET ", below.as_bytes(), sent, b" HTTP/1.2\r\nHost: stage\r\n\r\n"].concat());
+        let answer = client.answer_to("GET");
+        let lines: Vec<_> = answer.text().lines().collect();
+        for expected in [
+            format!("REQUEST_URI={below}{uri}"),
+            format!("QUERY_STRING={query}"),
+            format!("SCRIPT_NAME={below}"),
+            "PATH_INFO=/variables".into(),
+            "SERVER_PROTOCOL=HTTP/1.1".into(),
+        ] {
+            assert!(lines.contains(&&*expected), "{expected} is not in {lines:#?}");
+        }
+    }
+}
+
 /// Goal: an application that has a whole site is told of no path that it would not be told of if it had a part of one.
+/// It may refuse paths that no file could have.
 #[test]
 fn paths_that_cannot_be_names_are_refused() {
     let folder = Folder::new();
     program::start(&folder.base().join("app.sock"), folder.base(), 1);
     let server = Server::run(folder, WHOLE_SITE);
-    for path in ["/../variables", "/%00", "/a%2Fb", "/variables/../.."] {
+    for path in ["/../variables", "/%00", "/a%2F..%2Fb", "/variables/../..", "/strict/a%2Fb", "/strict%2Fb"] {
         let mut client = server.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_eq!(client.answer_to("GET").status, 400, "{path}");
@@ -137,8 +187,12 @@ fn paths_that_cannot_be_names_are_refused() {
     let mut client = server.connect();
     client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.answer_to("OPTIONS").status, 204);
-    client.send("GET /nothing/../variables HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert!(client.answer_to("GET").text().contains("\nPATH_INFO=/variables\n"));
+    for path in ["/nothing/../variables", "/%76ariables", "/strict/variables"] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert!(client.answer_to("GET").text().contains("\nPATH_INFO=/variables\n"));
+    }
+    client.send("GET /a%2Fb HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.answer_to("GET").text(), "/a/b");
 }
 
 const WHOLE_SITE: &str = r#"
@@ -148,4 +202,7 @@ listen = ["127.0.0.1:0"]
 [[site.route]]
 path = "/"
 fastcgi = { to = "unix:{base}/app.sock" }
+[[site.route]]
+path = "/strict"
+fastcgi = { to = "unix:{base}/app.sock", encoded_slashes = false }
 "#;

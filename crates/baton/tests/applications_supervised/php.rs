@@ -28,6 +28,36 @@ fn scripts_are_run_files_are_sent_and_the_rest_is_for_the_front_controller() {
     );
 }
 
+/// Goal: the front controller learns what was asked for, as PHP tells its scripts: nothing is lost of it or added.
+/// Method: paths without files, with an encoded slash too, which no file has.
+#[test]
+fn the_front_controller_is_told_the_path() {
+    let folder = shop();
+    folder.write("index.php", SEEN).write("shop/index.php", SEEN);
+    let server = Server::serve(folder, &["--php"]);
+    let ask = |path: &str| server.get(path).text().to_owned();
+    for (path, path_info) in [
+        ("/no/such/page?q", "/no/such/page"),
+        ("/page/Main%2FSub", "/page/Main/Sub"),
+        ("/style.css%2Fx", "/style.css/x"),
+        ("/page%2Fx.php/y", "/page/x.php/y"),
+        ("/a%20b%0A", "/a b\n"),
+        ("/ä", "/ä"),
+    ] {
+        let uri = path.replace('ä', "%C3%A4");
+        assert_eq!(ask(path), format!("{uri}|/index.php|{path_info}|/index.php{path_info}"), "{path}");
+    }
+    assert_eq!(ask("/index.php/a%2Fb"), "/index.php/a%2Fb|/index.php|/a/b|/index.php/a/b");
+    assert_eq!(ask("/index.php"), "/index.php|/index.php||/index.php");
+    assert_eq!(ask("/shop/"), "/shop/|/shop/index.php||/shop/index.php");
+    assert_eq!(ask("/shop/index.php/x"), "/shop/index.php/x|/shop/index.php|/x|/shop/index.php/x");
+    assert_eq!(server.get("/style.css").body, b"body {}");
+    assert_eq!(server.get("/a%2F..%2Fpage.php").status, 400);
+}
+
+const SEEN: &str = "<?php echo implode('|', [$_SERVER['REQUEST_URI'], $_SERVER['SCRIPT_NAME'], \
+                    $_SERVER['PATH_INFO'] ?? '', $_SERVER['PHP_SELF']]);";
+
 #[test]
 fn php_fpm_is_replaced_when_it_dies_and_ends_with_the_server() {
     let mut server = Server::serve(shop(), &["--php"]);

@@ -199,9 +199,14 @@ fn no_spelling_gets_around_a_route(server: &Server) {
         "/guarded//secret.txt",
         "/guarded/./secret.txt",
         "/guarded",
+        "/guarded%2Fsecret.txt",
+        "/%2Fguarded%2fsecret.txt",
         "http://routes.example/guarded/secret.txt",
     ] {
         assert_eq!(client.ask_host(SITE, "GET", path, "").status, 403, "{path}");
+    }
+    for path in ["/x%2F..%2Fguarded/secret.txt", "/x/..%2Fguarded/secret.txt", "/guarded\\secret.txt"] {
+        assert_eq!(client.ask_host(SITE, "GET", path, "").status, 400, "{path}");
     }
     assert_eq!(client.ask_host(SITE, "GET", "/guarded/../small.txt", "").text(), "small\n");
 }

@@ -53,17 +53,26 @@ fn scripts_are_not_files() {
     site.write("front.php", b"<?php");
     let script = |path: &str| match site.find(path) {
         Found::Script(script) => String::from_utf8(script.to_vec()).unwrap(),
+        Found::Fallback(script) => format!("instead: {}", String::from_utf8_lossy(&script)),
         other => panic!("{path}: {other:?}"),
     };
     for _ in 0..2 {
         assert_eq!(script("/"), "index.php");
         assert_eq!(script("/a/x%2Ephp"), "a/x.php");
-        assert_eq!(script("/nowhere/at/all"), "front.php");
+        assert_eq!(script("/front.php"), "front.php");
+        for path in
+            ["/nowhere/at/all", "/index.php/x", "/a%2Fx.php", "/plain%2Findex.html", "/a%0A", "/.hidden"]
+        {
+            assert_eq!(script(path), "instead: front.php");
+        }
+        for path in ["/a%00", "/a%2F..%2Findex.php", "/..", "/%zz"] {
+            assert!(matches!(site.find(path), Found::Refused(_)), "{path}");
+        }
         assert_eq!(site.content("/plain/"), b"plain");
     }
     fs::remove_file(site.path("a/x.php")).unwrap();
     site.wait(2);
-    assert_eq!(script("/a/x.php"), "front.php");
+    assert_eq!(script("/a/x.php"), "instead: front.php");
 }
 
 #[test]

@@ -98,11 +98,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// An application that has all paths below its own; `path` as [`decode_path`](baton_http::decode_path) gives it.
+    /// An application that has all paths below its own; `path` as [`Delegate::decode`] gives it.
     pub(super) fn below(own: &str, path: &[u8]) -> Self {
-        let path = [b"/", path].concat();
-        let name_len = Script::below(&path, own.as_bytes()).map_or(0, |script| script.name.len());
-        Self { path, name_len, file: None }
+        let Script { name, path_info } = below(own, path);
+        Self { path: [name, slash_behind(name), path_info].concat(), name_len: name.len(), file: None }
     }
 
     /// A file that is run, and what is decoded behind its name.
@@ -116,10 +115,30 @@ impl Program {
         Self { path, name_len, file: Some([root.as_os_str().as_bytes(), b"/", script].concat()) }
     }
 
+    /// The file that is run where nothing is at a path. What was asked for, below the folder of that file, is what stands
+    /// behind its name, as if it had been asked for by it.
+    pub(super) fn fallback(tree: &Tree, script: &[u8], path: &[u8]) -> Self {
+        let Script { name, path_info } = below(&tree.config().strip_prefix, path);
+        let asked = [slash_behind(name), path_info].concat();
+        let folder = script.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |slash| &script[..slash]);
+        let below_folder = Script::below(&asked, folder).map_or(&*asked, |split| split.path_info);
+        Self::script(tree, script, below_folder)
+    }
+
     fn split(&self) -> Script<'_> {
         let (name, path_info) = self.path.split_at(self.name_len);
         Script { name, path_info }
     }
+}
+
+/// Splits a decoded path, which has no slash in front, behind the path of a route.
+fn below<'a>(own: &'a str, path: &'a [u8]) -> Script<'a> {
+    Script::below(path, own.as_bytes()).unwrap_or(Script { name: b"", path_info: path })
+}
+
+/// What stands between these parts: where there is no name, the slash that a decoded path lacks.
+fn slash_behind(name: &[u8]) -> &'static [u8] {
+    if name.is_empty() { b"/" } else { b"" }
 }
 
 /// Where the name of a script ends in a decoded path, and what is for the script begins.

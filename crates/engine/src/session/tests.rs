@@ -249,6 +249,7 @@ fn context(folder: &TempDir) -> Context {
         application: Application::new(Settings::new("app", place)).unwrap(),
         path: "/app".into(),
         hand_over: true,
+        encoded_slashes: true,
         document_root: None,
         local_redirects: true,
         params: Vec::new(),

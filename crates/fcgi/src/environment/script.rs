@@ -29,11 +29,16 @@ impl<'a> Script<'a> {
         None
     }
 
-    /// Splits behind `prefix`, with which the path of a route begins: `/app/` or `/app` leave `/b` of
-    /// `/app/b`. `None` if `path` is not below it.
-    pub fn below(path: &'a [u8], prefix: &[u8]) -> Option<Self> {
-        let prefix = prefix.strip_suffix(b"/").unwrap_or(prefix);
-        let path_info = path.strip_prefix(prefix).filter(|rest| matches!(rest, [] | [b'/', ..]))?;
-        Some(Self { name: &path[..prefix.len()], path_info })
+    /// Splits behind `prefix`, the path of a route: `/app/` or `/app` leave `/b` of `/app/b`. Of `path`, the slash in
+    /// front may be missing, and several count as one: what an application is told is as the client has meant it, and
+    /// still belongs to the route. `None` if `path` is not below it.
+    pub fn below(path: &'a [u8], prefix: &'a [u8]) -> Option<Self> {
+        let mut rest = path;
+        for name in prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+            rest = rest[slashes..].strip_prefix(name).filter(|rest| matches!(rest, [] | [b'/', ..]))?;
+        }
+        let slashes = prefix.iter().rev().take_while(|byte| **byte == b'/').count();
+        Some(Self { name: &prefix[..prefix.len() - slashes], path_info: rest })
     }
 }
