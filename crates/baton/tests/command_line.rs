@@ -33,6 +33,34 @@ fn the_default_configuration_can_be_used_as_it_is() {
     assert!(told.starts_with("baton.toml is fine\n  127.0.0.1:8080: "), "{told}");
 }
 
+/// Goal: check says which scripts no route of a site runs or sends, below each of its paths, and no others.
+#[test]
+fn scripts_that_are_not_sent_are_told_by_check() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["www/a.php", "www/sub/deep/b.php", "www/raw/c.php", "www/sub/run/d.php", "www/e.txt"] {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "<?php").unwrap();
+    }
+    let scripts = "fastcgi = { to = 'unix:a.sock', scripts = ['.php'] }";
+    let routes = format!(
+        "[[site.route]]\npath = '/'\n{scripts}\n[[site.route]]\npath = '/sub'\n\
+         [[site.route]]\npath = '/sub/run'\n{scripts}\n[[site.route]]\npath = '/raw'\nscript_sources = true\n"
+    );
+    let output = check(dir.path(), &format!("[[site]]\nroot = 'www'\n{routes}"));
+    let told = String::from_utf8(output.stdout).unwrap().replace(dir.path().to_str().unwrap(), "DIR");
+    assert_eq!(
+        told,
+        "baton.toml is fine\n  127.0.0.1:8080: DIR/www, 4 routes, on 127.0.0.1:8080\n    scripts below /sub are not \
+         sent, such as DIR/www/sub/deep/b.php: no application runs them; `script_sources = true` sends them as they are\n"
+    );
+    let output = check(dir.path(), "[[site]]\nroot = 'www/sub'\n");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("scripts below / are not sent"), "{told}");
+    let output = check(dir.path(), "[[site]]\nroot = 'www/sub'\nscript_sources = true\n");
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("script"), "all are sent");
+}
+
 /// What `--effective` prints does not depend on where it is read.
 #[test]
 fn the_effective_configuration_is_its_own_effective_configuration() {

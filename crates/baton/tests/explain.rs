@@ -162,6 +162,17 @@ fn a_folder_without_a_configuration() {
 }
 
 #[test]
+fn a_script_that_no_application_runs() {
+    let dir = site();
+    fs::write(dir.path().join("www/b.php"), "<?php").unwrap();
+    let told = explain(dir.path(), &["-c", "baton.toml", "http://example.org/b.php"]);
+    assert!(told.contains("\nHTTP/1.1 404 Not Found\n"), "{told}");
+    let line = "file      not sent: DIR/www/b.php is a script that no application runs here; `script_sources = true` \
+                sends it as it is\n";
+    assert!(told.contains(line), "{told}");
+}
+
+#[test]
 fn a_port_that_nobody_listens_on() {
     let dir = site();
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));

@@ -120,6 +120,10 @@ fn directory(
     let end = path.len();
     for index in &tree.config().index {
         path.extend_from_slice(index.as_bytes());
+        if tree.withholds(&path) {
+            path.truncate(end);
+            continue;
+        }
         match examine(tree, &path, blocking)? {
             Examined::Regular(identity) => return representation(tree, path, identity, accepted, blocking),
             Examined::Closed => return Ok(Place::Forbidden),
@@ -157,6 +161,9 @@ fn representation(
 ) -> Result<Place, Trouble> {
     if tree.is_script(&path) {
         return Ok(Place::Script(path));
+    }
+    if tree.withholds(&path) {
+        return Ok(Place::Missing);
     }
     let plain = path.len();
     for coding in accepted.in_order().take_while(|&coding| coding != Coding::Identity) {

@@ -10,6 +10,8 @@ use baton_http::{Coding, MediaTypes, field_name_is_safe, field_value_is_safe};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::source_code::is_named_like_a_script;
+
 use crate::roots::Roots;
 
 /// What a [`Tree`] serves and how.
@@ -36,6 +38,9 @@ pub struct TreeConfig {
     pub cache_control: Vec<CacheRule>,
     /// Endings of names that are programs to be run, such as `.php`: they are [`crate::Found::Script`], and never sent.
     pub scripts: Vec<String>,
+    /// Endings of names that are source code, which is missing where it is not run: see
+    /// [`is_named_like_a_script`](crate::is_named_like_a_script).
+    pub withheld: Vec<String>,
     /// Fields added to each reply with a file. Whoever reads the configuration sees to it that there are none among
     /// them that follow from the file or the connection anyway, such as `Content-Length`.
     pub headers: Vec<(String, String)>,
@@ -58,6 +63,7 @@ impl Default for TreeConfig {
             precompressed: Vec::new(),
             cache_control: Vec::new(),
             scripts: Vec::new(),
+            withheld: Vec::new(),
             headers: Vec::new(),
             media_types: Arc::new(MediaTypes::builtin()),
             server_header: true,
@@ -160,6 +166,11 @@ impl Tree {
     /// Whether the file at this path is a program to be run.
     pub(crate) fn is_script(&self, path: &[u8]) -> bool {
         self.config.scripts.iter().any(|ending| path.ends_with(ending.as_bytes()))
+    }
+
+    /// Whether the file at this path is source code that is not run here, and so must not be sent.
+    pub fn withholds(&self, path: &[u8]) -> bool {
+        is_named_like_a_script(path, &self.config.withheld) && !self.is_script(path)
     }
 
     pub(crate) fn root(&self) -> BorrowedFd<'_> {

@@ -45,7 +45,8 @@ impl Check {
 
 fn summary(file: &ConfigFile, config: &Config) -> String {
     let mut out = format!("{} is fine\n", file.config.display());
-    for site in &config.sites {
+    let unsent = config.unsent_scripts();
+    for (index, site) in config.sites.iter().enumerate() {
         let addresses: Vec<_> = site.settings.listen.iter().map(ToString::to_string).collect();
         let root = site.files.root.as_ref().map_or("no folder".into(), |root| root.display().to_string());
         let routes = match site.routes.len() {
@@ -54,6 +55,14 @@ fn summary(file: &ConfigFile, config: &Config) -> String {
             routes => format!(", {routes} routes"),
         };
         out.push_str(&format!("  {}: {root}{routes}, on {}\n", site.name(), addresses.join(", ")));
+        for (_, script) in unsent.iter().filter(|(of, _)| *of == index) {
+            out.push_str(&format!(
+                "    scripts below {} are not sent, such as {}: no application runs them; `script_sources = true` sends them \
+                 as they are\n",
+                script.route,
+                script.file.display()
+            ));
+        }
     }
     out
 }

@@ -95,15 +95,25 @@ fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
     if serve.print_config {
         return print(&load(&source)?.to_toml());
     }
-    start(source)
+    let config = load_to_run(&source)?;
+    if let [(_, script), ..] = &config.unsent_scripts()[..] {
+        eprintln!(
+            "note: scripts are not sent, such as {}: --php runs .php files, --script-sources sends all as they are",
+            script.file.display()
+        );
+    }
+    Ok(run::supervise(config, source)?)
 }
 
 fn start(source: ConfigSource) -> Result<ExitCode, Failure> {
-    let config = source.load().map_err(|error| {
+    Ok(run::supervise(load_to_run(&source)?, source)?)
+}
+
+fn load_to_run(source: &ConfigSource) -> Result<Config, Failure> {
+    source.load().map_err(|error| {
         run::give_notice(&error.to_string());
         refused(&error)
-    })?;
-    Ok(run::supervise(config, source)?)
+    })
 }
 
 fn load(source: &ConfigSource) -> Result<Config, Failure> {

@@ -46,6 +46,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATON_HIDDEN", value_parser = BoolishValueParser::new(), help_heading = FILES)]
     hidden: bool,
 
+    /// Send scripts that no application runs (.php, .phtml) as they are, source code and all
+    #[arg(long, env = "BATON_SCRIPT_SOURCES", value_parser = BoolishValueParser::new(), help_heading = FILES)]
+    script_sources: bool,
+
     /// Where symbolic links may lead [default: beneath]
     #[arg(long, value_name = "POLICY", env = "BATON_SYMLINKS",
           value_parser = PossibleValuesParser::new(words_of::<Symlinks>()), help_heading = FILES)]
@@ -155,7 +159,11 @@ impl Serve {
             let names = self.index.iter().map(|name| line.flag("--index", name)).collect();
             line.set_site("index", array(names));
         }
-        for (given, flag, key) in [(self.browse, "--browse", "browse"), (self.hidden, "--hidden", "hidden")] {
+        for (given, flag, key) in [
+            (self.browse, "--browse", "browse"),
+            (self.hidden, "--hidden", "hidden"),
+            (self.script_sources, "--script-sources", "script_sources"),
+        ] {
             if given {
                 let value = line.switch(flag, true);
                 line.set_site(key, value);
@@ -409,6 +417,7 @@ mod tests {
             "--browse",
             "--spa=f.html",
             "--hidden",
+            "--script-sources",
             "--symlinks=refused",
             "--no-precompressed",
             "--cache-control=*.css: max-age=5",
@@ -452,6 +461,7 @@ mod tests {
             browse = true
             fallback = "f.html"
             hidden = true
+            script_sources = true
             symlinks = "refused"
             precompressed = []
             cache_control = [{ match = "*.css", value = "max-age=5" }, { match = "*", value = "no-cache" }]

@@ -48,6 +48,9 @@ settings! {
         fallback: Option<String> = None, Or("off", Text);
         /// Whether names that begin with a dot are served. `.well-known` always is.
         hidden: bool = false, Flag;
+        /// Whether scripts that no application runs are sent as they are, source code and all: files whose names end as the
+        /// `scripts` of any route of the site say, or in `.php` or `.phtml`. Off: 404, and listings leave them out.
+        script_sources: bool = false, Flag;
         /// What becomes of symbolic links.
         symlinks: Symlinks = Symlinks::Beneath, Word::<Symlinks>::new();
         /// Codings whose copies beside a file are sent to clients that accept them. Among equals the first wins.
@@ -73,7 +76,7 @@ settings! {
 }
 
 impl Files {
-    /// Reads the settings. A root that is refused has a stand-in, so that no one misses it further on.
+    /// Reads the settings. A root that is refused has a stand-in, so that its absence is not a second mistake.
     pub(crate) fn read_with_root(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self {
         let mut files = Self::read(table, base, reading);
         if table.has_refused("root", reading) {

@@ -37,6 +37,7 @@ mod site;
 mod system;
 mod text;
 mod timeouts;
+mod unsent;
 mod words;
 
 use std::path::PathBuf;

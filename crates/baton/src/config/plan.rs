@@ -129,9 +129,11 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn site(&self, site: &Site) -> io::Result<plan::Site> {
         let settings = &site.settings;
-        let mut routes = site.routes.iter().map(|route| self.route(route)).collect::<io::Result<Vec<_>>>()?;
+        let endings = site.script_endings();
+        let routes = site.routes.iter().map(|route| self.route(route, &endings));
+        let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
         let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
-        if let (Some(tree), false) = (self.tree(&site.files, "")?, whole_is_routed) {
+        if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let headers = site.files.headers.clone();
             routes.push(plan::Route { path: "/".into(), headers, action: Action::Files(tree) });
         }
@@ -156,12 +158,12 @@ impl Planner<'_> {
         })
     }
 
-    fn route(&self, route: &Route) -> io::Result<plan::Route> {
+    fn route(&self, route: &Route, endings: &[String]) -> io::Result<plan::Route> {
         let settings = &route.settings;
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let action = match (&settings.redirect, &settings.respond) {
             (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
-                self.application(route, is_fastcgi, application)?
+                self.application(route, is_fastcgi, application, endings)?
             }
             (Some(redirect), _) => {
                 Action::Redirect { status: code(redirect.status), location: redirect.to.clone() }
@@ -171,7 +173,7 @@ impl Planner<'_> {
                 media_type: respond.media_type.clone(),
                 body: respond.body.clone().into_bytes(),
             },
-            (None, None) => match self.tree(&route.files, prefix)? {
+            (None, None) => match self.tree(&route.files, prefix, &[], endings)? {
                 Some(tree) => Action::Files(tree),
                 None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
             },
@@ -179,7 +181,13 @@ impl Planner<'_> {
         Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), action })
     }
 
-    fn application(&self, route: &Route, is_fastcgi: bool, application: &Application) -> io::Result<Action> {
+    fn application(
+        &self,
+        route: &Route,
+        is_fastcgi: bool,
+        application: &Application,
+        endings: &[String],
+    ) -> io::Result<Action> {
         let (settings, files) = (&route.settings, &route.files);
         let mut streamed_bodies = self.streamed_bodies.borrow_mut();
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
@@ -221,7 +229,7 @@ impl Planner<'_> {
             return Ok(Action::Application(delegate));
         }
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
-        let tree = self.tree_with_scripts(files, prefix, &application.scripts)?;
+        let tree = self.tree(files, prefix, &application.scripts, endings)?;
         let tree =
             tree.ok_or_else(|| io::Error::other(format!("the route {} has no folder", settings.path)))?;
         Ok(Action::Scripts(tree, delegate))
@@ -240,15 +248,14 @@ impl Planner<'_> {
         Tree::open_among(self.roots, config).map(Arc::new)
     }
 
-    fn tree(&self, files: &Files, strip_prefix: &str) -> io::Result<Option<Arc<Tree>>> {
-        self.tree_with_scripts(files, strip_prefix, &[])
-    }
-
-    fn tree_with_scripts(
+    /// The folder of a route, if it has one. Of the files that `endings` tell to be scripts, those that end as `scripts` say
+    /// are run.
+    fn tree(
         &self,
         files: &Files,
         strip_prefix: &str,
         scripts: &[String],
+        endings: &[String],
     ) -> io::Result<Option<Arc<Tree>>> {
         let Some(root) = &files.root else { return Ok(None) };
         let rule = |rule: &super::CacheRule| baton_content::CacheRule {
@@ -266,6 +273,7 @@ impl Planner<'_> {
             precompressed: files.precompressed.clone(),
             cache_control: files.cache_control.iter().map(rule).collect(),
             scripts: scripts.to_vec(),
+            withheld: if files.script_sources { Vec::new() } else { endings.to_vec() },
             headers: files.headers.clone(),
             media_types: self.media_types.clone(),
             server_header: self.server_header,

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
 use super::address::Addresses;
@@ -62,12 +63,22 @@ impl Site {
             .into_iter()
             .map(|(table, span)| Route::read(table, span, &files, reading))
             .collect();
+        let endings = script_endings(&routes);
         let base = files.root.as_deref().unwrap_or(reading.base);
         for (status, page) in &mut settings.error_pages {
             if !root_is_known && page.is_relative() {
                 continue;
             }
             *page = base.join(&page);
+            if !files.script_sources && is_named_like_a_script(page.as_os_str().as_encoded_bytes(), &endings)
+            {
+                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
+                let complaint = Complaint::new(format!("the page for status {status} is a script"));
+                let complaint =
+                    complaint.at(span, format!("the source code of {} would be sent", page.display()));
+                reading.complain(complaint.help("name a file that is sent as it is"));
+                continue;
+            }
             if let Err(error) = std::fs::File::open(&page) {
                 let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
                 let complaint = Complaint::new(format!("the page for status {status} cannot be read"));
@@ -83,6 +94,11 @@ impl Site {
         Self { settings, files, routes }
     }
 
+    /// Endings of the names that are scripts anywhere in the site.
+    pub(crate) fn script_endings(&self) -> Vec<String> {
+        script_endings(&self.routes)
+    }
+
     /// Its name: the given one, or else its first host or address.
     pub(crate) fn name(&self) -> String {
         let SiteSettings { name, hosts, listen, .. } = &self.settings;
@@ -90,6 +106,18 @@ impl Site {
         name.clone().or_else(|| hosts.first().cloned()).or_else(address).unwrap_or_default()
     }
 }
+
+fn script_endings(routes: &[Route]) -> Vec<String> {
+    let applications = routes.iter().filter_map(|route| route.settings.application());
+    let configured = applications.flat_map(|(_, application)| application.scripts.iter().map(String::as_str));
+    let mut endings: Vec<_> = ALWAYS_SCRIPTS.into_iter().chain(configured).map(str::to_owned).collect();
+    endings.sort();
+    endings.dedup();
+    endings
+}
+
+/// PHP is written for a server that runs it: its source often has passwords in it.
+const ALWAYS_SCRIPTS: [&str; 2] = [".php", ".phtml"];
 
 /// A host name, or `*.` and one; in lower case.
 const HOST_NAME: TextOf = TextOf {

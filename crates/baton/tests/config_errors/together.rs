@@ -270,3 +270,20 @@ error: `site.route.fastcgi.command` cannot be a boolean
 "#,
     );
 }
+
+/// Goal: a script is not sent as the page of an error either.
+#[test]
+fn an_error_page_that_is_a_script() {
+    refused(
+        "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"404.PHP\" }\n",
+        r#"
+error: the page for status 404 is a script
+ --> baton.toml:3:15
+  |
+3 | error_pages = { 404 = "404.PHP" }
+  |               ^^^^^^^^^^^^^^^^^^^ the source code of DIR/www/404.PHP would be sent
+  |
+  = help: name a file that is sent as it is
+"#,
+    );
+}

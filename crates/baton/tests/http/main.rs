@@ -26,6 +26,7 @@ mod refusals;
 mod representations;
 mod routes;
 mod sameness;
+mod scripts;
 
 /// Runs a test under an architecture.
 fn under(architecture: &str, test: fn(&common::server::Server)) {

@@ -121,6 +121,37 @@ listen = ["127.0.0.1:0"]
 root = "{museum}/exact"
 
 [[site]]
+name = "scripts"
+hosts = ["scripts.example"]
+listen = ["127.0.0.1:0"]
+root = "{museum}/scripts"
+browse = true
+index = ["index.php", "index.html"]
+
+[[site.route]]
+path = "/"
+scgi = { to = "unix:/nonexistent/scgi.sock", scripts = [".php", ".cgi"] }
+
+[[site.route]]
+path = "/sub"
+
+[[site.route]]
+path = "/own"
+root = "{museum}/scripts/sub"
+fallback = "b.php"
+
+[[site.route]]
+path = "/raw"
+script_sources = true
+index = ["none.html"]
+
+[[site]]
+name = "no-scripts"
+hosts = ["no-scripts.example"]
+listen = ["127.0.0.1:0"]
+root = "{museum}/scripts"
+
+[[site]]
 name = "routes"
 hosts = ["routes.example"]
 listen = ["127.0.0.1:0"]
@@ -203,6 +234,7 @@ fn furnish() -> Folder {
     ] {
         museum.write(&format!("packed/{name}"), content);
     }
+    scripts(&museum);
     museum
         .write("listed/<b>&\"'.txt", "markup")
         .write("listed/sub/index.html", "sub")
@@ -232,6 +264,24 @@ fn furnish() -> Folder {
         fs::write(path, content).expect("a file");
     }
     museum
+}
+
+/// Scripts beside files, in folders in which some run them and others do not.
+fn scripts(museum: &Folder) {
+    for folder in ["", "sub/", "raw/", "with-index/"] {
+        for name in ["b.php", "B.PHP", "b.php.", "b.php.gz", "b.phtml", "b.phtml.br", "c.cgi", "index.php"] {
+            museum.write(&format!("../scripts/{folder}{name}"), SECRET);
+        }
+        museum.write(&format!("../scripts/{folder}text.txt"), "text");
+    }
+    museum
+        .write("../scripts/sub/with-index/index.php", SECRET)
+        .write("../scripts/sub/with-index/index.html", "index");
+    museum
+        .link("../scripts/sub/link.php", "text.txt")
+        .link("../scripts/sub/other.php", "b.php")
+        .link("../scripts/sub/folder", "../raw");
+    museum.write("../scripts/sub/folder.php/text.txt", "in a folder");
 }
 
 /// Links within the document root and out of it, by every way.

@@ -87,6 +87,9 @@ fn read(tree: &Tree, path: &[u8]) -> Result<Contents, Trouble> {
             continue;
         }
         let Some((kind, identity)) = examine(tree, path, &directory, name)? else { continue };
+        if kind == Kind::Regular && tree.withholds(name.to_bytes()) {
+            continue;
+        }
         if entries.len() == ENTRIES_MAX {
             cut = true;
             break;

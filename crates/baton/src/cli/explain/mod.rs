@@ -5,6 +5,7 @@ mod representation;
 mod target;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -101,13 +102,16 @@ impl Explain {
             && head.starts_with("HTTP/1.1 502");
         if delegated && let Action::Scripts(..) = route.action {
             lines.add("file", "a script, which is run".into());
-        } else if let Action::Files(_) | Action::Scripts(..) = route.action {
+        } else if let Action::Files(tree) | Action::Scripts(tree, _) = &route.action {
             let files = configured.map_or(&site.files, |route| &route.files);
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
             match representation::find(files, settings, &self.target.path, tag.as_bytes()) {
                 Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
-                None => lines.add("file", no_file(files, &head)),
+                None => {
+                    let withheld = representation::withheld(files, settings, &self.target.path, tree);
+                    lines.add("file", no_file(files, &head, withheld.as_deref()));
+                }
             }
         }
         if delegated {
@@ -197,9 +201,13 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
     lines.add("sent", sent);
 }
 
-fn no_file(files: &Files, head: &str) -> String {
+fn no_file(files: &Files, head: &str, withheld: Option<&Path>) -> String {
     let status = head.split(' ').nth(1).unwrap_or_default();
     match status {
+        "404" if let Some(script) = withheld => format!(
+            "not sent: {} is a script that no application runs here; `script_sources = true` sends it as it is",
+            script.display()
+        ),
         "200" if files.browse => "none: a listing is made for each request".into(),
         "301" => "none: a folder, whose path ends in `/`".into(),
         "304" => "not named by the response".into(),

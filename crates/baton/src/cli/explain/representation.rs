@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use baton_content::Tree;
 use baton_http::{Coding, ETag, decode_path};
 
 use crate::config::{Files, RouteSettings};
@@ -17,6 +18,27 @@ pub(super) fn find(
     path: &str,
     tag: &[u8],
 ) -> Option<(PathBuf, u64)> {
+    let mut names = candidates(files, route, path)?.flat_map(with_siblings);
+    names.find_map(|name| has_tag(&name, tag).map(|size| (name, size)))
+}
+
+/// The script that is not sent among those files.
+pub(super) fn withheld(
+    files: &Files,
+    route: Option<&RouteSettings>,
+    path: &str,
+    tree: &Tree,
+) -> Option<PathBuf> {
+    let is_withheld = |name: &PathBuf| tree.withholds(name.as_os_str().as_bytes()) && name.is_file();
+    candidates(files, route, path)?.find(is_withheld)
+}
+
+/// Files that a path may stand for: itself, an index, the fallback.
+fn candidates<'f>(
+    files: &'f Files,
+    route: Option<&RouteSettings>,
+    path: &str,
+) -> Option<impl Iterator<Item = PathBuf> + use<'f>> {
     let root = files.root.as_ref()?;
     let mut relative = Vec::new();
     decode_path(path.split('?').next().unwrap_or(path).as_bytes(), &mut relative).ok()?;
@@ -24,10 +46,9 @@ pub(super) fn find(
     let relative = relative.strip_prefix(prefix.as_bytes()).unwrap_or(&relative);
     let relative = relative.strip_prefix(b"/").unwrap_or(relative);
     let named = root.join(OsStr::from_bytes(relative));
-    let indexes = files.index.iter().map(|index| named.join(index));
+    let indexes: Vec<_> = files.index.iter().map(|index| named.join(index)).collect();
     let fallback = files.fallback.iter().map(|fallback| root.join(fallback));
-    let mut names = std::iter::once(named.clone()).chain(indexes).chain(fallback).flat_map(with_siblings);
-    names.find_map(|name| has_tag(&name, tag).map(|size| (name, size)))
+    Some(std::iter::once(named).chain(indexes).chain(fallback))
 }
 
 const CODINGS: [Coding; 4] = [Coding::Identity, Coding::Brotli, Coding::Zstd, Coding::Gzip];
