@@ -29,6 +29,7 @@ use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
 use crate::deference::Deference;
 use crate::headcount::Headcount;
+use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::lent::Lent;
 use crate::listen::Listener;
@@ -155,13 +156,15 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
     }
 
     /// Runs until it is stopped, or drained.
-    pub(crate) fn run(mut self) -> io::Result<()> {
+    pub(crate) fn run(mut self, mut heart: Heart) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
         self.ctx.clock.tick();
         loop {
+            heart.beat();
             self.obey_new_orders()?;
             for event in &events {
                 self.handle_event(event);
+                heart.beat();
                 // Between any two: a request that arrives after an order finds it obeyed.
                 self.obey_new_orders()?;
             }

@@ -25,6 +25,7 @@ mod deference;
 mod event_loop;
 mod exchange;
 mod headcount;
+pub mod heartbeat;
 mod helpers;
 mod job;
 mod lent;

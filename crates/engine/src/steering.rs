@@ -104,6 +104,11 @@ impl Steering {
         self.order(|desk| desk.held = Some(Arc::new(held)));
     }
 
+    /// Lets all threads look for orders, and so beat.
+    pub fn wake(&self) {
+        self.order(|_| {});
+    }
+
     /// Goes on with the access log in another file.
     pub fn reopen_log(&self, file: OwnedFd) {
         if let Some(log) = &self.lock().log {

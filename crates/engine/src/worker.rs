@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
 use crate::headcount::Headcount;
+use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
 use crate::log::{AccessLog, LogSettings, LogWriter};
 use crate::metrics::{Counters, Tally};
@@ -33,6 +34,8 @@ pub struct Worker {
     pub listeners: Vec<Arc<Listener>>,
     /// Its part of the counters.
     pub counters: Counters,
+    /// Where it shows that its loops move.
+    pub heartbeats: Heartbeats,
     /// The access log, if there is one.
     pub log: Option<LogSettings>,
     /// Where its orders come from.
@@ -46,7 +49,7 @@ pub struct Worker {
 /// # Errors
 /// What kept it from beginning, or an event queue that broke: descriptors or memory ran out.
 pub fn run(worker: Worker) -> io::Result<()> {
-    let Worker { tuning, plan, listeners, counters, log, steering, remarks } = worker;
+    let Worker { tuning, plan, listeners, counters, heartbeats, log, steering, remarks } = worker;
     if tuning.sendfile != SendfileMode::NonBlocking {
         // A client that takes nothing must not hold a thread for ever; connections inherit the bound.
         let limit = std::time::Duration::from_millis(plan.limits.send_timeout_ms);
@@ -57,7 +60,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
     let headcount = Headcount::new(tuning.clients_max);
-    let process = Process { tuning, plan, counters, log, steering, remarks, headcount };
+    let process = Process { tuning, plan, counters, heartbeats, log, steering, remarks, headcount };
     arch::serve(&process)?;
     if let Some(log) = &process.log {
         log.sync();
@@ -71,6 +74,7 @@ pub(crate) struct Process {
     pub(crate) tuning: Tuning,
     plan: Arc<Plan>,
     counters: Counters,
+    pub(crate) heartbeats: Heartbeats,
     log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
     remarks: Remarks,

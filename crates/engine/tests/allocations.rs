@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_content::{CacheSettings, Tree, TreeConfig};
+use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
     Action, ArchitectureName, Counters, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
     LogSettings, Plan, Route, Site, Steering, Tuning, Worker,
@@ -166,11 +167,13 @@ fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>)
     let address = ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
     let socket = baton_engine::bind(&address, &options).unwrap();
     let bound = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
+    let heartbeats = Heartbeats::allocate(1, &tuning).unwrap().remove(0);
     let worker = Worker {
         tuning,
         plan: Arc::new(Plan::new(vec![site], Limits::default(), true)),
         listeners: vec![Arc::new(Listener { id: 0, address, socket })],
         counters: Counters::allocate(1).unwrap().remove(0),
+        heartbeats,
         log: Some(LogSettings {
             file: std::fs::File::options().append(true).open("/dev/null").unwrap().into(),
             format: LogFormat::Json,

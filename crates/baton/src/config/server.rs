@@ -60,7 +60,7 @@ impl Kind for ControlSocketKind {
 
 settings! {
     /// How the server runs: its architecture, its processes, and how it is steered. Needs a restart, but for
-    /// `drain_timeout_ms` and `server_header`.
+    /// `drain_timeout_ms`, `watchdog_ms` and `server_header`.
     Server in "server" {
         /// Which thread or process runs which step of a request, and what may block.
         architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
@@ -82,6 +82,10 @@ settings! {
         control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
         /// Milliseconds that a drain waits for exchanges under way before it closes their connections.
         drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
+        /// Milliseconds for which an event loop may stand still. Then its worker is killed and replaced; `/healthz` answers
+        /// 503 from the middle of that time on. Waiting for a disk does not count. Twice `timeouts.send_ms` if that is more
+        /// and `send.sendfile` waits for clients. 0: for ever; 1 to 999 count as 1000.
+        watchdog_ms: u64 = 10_000, Integer(0, 3_600_000);
         /// Whether responses name the server (`Server: baton`).
         server_header: bool = true, Flag;
     }

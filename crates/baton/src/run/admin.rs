@@ -58,7 +58,12 @@ pub(super) fn response(status: Status, media_type: &str, body: &[u8], head_only:
 
 /// A response whose body is its status in words.
 pub(super) fn plain(status: Status, head_only: bool) -> Vec<u8> {
-    response(status, "text/plain; charset=utf-8", format!("{}\n", status.reason()).as_bytes(), head_only)
+    text(status, &format!("{}\n", status.reason()), head_only)
+}
+
+/// A response with a text.
+pub(super) fn text(status: Status, text: &str, head_only: bool) -> Vec<u8> {
+    response(status, "text/plain; charset=utf-8", text.as_bytes(), head_only)
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ pub(super) enum Order {
         /// Its place.
         place: usize,
     },
+    /// Let all loops have a turn, whether there is something to do or not.
+    Wake,
     /// Tell how you are.
     Status {
         /// Which question this is; the answer repeats it.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use baton_engine::heartbeat::Heartbeats;
 use baton_engine::metrics::Counters;
 use baton_sys::passing;
 use baton_sys::process::{self, Fork};
@@ -12,6 +13,7 @@ use rustix::process::Signal;
 use super::backoff::Backoff;
 use super::channel::{self, Order};
 use super::log;
+use super::watchdog::Watch;
 
 /// How long a process that was killed may take to end: more than a disk that does not answer.
 const LAST_GRACE: Duration = Duration::from_secs(60);
@@ -36,6 +38,10 @@ pub(super) struct Place {
     pub(super) cpu: Option<usize>,
     /// What its workers have counted.
     pub(super) counters: Counters,
+    /// Whether its worker's loops move.
+    pub(super) heartbeats: Heartbeats,
+    /// What was seen of that.
+    pub(super) watch: Watch,
     /// How often a worker was started in place of one that died.
     pub(super) restarts: u64,
     /// Whether the others accept from its sockets.
@@ -64,26 +70,35 @@ pub(super) struct Crew {
 }
 
 impl Place {
-    /// Whether there is a worker that serves.
+    /// Whether there is a worker that serves and moves.
     pub(super) fn is_attended(&self) -> bool {
-        self.worker.as_ref().is_some_and(|worker| worker.serves)
+        self.worker.as_ref().is_some_and(|worker| worker.serves) && !self.watch.stands_still()
     }
 }
 
 impl Crew {
     /// Empty places, to be filled at once.
-    pub(super) fn new(cpus: Vec<Option<usize>>, counters: Vec<Counters>) -> Self {
+    pub(super) fn new(
+        cpus: Vec<Option<usize>>,
+        counters: Vec<Counters>,
+        heartbeats: Vec<Heartbeats>,
+    ) -> Self {
         let now = Instant::now();
-        let place = |(cpu, counters)| Place {
+        let place = |((cpu, counters), heartbeats)| Place {
             cpu,
             counters,
+            heartbeats,
+            watch: Watch::default(),
             restarts: 0,
             is_covered: false,
             worker: None,
             backoff: Backoff::new(),
             due: now,
         };
-        Self { places: cpus.into_iter().zip(counters).map(place).collect(), leavers: Vec::new() }
+        Self {
+            places: cpus.into_iter().zip(counters).zip(heartbeats).map(place).collect(),
+            leavers: Vec::new(),
+        }
     }
 
     /// The worker in a place.
@@ -146,6 +161,8 @@ impl Crew {
         let worker = place.worker.take()?;
         // Its connections ended with it; what it counted did not.
         place.counters.reset_gauges();
+        place.heartbeats.reset();
+        place.watch = Watch::default();
         place.restarts += 1;
         let lived = now.duration_since(worker.since);
         let wait = place.backoff.after(lived);
@@ -157,6 +174,7 @@ impl Crew {
     pub(super) fn dismiss(&mut self, order: &Order, until: Instant) {
         self.tell_all(order, &[]);
         for (index, place) in self.places.iter_mut().enumerate() {
+            place.watch = Watch::default();
             self.leavers.extend(place.worker.take().map(|worker| Leaver { index, worker, until }));
         }
     }

@@ -79,9 +79,12 @@ impl Master {
                 admin::response(Status::OK, admin::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
             admin::Page::Health => {
-                let healthy = self.phase == Phase::Serving && self.crew.serving().next().is_some();
-                let status = if healthy { Status::OK } else { Status::SERVICE_UNAVAILABLE };
-                admin::plain(status, head_only)
+                let serves = self.phase == Phase::Serving && self.crew.serving().next().is_some();
+                match self.still_workers() {
+                    still if still.is_empty() && serves => admin::plain(Status::OK, head_only),
+                    still if still.is_empty() => admin::plain(Status::SERVICE_UNAVAILABLE, head_only),
+                    still => admin::text(Status::SERVICE_UNAVAILABLE, &still, head_only),
+                }
             }
             admin::Page::Error(status) => admin::plain(status, head_only),
         };

@@ -13,6 +13,8 @@ pub(super) struct Figures {
     pub(super) workers_serving: u64,
     /// Workers that were started in place of one that died.
     pub(super) worker_restarts: u64,
+    /// Workers that the watchdog killed.
+    pub(super) workers_killed: u64,
     /// Reloads that took effect.
     pub(super) reloads_done: u64,
     /// Reloads that were refused.
@@ -45,6 +47,12 @@ pub(super) fn page(workers: &[Counters], figures: &Figures) -> String {
             Kind::Counter,
             "Workers started in place of one that died.",
             figures.worker_restarts,
+        ),
+        (
+            "baton_workers_killed_total",
+            Kind::Counter,
+            "Workers killed because one of their loops stood still.",
+            figures.workers_killed,
         ),
     ];
     for (name, kind, help, value) in own {

@@ -57,6 +57,8 @@ pub(super) struct Master {
     pub(super) listeners: Listeners,
     pub(super) logs: Logs,
     pub(super) crew: Crew,
+    /// When to look whether the workers move.
+    pub(super) next_look: Instant,
     pub(super) applications: Applications,
     // How it is steered.
     pub(super) signals: SignalQueue,
@@ -152,6 +154,7 @@ impl Master {
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
             listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
             counters: place.counters,
+            heartbeats: place.heartbeats,
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
                 format: log_format(self.config.log.format),
@@ -200,6 +203,7 @@ impl Master {
             self.applications.deadline(),
             self.successor.as_ref().and_then(Successor::deadline),
             self.callers.deadline(),
+            self.look_due(),
             self.doors_shut_until,
             self.reload.as_ref().map(Reload::deadline),
             self.survey.as_ref().map(Survey::deadline),
@@ -222,6 +226,9 @@ impl Master {
         }
         if passed(self.survey.as_ref().map(Survey::deadline)) {
             self.conclude_survey(now);
+        }
+        if passed(self.look_due()) {
+            self.look_at_workers(now);
         }
         if passed(self.phase.deadline()) {
             self.kill_remaining(now);

@@ -46,6 +46,7 @@ mod start;
 mod status;
 mod succession;
 mod trouble;
+mod watchdog;
 mod worker;
 
 use std::process::ExitCode;

@@ -132,6 +132,7 @@ impl Desk {
                     self.accept();
                 }
             }
+            Order::Wake => self.steering.wake(),
             Order::Status { ticket } => {
                 // The engine's own words; if they were not JSON they would still be worth reading.
                 let status = self.steering.status();

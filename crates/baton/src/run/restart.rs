@@ -7,6 +7,7 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     let kept = Config {
         server: Server {
             drain_timeout_ms: new.server.drain_timeout_ms,
+            watchdog_ms: new.server.watchdog_ms,
             server_header: new.server.server_header,
             ..old.server.clone()
         },

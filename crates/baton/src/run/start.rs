@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use baton_engine::arch::{ListenerSharing, Topology, topology};
+use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
 use baton_sys::memory_bounds::MemoryBounds;
@@ -76,6 +77,8 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
             "a socket for {address} was passed, but no site listens there: it is not used"
         ));
     }
+    let heartbeats = Heartbeats::allocate(topology.processes, &tuning)
+        .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
     let equipment = Equipment::gather(&config, &topology, estate.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
         announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
@@ -93,7 +96,8 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         user: equipment.user,
         logs: equipment.logs,
         applications: Applications::default(),
-        crew: Crew::new(topology.cpu_of_process, equipment.counters),
+        crew: Crew::new(topology.cpu_of_process, equipment.counters, heartbeats),
+        next_look: Instant::now(),
         signals: equipment.signals,
         control: equipment.control.ok(),
         pid_file: equipment.pid_file,

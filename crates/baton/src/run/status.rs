@@ -145,6 +145,7 @@ fn worker(index: usize, place: &Place, engine: Option<Value>, now: Instant) -> V
     json!({
         "index": index,
         "pid": place.worker.as_ref().map(|worker| worker.pid),
+        "stands_still": place.watch.stands_still(),
         "serves": place.worker.as_ref().is_some_and(|worker| worker.serves),
         "uptime_seconds": place.worker.as_ref().map(|worker| now.duration_since(worker.since).as_secs()),
         "cpu": place.cpu,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use baton_content::Roots;
+use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::Counters;
 use baton_engine::{LogSettings, Plan, Steering, Tuning};
@@ -43,6 +44,8 @@ pub(super) struct Post {
     pub(super) listeners: Vec<Arc<Listener>>,
     /// Where it counts.
     pub(super) counters: Counters,
+    /// Where it shows that its loops move.
+    pub(super) heartbeats: Heartbeats,
     /// Where it logs requests.
     pub(super) log: Option<LogSettings>,
 }
@@ -87,6 +90,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         plan,
         listeners: post.listeners,
         counters: post.counters,
+        heartbeats: post.heartbeats,
         log: post.log,
         steering,
         remarks: |remark| super::log::warning(remark),

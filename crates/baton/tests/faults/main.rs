@@ -44,6 +44,7 @@ mod log;
 mod peer;
 mod site;
 mod slow;
+mod still;
 mod storm;
 mod watched;
 mod workers;

@@ -33,7 +33,7 @@ use crate::worker::Process;
 pub(super) fn serve(process: &Process) -> io::Result<()> {
     let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers = Helpers::new(process.tuning.helpers_max)?;
-    process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run()
+    process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run(process.heartbeats.heart(0))
 }
 
 impl Jobs for Helpers<Token> {

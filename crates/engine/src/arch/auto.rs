@@ -47,7 +47,9 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
         admitting: Admitting::Everybody,
         blocked_ms_total: 0,
     };
-    process.event_loop::<Box<Session>, _>("loop", ctx, helpers, Some(Box::new(tuner)))?.run()
+    process
+        .event_loop::<Box<Session>, _>("loop", ctx, helpers, Some(Box::new(tuner)))?
+        .run(process.heartbeats.heart(0))
 }
 
 /// What is known of the past, and what was chosen.

@@ -27,7 +27,9 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
     on_threads(loops(&process.tuning), |index| {
         let ctx = process.context(cache.clone(), Blocking::Allowed);
-        process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?.run()
+        process
+            .event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?
+            .run(process.heartbeats.heart(index))
     })
 }
 

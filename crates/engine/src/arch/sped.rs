@@ -28,7 +28,7 @@ use crate::worker::Process;
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
     let ctx = process.context(process.cache(1), Blocking::Allowed);
-    process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run()
+    process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run(process.heartbeats.heart(0))
 }
 
 /// The loop does blocking jobs itself, on the spot.

@@ -38,7 +38,9 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
     on_threads(kernel_threads, |index| {
         let ctx = process.context(process.cache(kernel_threads), Blocking::Never);
         let workers = Helpers::new(process.tuning.helpers_max)?;
-        process.event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?.run()
+        process
+            .event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?
+            .run(process.heartbeats.heart(index))
     })
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
     ArchitectureName, Counters, ListenAddress, ListenOptions, Listener, Plan, Steering, Tuning, Worker, bind,
     run,
@@ -29,12 +30,15 @@ pub(super) fn response_head(
     let options = ListenOptions { backlog: 1, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
     let socket = bind(&address, &options)?;
     let steering = Arc::new(Steering::new());
+    // Every architecture gives the same answer; this one takes no second thread.
+    let tuning = Tuning { architecture: ArchitectureName::Sped, ..tuning };
+    let heartbeats = Heartbeats::allocate(1, &tuning)?.remove(0);
     let worker = Worker {
-        // Every architecture gives the same answer; this one takes no second thread.
-        tuning: Tuning { architecture: ArchitectureName::Sped, ..tuning },
+        tuning,
         plan,
         listeners: vec![Arc::new(Listener { id: listener, address, socket })],
         counters: Counters::allocate(1)?.remove(0),
+        heartbeats,
         log: None,
         steering: Arc::clone(&steering),
         // What is remarkable shows in the response.

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use rustix::event::{EventfdFlags, Timespec};
 use serde_json::Value;
 
 use super::parked::Traveller;
-use super::{EVENTS_PER_WAKE, Hands, Line};
+use super::{APPLICATIONS, EVENTS_PER_WAKE, Hands, Line};
 use crate::log::Outcome;
 use crate::session::{Need, Stage};
 use crate::steering::Phase;
@@ -79,13 +79,16 @@ impl Line<'_> {
     pub(super) fn run_applications(&self) -> io::Result<()> {
         let mut hands = self.hands()?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        for waker in [&self.applications.waker, &self.closed] {
+        let wakers = [self.applications.waker.as_fd(), self.closed.as_fd(), hands.subscription.descriptor()];
+        for waker in wakers {
             epoll::add(&epoll, waker, EventData::new_u64(0), EventFlags::IN)?;
         }
         let gateway = Gateway::new(epoll.try_clone()?);
         let mut office = Office { gateway, waiting: HashMap::new(), next_number: 1 };
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
+        let mut heart = self.process.heartbeats.heart(APPLICATIONS);
         while !self.is_closing() {
+            heart.beat();
             hands.ctx.clock.tick();
             let now_ms = hands.ctx.clock.now_ms();
             let wait_ms = office.gateway.deadline_ms().map_or(1000, |at| at.saturating_sub(now_ms).min(1000));

@@ -150,11 +150,14 @@ impl<'p> Line<'p> {
         let mut drain_until_ms = None;
         let mut next_second_ms = 0;
         let mut events = Vec::with_capacity(16);
+        let mut heart = self.process.heartbeats.heart(FOREMAN);
         loop {
+            heart.beat();
             if let Some(orders) = hands.refresh() {
                 let listeners = if orders.phase == Phase::Serving { &orders.listeners[..] } else { &[] };
                 for left in acceptor.listen(listeners, &door)? {
-                    self.let_in(&mut acceptor, Acceptor::finish_with(left), &door, &mut hands.ctx);
+                    let arrivals = Acceptor::finish_with(left);
+                    heart.held(|| self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx));
                 }
                 match orders.phase {
                     Phase::Serving => {}
@@ -194,7 +197,7 @@ impl<'p> Line<'p> {
             for event in &events {
                 if Acceptor::owns(event.data.u64()) {
                     let arrivals = acceptor.begin(event.data.u64());
-                    self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx);
+                    heart.held(|| self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx));
                 }
             }
             let has_room = self.process.headcount.room(&hands.ctx) > 0;
@@ -354,6 +357,10 @@ impl<'p> Line<'p> {
         );
     }
 }
+
+/// Of the stages two show that they move. The others wait for disks and for each other, as it should be.
+const FOREMAN: usize = 0;
+pub(super) const APPLICATIONS: usize = 1;
 
 /// Interest sets: of the listeners, of clients in each direction, of applications.
 pub(super) const LOOPS: usize = 4;

@@ -1,0 +1,90 @@
+//! A worker stands still: it is there, and serves nobody.
+
+use std::net::SocketAddr;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::client::{Client, Response};
+use crate::common::folder::Folder;
+use crate::common::server::wait_until;
+use crate::peer::{connect_and_send, read_to_the_end};
+use crate::watched::Watched;
+
+under_each_architecture! { and the others: a_worker_that_stands_still_is_replaced }
+
+/// Of several processes, each with a queue of its own.
+mod queues {
+    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_worker_that_stands_still }
+    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_worker_that_stands_still }
+
+    use super::others_serve_the_queue_of_a_worker_that_stands_still;
+}
+
+/// Goal: a worker that stands still is noticed, named by `/healthz`, ended and replaced; those that only have nothing to do
+/// are left alone. Method: a worker that waits for clients is stopped by a signal, which looks to it as if no time passed.
+fn a_worker_that_stands_still_is_replaced(architecture: &str) {
+    let server = start(architecture, "server.watchdog_ms=3000");
+    assert_eq!(health(&server).status, 200);
+    let before = server.server().workers();
+    stop(before[0]);
+    let mut told = Vec::new();
+    wait_until("it is replaced", || {
+        told.push(health(&server));
+        let workers = server.server().workers();
+        workers.len() == before.len() && !workers.contains(&before[0])
+    });
+    let named = format!("worker 0 (process {}) stands still: loop ", before[0].as_raw_nonzero());
+    assert!(told.iter().any(|page| page.status == 503 && page.text().starts_with(&named)), "it is told");
+    server.server().wait_until_said(&format!("error: {named}"));
+    let after = server.server().workers();
+    assert!(before[1..].iter().all(|idle| after.contains(idle)), "{before:?}, {after:?}");
+    assert_eq!(server.metric("baton_workers_killed_total"), 1);
+    wait_until("all is well again", || health(&server).status == 200);
+    assert_eq!(server.get("/small.txt").text(), "small");
+}
+
+/// Goal: once it is noticed that a worker stands still, the others serve its queue, and when it goes on before its time is
+/// over, it has lost nothing. Method: a worker is stopped, clients come, it is noticed, and let go on.
+fn others_serve_the_queue_of_a_worker_that_stands_still(architecture: &str) {
+    let server = start(architecture, "server.watchdog_ms=12000");
+    let sockets = server.sockets();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.get("/small.txt").text(), "small"));
+    let workers = server.server().workers();
+    stop(workers[0]);
+    let request = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let address = server.server().address();
+    let waiting: Vec<_> = (0..CLIENTS).map(|_| connect_and_send(address, request)).collect();
+    wait_until("it is noticed", || health(&server).status == 503);
+    for client in &waiting {
+        let (bytes, in_order) = read_to_the_end(client);
+        assert!(in_order && bytes.ends_with(b"small"), "its queue is served");
+    }
+    kill_process(workers[0], Signal::CONT).expect("a signal");
+    wait_until("it moves again, and has its sockets for itself", || {
+        health(&server).status == 200 && {
+            clients.iter_mut().for_each(|client| assert_eq!(client.get("/small.txt").text(), "small"));
+            server.sockets().iter().sum::<usize>() == sockets.iter().sum::<usize>() + CLIENTS
+        }
+    });
+    assert_eq!(server.server().workers(), workers);
+    assert_eq!(server.metric("baton_workers_killed_total"), 0);
+}
+
+fn start(architecture: &str, watchdog: &str) -> Watched {
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    Watched::start(folder, architecture, &[watchdog])
+}
+
+fn stop(worker: Pid) {
+    kill_process(worker, Signal::STOP).expect("a signal");
+}
+
+fn health(server: &Watched) -> Response {
+    let admin: SocketAddr = *server.server().addresses().last().expect("an admin listener");
+    Client::connect(admin).get("/healthz")
+}
+
+/// So many that each worker has some.
+const CLIENTS: usize = 20;

@@ -1,0 +1,118 @@
+//! Whether loops move: each beats in memory that the supervisor sees, without a call.
+//!
+//! A loop that does not beat waits for events, or stands still. To tell one from the other the supervisor wakes it
+//! ([`Steering::wake`](crate::Steering::wake)): only a loop that waits for events beats then.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Tuning;
+use crate::arch;
+
+/// The heartbeats of one worker's loops, in memory shared with the supervisor.
+#[derive(Clone, Copy, Debug)]
+pub struct Heartbeats(&'static [AtomicU64]);
+
+/// What the supervisor sees of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Changes as long as the loop moves.
+    pub count: u64,
+    /// The kernel's number of its thread.
+    pub thread: u64,
+    /// Whether it waits for other threads of its process, as its architecture has it.
+    pub is_held: bool,
+}
+
+impl Heartbeats {
+    /// Those of so many workers; to be called before they are forked.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn allocate(workers: usize, tuning: &Tuning) -> io::Result<Vec<Self>> {
+        let words = arch::loops(tuning) * LOOP_WORDS;
+        let all = baton_sys::shared::shared_counters(words * workers)?;
+        Ok(all.chunks(words).map(Self).collect())
+    }
+
+    /// The loops that have begun, by their numbers.
+    pub fn beats(&self) -> impl Iterator<Item = (usize, Beat)> {
+        let beat = |words: &[AtomicU64]| Beat {
+            count: words[COUNT].load(Ordering::Relaxed),
+            thread: words[THREAD].load(Ordering::Relaxed),
+            is_held: words[HELD].load(Ordering::Relaxed) != 0,
+        };
+        self.0.chunks(LOOP_WORDS).map(beat).enumerate().filter(|(_, beat)| beat.thread != 0)
+    }
+
+    /// Forgets the loops, for the worker that follows.
+    pub fn reset(&self) {
+        self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// The heart of a loop that begins, on the thread that calls this.
+    pub(crate) fn heart(&self, number: usize) -> Heart {
+        let words = &self.0[number * LOOP_WORDS..][..LOOP_WORDS];
+        words[THREAD].store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Ordering::Relaxed);
+        Heart { words, count: 0 }
+    }
+}
+
+/// What beats: one loop's.
+#[derive(Debug)]
+pub(crate) struct Heart {
+    words: &'static [AtomicU64],
+    count: u64,
+}
+
+impl Heart {
+    /// The loop moves. Costs a store.
+    pub(crate) fn beat(&mut self) {
+        self.count += 1;
+        self.words[COUNT].store(self.count, Ordering::Relaxed);
+    }
+
+    /// The loop may wait here for other threads of its process.
+    pub(crate) fn held<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.words[HELD].store(1, Ordering::Relaxed);
+        let result = wait();
+        self.words[HELD].store(0, Ordering::Relaxed);
+        result
+    }
+}
+
+/// A loop that has ended does not stand still.
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.words[THREAD].store(0, Ordering::Relaxed);
+    }
+}
+
+/// Words of a loop, as long as two cache lines: no line is written by two CPUs.
+const LOOP_WORDS: usize = 16;
+const COUNT: usize = 0;
+const THREAD: usize = 1;
+const HELD: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_are_seen_from_their_begin_to_their_end() {
+        let tuning =
+            Tuning { architecture: crate::ArchitectureName::Threads, threads: Some(2), ..Tuning::default() };
+        let workers = Heartbeats::allocate(2, &tuning).unwrap();
+        let seen = || workers[1].beats().map(|(number, beat)| (number, beat.count)).collect::<Vec<_>>();
+        assert_eq!(seen(), []);
+        let mut heart = workers[1].heart(1);
+        heart.beat();
+        heart.beat();
+        assert_eq!(seen(), [(1, 2)]);
+        heart.held(|| assert!(workers[1].beats().all(|(_, beat)| beat.is_held)));
+        assert!(workers[1].beats().all(|(_, beat)| !beat.is_held));
+        assert_eq!(workers[0].beats().count(), 0);
+        drop(heart);
+        assert_eq!(seen(), []);
+    }
+}
