@@ -96,6 +96,8 @@ pub struct Delegate {
     pub hand_over: bool,
     /// Whether it is told paths that no file could have: with encoded slashes, backslashes or control characters.
     pub encoded_slashes: bool,
+    /// Whether a connection goes on whose socket it was given.
+    pub keep_passed: bool,
     /// `DOCUMENT_ROOT`, below which scripts are.
     pub document_root: Option<PathBuf>,
     /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server.

@@ -77,5 +77,5 @@ pub use request::{HandOver, Request};
 pub use roster::{Claim, PlaceReport, Roster};
 pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
-    TransportChoice, member_path,
+    TransportChoice, Trust, member_path,
 };

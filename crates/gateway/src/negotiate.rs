@@ -2,16 +2,24 @@
 //!
 //! No application is asked on a connection of its own: programs that know only the role of a responder have died of
 //! `FCGI_GET_VALUES`, and of a connection that brings no request. An offer is one environment variable to them. The first
-//! one is of shared memory: only an application that has taken that up gets the sockets of clients.
+//! one is of shared memory: only an application that has taken that up gets the sockets of clients, and only if the
+//! user who listens at its socket is trusted with them.
+
+use std::os::fd::AsFd;
+
+use rustix::net::sockopt::socket_peercred;
 
 use crate::connection::Offered;
-use crate::settings::TransportChoice;
+use crate::settings::{TransportChoice, Trust};
 use crate::{Application, Request};
 
 /// Which transports are offered to an application.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     choice: TransportChoice,
+    trust: Trust,
+    /// The user who listens at the application's socket, where it matters and was seen to be no one trusted.
+    distrusted: Option<u32>,
     passfd: Learned,
     shm: Learned,
 }
@@ -34,12 +42,39 @@ impl Negotiation {
             TransportChoice::Auto if !application.can_share() => TransportChoice::Plain,
             choice => choice,
         };
-        Self { choice, passfd: Learned::NOTHING, shm: Learned::NOTHING }
+        let trust = application.settings().passfd_trust.clone();
+        Self { choice, trust, distrusted: None, passfd: Learned::NOTHING, shm: Learned::NOTHING }
     }
 
-    /// What is offered with a request.
-    pub(crate) fn offered(&self, request: &Request, now_ms: u64) -> Offered {
-        let handed = request.handover.is_some();
+    /// Whether the application at the other end of a new connection may be passed clients' sockets.
+    pub(crate) fn trusts(&mut self, socket: impl AsFd) -> bool {
+        match (self.choice, &self.trust) {
+            (TransportChoice::PassFd, _) | (TransportChoice::Auto, Trust::All) => true,
+            (TransportChoice::Auto, Trust::Users(users)) if !users.is_empty() => {
+                let listens = socket_peercred(socket).ok().map(|peer| peer.uid.as_raw());
+                self.distrusted = listens.filter(|user| !users.contains(user));
+                listens.is_some() && self.distrusted.is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Why an application that could be passed clients' sockets is not.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        let Trust::Users(users) = &self.trust else { return None };
+        if self.choice != TransportChoice::Auto || !self.shm.is_used {
+            return None;
+        }
+        if users.is_empty() {
+            return Some("Baton has not started it, and `passfd_users` names nobody".into());
+        }
+        self.distrusted.map(|user| format!("`passfd_users` does not name user {user}, who listens there"))
+    }
+
+    /// What is offered with a request, on a connection whose application is [trusted](Self::trusts) with clients' sockets
+    /// or not.
+    pub(crate) fn offered(&self, request: &Request, is_trusted: bool, now_ms: u64) -> Offered {
+        let handed = request.handover.is_some() && is_trusted;
         match self.choice {
             TransportChoice::PassFd if handed => Offered::PassFd,
             TransportChoice::Auto if handed && self.shm.is_used && now_ms >= self.passfd.due_ms => {

@@ -35,6 +35,7 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "application": pool.application.name(),
         "address": pool.application.shown_address().to_string(),
         "transport": pool.negotiation.label(),
+        "passfd_withheld": pool.negotiation.withheld(),
         "connections": pool.open(),
         "idle": pool.idle(),
         "busy": pool.busy(),

@@ -144,6 +144,7 @@ impl Gateway {
         let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
+        connection.is_trusted = pool.negotiation.trusts(&connection.socket);
         self.connections.put(id, Box::new(connection));
         pool.opened(id, now_ms);
         Ok(id)
@@ -175,7 +176,7 @@ impl Gateway {
         let Some(pool) = &mut self.pools[connection.pool] else { return };
         pool.crew.begin(id, now_ms);
         let settings = request.application.settings();
-        let offered = pool.negotiation.offered(request, now_ms);
+        let offered = pool.negotiation.offered(request, connection.is_trusted, now_ms);
         if let Some(attendance) = &pool.attendance {
             attendance.count(connection.lane);
         }

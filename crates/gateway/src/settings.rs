@@ -71,6 +71,15 @@ pub enum TransportChoice {
     PassFd,
 }
 
+/// Whom [`TransportChoice::Auto`] trusts with clients' sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// The application, whoever it is.
+    All,
+    /// Applications at whose Unix socket one of these users listens, by their ids.
+    Users(Vec<u32>),
+}
+
 /// The settings of an application. Times are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -82,6 +91,8 @@ pub struct Settings {
     pub protocol: Protocol,
     /// How their answers travel.
     pub transport: TransportChoice,
+    /// Whom `TransportChoice::Auto` trusts with clients' sockets.
+    pub passfd_trust: Trust,
     /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
     pub connections_max: usize,
     /// How many requests may be given to it before their bodies are complete; by default, none.
@@ -123,6 +134,7 @@ impl Settings {
             place,
             protocol: Protocol::FastCgi,
             transport: TransportChoice::Auto,
+            passfd_trust: Trust::All,
             connections_max: 32,
             streamed_bodies: StreamedBodies::default(),
             take_turns: true,

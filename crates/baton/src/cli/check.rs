@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
 use crate::app::check_libraries;
-use crate::config::{Config, ConfigSource};
+use crate::config::{Config, ConfigSource, passfd_condition};
 use crate::run::budget;
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
@@ -62,6 +62,12 @@ fn summary(file: &ConfigFile, config: &Config) -> String {
                 script.route,
                 script.file.display()
             ));
+        }
+        for route in &site.routes {
+            let application = route.settings.application();
+            if let Some(condition) = application.and_then(passfd_condition) {
+                out.push_str(&format!("    {}: {condition}\n", route.settings.path));
+            }
         }
     }
     out

@@ -69,6 +69,7 @@ pub(super) fn processes(status: &Value) -> Vec<Value> {
 struct Told {
     sums: [u64; SUMS.len()],
     transports: Vec<String>,
+    withheld: Option<String>,
 }
 
 /// What is added up.
@@ -84,10 +85,11 @@ impl Told {
         {
             self.transports.push(transport.to_owned());
         }
+        self.withheld = self.withheld.take().or_else(|| pool["passfd_withheld"].as_str().map(str::to_owned));
     }
 
     fn row(self, name: String) -> Value {
-        let mut row = json!({ "name": name, "transport": self.transports });
+        let mut row = json!({ "name": name, "transport": self.transports, "passfd_withheld": self.withheld });
         for (key, sum) in SUMS.into_iter().zip(self.sums) {
             row[key] = json!(sum);
         }

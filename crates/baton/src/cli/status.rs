@@ -34,6 +34,11 @@ pub(super) fn for_humans(status: &Value) -> String {
     if !applications.is_empty() {
         out.push('\n');
         out.push_str(&table(&applications, &pools::COLUMNS));
+        for row in &applications {
+            if let Some(why) = row["passfd_withheld"].as_str() {
+                out.push_str(&format!("{}: no passfd: {why}\n", plain(&row["name"])));
+            }
+        }
     }
     let processes = pools::processes(status);
     if !processes.is_empty() {
@@ -169,6 +174,10 @@ process  application  state  requests
       9          app   busy        11
 ";
         let (before, after) = expected.split_at(expected.find("\nworker 0\n").unwrap());
+        assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));
+
+        status["workers"][0]["engine"]["applications"][0]["passfd_withheld"] = json!("because");
+        let rows = rows.replace("shm\n", "shm\napp: no passfd: because\n");
         assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));
     }
 }

@@ -17,7 +17,7 @@ use super::words::{Word, Words, words};
 words! {
     /// How an application's responses reach the client.
     Transport {
-        /// the best that the application takes up, and its address and the connection allow: `passfd`, else `shm`, else `unix`
+        /// the best that the application takes up: `passfd` if it is trusted with it (`passfd_users`), else `shm`, else `unix`
         Auto = "auto",
         /// FastCGI as everybody speaks it, over a Unix socket
         Unix = "unix",
@@ -100,6 +100,13 @@ settings! {
         dropin: bool = false, Flag;
         /// How its responses reach the client.
         transport: Transport = Transport::Auto, Word::<Transport>::new();
+        /// Users whose applications `transport = "auto"` trusts with the sockets of clients: those at whose `to` one of them
+        /// listens. None: only applications that are started by `command`, which are trusted in any case. Who listens at the
+        /// sockets of php-fpm and systemd is root, whatever user answers.
+        passfd_users: Vec<String> = Vec::new(), ListOf(USER_NAME);
+        /// Whether a connection goes on whose socket an application was passed. If not, it ends behind that response, so that
+        /// an application which keeps a copy meets no further request on it.
+        passfd_keep_alive: bool = true, Flag;
         /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
         /// these files are run instead. None: every request below the path is the application's.
         scripts: Vec<String> = Vec::new(), ListOf(ENDING);
@@ -159,6 +166,18 @@ settings! {
         /// "/protected" = "/srv/protected" }`.
         internal_files: Vec<(String, PathBuf)> = Vec::new(), Internal;
     }
+}
+
+/// On what `auto` makes it depend whether a route's application is passed clients' sockets: for people. `None`: on nothing
+/// but the application.
+pub(crate) fn passfd_condition((is_fastcgi, application): (bool, &Application)) -> Option<String> {
+    let is_asked = is_fastcgi
+        && application.transport == Transport::Auto
+        && matches!(application.to, Some(Target::Unix(_)));
+    is_asked.then(|| match &application.passfd_users[..] {
+        [] => "no `passfd`: Baton has not started it, and `passfd_users` names nobody".into(),
+        users => format!("`passfd` only if {} listens at its socket (`passfd_users`)", users.join(" or ")),
+    })
 }
 
 const DAY_MS: u64 = 86_400_000;

@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use baton_engine::listen::ListenAddress;
 
 pub(crate) use admin::Admin;
-pub(crate) use application::{Application, StopSignal, Target, Transport, target};
+pub(crate) use application::{Application, StopSignal, Target, Transport, passfd_condition, target};
 pub(crate) use cache::Cache;
 pub(crate) use files::{CacheRule, Files};
 pub(crate) use launch::{Launch, OWN_EXECUTABLE, Processes, find_program};

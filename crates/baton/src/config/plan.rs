@@ -12,6 +12,7 @@ use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_gateway::{Roster, StreamedBodies};
 use baton_http::{HeadLimits, MediaTypes};
+use baton_sys::process::identity;
 
 use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
 
@@ -196,7 +197,7 @@ impl Planner<'_> {
                 Some(max) => streamed_bodies.with_max(count(max)),
                 None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),
             },
-            ..gateway_settings(is_fastcgi, application, self.rosters)
+            ..gateway_settings(is_fastcgi, application, self.rosters)?
         };
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
@@ -205,6 +206,7 @@ impl Planner<'_> {
             path: settings.path.clone(),
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             encoded_slashes: application.encoded_slashes,
+            keep_passed: application.passfd_keep_alive,
             document_root: files.root.clone(),
             local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
             params: parameters(application),
@@ -299,8 +301,8 @@ fn gateway_settings(
     is_fastcgi: bool,
     application: &Application,
     rosters: &Rosters,
-) -> baton_gateway::Settings {
-    use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice};
+) -> io::Result<baton_gateway::Settings> {
+    use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
     let place = match &application.to {
         Some(Target::Unix(path)) => match rosters.get(path) {
@@ -311,7 +313,15 @@ fn gateway_settings(
         // It was not started: this plan is made to be looked at.
         None => Place::Shared(Address::Unix(Path::new("/nonexistent").into())),
     };
-    Settings {
+    let passfd_trust = match &place {
+        Place::Members { .. } => Trust::All,
+        Place::Shared(_) => {
+            let user = |name: &String| Ok(identity(name, None)?.uid);
+            Trust::Users(application.passfd_users.iter().map(user).collect::<io::Result<_>>()?)
+        }
+    };
+    Ok(Settings {
+        passfd_trust,
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
         transport: match application.transport {
             Transport::Auto => TransportChoice::Auto,
@@ -331,7 +341,7 @@ fn gateway_settings(
         spool_file_bytes_max: application.response_file_bytes_max,
         spool_dir: application.temporary_folder.clone(),
         ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), place)
-    }
+    })
 }
 
 /// A checked number as a size; no bound of the configuration exceeds what a 64-bit system can count.

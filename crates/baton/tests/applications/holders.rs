@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use baton_fcgi::application::{push_answered, push_end};
+use baton_fcgi::application::{push_answered, push_end, push_stdout};
 use baton_fcgi::response::ProtocolStatus;
 use baton_fcgi::{AnswerOutcome, Answered};
 
@@ -20,6 +20,11 @@ fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
 
 /// `timeouts`: settings of that section.
 pub(crate) fn server_with(architecture: &str, timeouts: &str, end: fn(UnixStream, OwnedFd)) -> Server {
+    server_with_keys(architecture, timeouts, "", end)
+}
+
+/// `keys`: further settings of the application.
+fn server_with_keys(architecture: &str, timeouts: &str, keys: &str, end: fn(UnixStream, OwnedFd)) -> Server {
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     let socket = folder.base().join("app.sock");
@@ -34,7 +39,8 @@ pub(crate) fn server_with(architecture: &str, timeouts: &str, end: fn(UnixStream
             end(connection, descriptors.pop().expect("the client's socket"));
         }
     });
-    Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{timeouts}", timeouts))
+    let site = SITE.replace("{architecture}", architecture).replace("{timeouts}", timeouts);
+    Server::run(folder, &site.replace("{keys}", keys))
 }
 
 const SITE: &str = r#"
@@ -47,7 +53,7 @@ listen = ["127.0.0.1:0"]
 root = "{root}"
 [[site.route]]
 path = "/app"
-fastcgi = { to = "unix:{base}/app.sock", transport = "passfd" }
+fastcgi = { to = "unix:{base}/app.sock", transport = "passfd", {keys} }
 "#;
 
 /// Goal: the client learns what has happened, and nobody can say anything to it behind that. Method: an application
@@ -102,6 +108,29 @@ fn an_idle_connection_ends(architecture: &str) {
     client.expect_end();
 }
 
+/// With `passfd_keep_alive = false` an application that was passed a socket meets no second request on it, whatever it says,
+/// and by whichever transport it answers in the end.
+fn a_connection_ends_with_its_one_answer(architecture: &str) {
+    let keys = "passfd_keep_alive = false";
+    let server = server_with_keys(architecture, "", keys, |connection, client| answer(&connection, &client));
+    let mut client = server.connect();
+    assert_eq!(client.get("/page.txt").text(), "a file");
+    client.send("GET /app/x HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.until_the_end(), ANSWER);
+
+    let server = server_with_keys(architecture, "", keys, |mut connection, client| {
+        drop(client);
+        let mut records = Vec::new();
+        push_stdout(&mut records, FIRST_REQUEST, b"Content-Type: text/plain\r\n\r\ndeclined");
+        push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+        connection.write_all(&records).expect("written");
+    });
+    let mut client = server.connect();
+    let declined = client.get("/app/x");
+    assert_eq!((declined.text(), declined.field("connection")), ("declined", Some("close")));
+    client.expect_end();
+}
+
 /// Goal: counts that cannot be do no harm. Method: an application that answers, and claims to have written more than there
 /// are bytes; the connection goes on.
 fn more_was_written_than_can_be(architecture: &str) {
@@ -134,6 +163,11 @@ macro_rules! under {
             #[test]
             fn an_idle_connection_ends() {
                 super::an_idle_connection_ends($word);
+            }
+
+            #[test]
+            fn a_connection_ends_with_its_one_answer() {
+                super::a_connection_ends_with_its_one_answer($word);
             }
 
             #[test]

@@ -18,6 +18,7 @@ mod program;
 mod requests;
 mod scgi;
 mod site;
+mod trust;
 mod turns;
 mod uploads;
 

@@ -73,6 +73,7 @@ root = "{root}"
 headers = { X-Route = "{transport}" }
 [site.route.fastcgi]
 to = "unix:{base}/{transport}.sock"
+passfd_users = ["{user}"]
 transport = "{transport}"
 connections_max = 2
 queue_ms = 60000
@@ -86,6 +87,7 @@ internal_files = { "/protected" = "{base}/named" }
 path = "/{transport}-uploads"
 [site.route.fastcgi]
 to = "unix:{base}/{transport}-uploads.sock"
+passfd_users = ["{user}"]
 transport = "{transport}"
 connections_max = 4
 streamed_bodies_max = 4

@@ -205,7 +205,14 @@ fn control_socket(folder: &Folder) -> PathBuf {
 fn expand(folder: &Folder, configuration: &str) -> String {
     let text = |path: &OsStr| path.to_str().expect("a path in UTF-8").to_owned();
     let (base, root) = (text(folder.base().as_os_str()), text(folder.root().as_os_str()));
-    configuration.replace("{base}", &base).replace("{root}", &root)
+    let configuration = configuration.replace("{base}", &base).replace("{root}", &root);
+    if configuration.contains("{user}") { configuration.replace("{user}", &user()) } else { configuration }
+}
+
+/// The name of the user who runs the tests.
+fn user() -> String {
+    let output = Command::new("id").arg("-un").output().expect("id");
+    String::from_utf8(output.stdout).expect("a name").trim().to_owned()
 }
 
 /// The server under test.

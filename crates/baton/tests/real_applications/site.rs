@@ -18,6 +18,7 @@ root = "{root}"
 path = "/"
 {route}
 [site.route.fastcgi]
+passfd_users = ["{{user}}"]
 {fastcgi}
 "#
     )

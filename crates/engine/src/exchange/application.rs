@@ -204,7 +204,7 @@ impl Asked<'_> {
         let handover = (delegate.hand_over && rest.is_none()).then(|| HandOver {
             client: Arc::clone(client.socket),
             minor: self.minor(),
-            keep: self.keep_alive,
+            keep: self.keep_alive && delegate.keep_passed,
             head: self.method == Method::Head,
             fields: response_fields(ctx, self.server_header, delegate),
             sent: client.sent,

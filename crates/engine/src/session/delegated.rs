@@ -143,6 +143,8 @@ impl Session {
     pub(crate) fn handle_news(&mut self, news: Option<News>, ctx: &mut Context) {
         let State::Delegated(mut delegated) = std::mem::replace(&mut self.state, State::Open) else { return };
         delegated.quiet = news.is_none();
+        // Whether the application was passed the socket is known now.
+        delegated.origin.keep_alive &= delegated.origin.delegate.keep_passed || !self.socket.was_passed();
         match news {
             None => self.begin_held(&mut delegated, None, ctx),
             Some(News::Head(head)) => delegated.take_head(Box::new(head)),
@@ -218,7 +220,7 @@ impl Session {
         let ready = Ready {
             status: rest.status,
             head_bytes: 0,
-            keep_alive: rest.may_go_on,
+            keep_alive: rest.may_go_on && delegated.origin.keep_alive,
             site: delegated.origin.site_index,
             outcome: Outcome::Complete,
             trial: None,
@@ -245,7 +247,7 @@ impl Session {
                 let failure = Failure { why: Why::Ended, client_lost: false, must_end: false, unread };
                 return self.fail_delegated(&mut delegated, &failure, ctx);
             }
-            Progress::Wire { may_go_on } => may_go_on,
+            Progress::Wire { may_go_on } => may_go_on && delegated.origin.keep_alive,
             Progress::Sending(Frame { framing: Framing::Length(_), left: 1.. }) => {
                 delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
                 return self.cut_off(LastClose::Orderly, Outcome::ApplicationFailed, ctx);
@@ -273,7 +275,10 @@ impl Session {
         let elsewhere = delegated.elsewhere();
         self.log_elsewhere(elsewhere, answered.status, answered.body_bytes, outcome, ctx);
         match outcome {
-            Outcome::Complete => self.go_on_after_application(answered.may_go_on && !ctx.draining),
+            Outcome::Complete => {
+                let may_go_on = answered.may_go_on && delegated.origin.keep_alive;
+                self.go_on_after_application(may_go_on && !ctx.draining);
+            }
             Outcome::ClientGone => {
                 self.end(outcome, ctx);
             }

@@ -250,6 +250,7 @@ fn context(folder: &TempDir) -> Context {
         path: "/app".into(),
         hand_over: true,
         encoded_slashes: true,
+        keep_passed: true,
         document_root: None,
         local_redirects: true,
         params: Vec::new(),

@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) is_counted: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
+    /// Whether the application at its other end may be passed clients' sockets.
+    pub(crate) is_trusted: bool,
 
     way: Way,
     outgoing: Outgoing,
@@ -126,6 +128,7 @@ impl Connection {
             is_accepted: false,
             is_counted: false,
             is_local: true,
+            is_trusted: false,
             way: Way::Plain,
             outgoing: Outgoing::default(),
             reader: ResponseReader::new(MANAGEMENT_ID),

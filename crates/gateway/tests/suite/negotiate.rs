@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use baton_gateway::{Address, Application, Place, Protocol, Settings, TransportChoice};
+use baton_gateway::{Address, Application, Place, Protocol, Settings, TransportChoice, Trust};
 
 use crate::common::app::{App, Offered, Peer, shared};
 use crate::common::driver::{Driver, Ending};
@@ -74,6 +74,31 @@ fn what_is_declined_again_and_again_is_not_offered() {
         let seen = seen.lock().unwrap();
         assert_eq!((seen[0], seen[8], seen[19]), ("shm", ninth, last));
         assert_eq!(app.accepted(), 1, "no connection but for requests");
+    }
+}
+
+/// Clients' sockets go to applications only at whose socket a trusted user listens, unless they were asked for by name. The
+/// report says why an application that could have them does not get them.
+#[test]
+fn sockets_of_clients_are_for_trusted_users() {
+    let user = rustix::process::geteuid().as_raw();
+    let (auto, named) = (TransportChoice::Auto, TransportChoice::PassFd);
+    for (choice, trust, transport, withheld) in [
+        (auto, Trust::All, "passfd", false),
+        (auto, Trust::Users(vec![user + 1, user]), "passfd", false),
+        (auto, Trust::Users(vec![user + 1]), "shm", true),
+        (auto, Trust::Users(vec![]), "shm", true),
+        (named, Trust::Users(vec![]), "passfd", false),
+    ] {
+        let (app, seen) = app(&["passfd", "shm"]);
+        let application = with(&app, |settings| {
+            settings.transport = choice;
+            settings.passfd_trust = trust.clone();
+        });
+        let mut driver = Driver::new();
+        assert_eq!(ask(&mut driver, &application, 10), transport, "{trust:?}");
+        assert_eq!(seen.lock().unwrap().contains(&"passfd"), transport == "passfd", "{trust:?}");
+        assert_eq!(driver.report("passfd_withheld").is_string(), withheld, "{trust:?}");
     }
 }
 

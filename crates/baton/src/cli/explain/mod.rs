@@ -17,7 +17,7 @@ use toml::Spanned;
 use self::target::Target;
 use super::command_line::CommandLine;
 use super::{ConfigFile, Failure, load, parse_header, print};
-use crate::config::{Config, ConfigSource, Destination, Files, Route, Site, Value};
+use crate::config::{Config, ConfigSource, Destination, Files, Route, Site, Value, passfd_condition};
 
 /// Show which site, route, file, caches and steps a request takes, and the head of its response
 ///
@@ -100,6 +100,10 @@ impl Explain {
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
         let delegated = matches!(route.action, Action::Application(_) | Action::Scripts(..))
             && head.starts_with("HTTP/1.1 502");
+        let application = configured.and_then(|route| route.settings.application());
+        if let Some(condition) = application.and_then(passfd_condition) {
+            lines.add("transport", condition);
+        }
         if delegated && let Action::Scripts(..) = route.action {
             lines.add("file", "a script, which is run".into());
         } else if let Action::Files(tree) | Action::Scripts(tree, _) = &route.action {
