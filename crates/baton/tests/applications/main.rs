@@ -13,6 +13,7 @@ mod descriptors;
 mod failures;
 mod files;
 mod holders;
+mod hostile;
 mod passed_sockets;
 mod program;
 mod requests;

@@ -1,0 +1,383 @@
+//! An application that means harm, and six victims beside it: clients of other routes of the same worker, who must get
+//! what they ask for, throughout. What it can do depends on the transport; it does all of it by each.
+
+use std::fs::{File, set_permissions};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use baton_fcgi::application::{push_answered, push_end, push_slices, push_stdout};
+use baton_fcgi::response::ProtocolStatus;
+use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
+use rustix::fs::OFlags;
+use rustix::net::Shutdown;
+
+use crate::common::client::Client;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::{Server, wait_until};
+use crate::program;
+
+/// What the application does to its requests, and to what it gets with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Has the client's socket wait, before and after it has answered.
+    SetsBlocking,
+    /// Has the client's socket linger when it is closed.
+    Lingers,
+    WritesRubbishBefore,
+    WritesRubbishAfter,
+    ShutsDown,
+    NeverAnswers,
+    AnswersTwice,
+    /// Leaves copies with itself and with a child.
+    KeepsCopies,
+    Floods,
+    /// Dissolves the client's connection, and says that it has answered.
+    Reconnects,
+    /// Begins and closes.
+    BreaksOff,
+    /// Announces what is nowhere.
+    Lies,
+}
+
+const MODES: [Mode; 12] = [
+    Mode::SetsBlocking,
+    Mode::Lingers,
+    Mode::WritesRubbishBefore,
+    Mode::WritesRubbishAfter,
+    Mode::ShutsDown,
+    Mode::NeverAnswers,
+    Mode::AnswersTwice,
+    Mode::KeepsCopies,
+    Mode::Floods,
+    Mode::Reconnects,
+    Mode::BreaksOff,
+    Mode::Lies,
+];
+
+/// Clients that ask the application in each mode, then for a large file, and take nothing.
+const ACCOMPLICES: usize = 3;
+
+/// Rounds of the victims in each mode.
+const ROUNDS: usize = 2;
+
+const LARGE_BYTES: u64 = 32 << 20;
+const FILE_BYTES: usize = 300_000;
+const RUBBISH: &[u8] = b"\x01\x02rubbish\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nrubbish";
+
+const SITE: &str = r#"
+architecture = "{architecture}"
+processes = 1
+[timeouts]
+send_ms = 2000
+[[site]]
+listen = ["127.0.0.1:0"]
+root = "{root}"
+[[site.route]]
+path = "/hostile"
+[site.route.fastcgi]
+to = "unix:{base}/hostile.sock"
+transport = "{transport}"
+keep_connections = false
+connections_max = 100
+timeout_ms = 2000
+response_file_bytes_max = "1 MiB"
+"#;
+
+const HONEST: &str = r#"
+[[site.route]]
+path = "/{transport}"
+fastcgi = { to = "unix:{base}/{transport}.sock", transport = "{transport}" }
+"#;
+
+/// The application.
+#[derive(Default)]
+struct Hostile {
+    /// Requests that it has got.
+    begun: AtomicUsize,
+    copies: Mutex<Vec<OwnedFd>>,
+    children: Mutex<Vec<Child>>,
+}
+
+/// Ends the application's children with the test, however that ends.
+struct Children(Arc<Hostile>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &mut *self.0.children.lock().expect("children") {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Hostile {
+    /// Serves a connection, of which it reads the beginning, and the descriptor that came with that.
+    fn serve(&self, mut connection: UnixStream) {
+        let mut request = vec![0; 65_536];
+        let Ok((count, mut descriptors)) = baton_sys::passing::receive(&connection, &mut request) else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&request[..count]).into_owned();
+        let Some(mode) = MODES.into_iter().find(|mode| text.contains(&format!("/hostile/{mode:?}"))) else {
+            return;
+        };
+        let descriptor = descriptors.pop();
+        self.begun.fetch_add(1, SeqCst);
+        // Shared memory is no socket.
+        let client = descriptor.as_ref().filter(|one| rustix::net::getsockname(one).is_ok());
+        // Nothing that fails here keeps it from going on.
+        let _ = self.act(mode, &mut connection, client);
+        if mode == Mode::NeverAnswers {
+            let _ = connection.read_to_end(&mut Vec::new());
+        }
+        if mode == Mode::KeepsCopies {
+            self.copies.lock().expect("copies").extend(descriptor);
+        }
+    }
+
+    fn act(&self, mode: Mode, connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Result<()> {
+        match mode {
+            Mode::SetsBlocking => {
+                if let Some(client) = client {
+                    rustix::fs::fcntl_setfl(client, OFlags::empty())?;
+                }
+                answer(connection, client)?;
+                if let Some(client) = client {
+                    rustix::fs::fcntl_setfl(client, OFlags::empty())?;
+                }
+            }
+            Mode::Lingers => {
+                if let Some(client) = client {
+                    rustix::net::sockopt::set_socket_linger(client, Some(Duration::from_secs(60)))?;
+                }
+                answer(connection, client)?;
+            }
+            Mode::WritesRubbishBefore => {
+                rubbish(connection, client)?;
+                answer(connection, client)?;
+            }
+            Mode::WritesRubbishAfter => {
+                answer(connection, client)?;
+                rubbish(connection, client)?;
+            }
+            Mode::ShutsDown => {
+                if let Some(client) = client {
+                    rustix::net::shutdown(client, Shutdown::Both)?;
+                }
+                connection.shutdown(std::net::Shutdown::Read)?;
+                answer(connection, client)?;
+            }
+            Mode::NeverAnswers => {}
+            Mode::AnswersTwice => {
+                answer(connection, client)?;
+                answer(connection, client)?;
+            }
+            Mode::KeepsCopies => {
+                if let Some(client) = client {
+                    let inherited = Stdio::from(client.try_clone()?);
+                    let child = Command::new("sleep").arg("60").stdin(inherited).spawn()?;
+                    self.children.lock().expect("children").push(child);
+                }
+                answer(connection, client)?;
+            }
+            Mode::Floods => {
+                let mut records = Vec::new();
+                for _ in 0..16 {
+                    push_stdout(&mut records, FIRST_REQUEST, &[b'x'; 60_000]);
+                }
+                push_head(connection)?;
+                // Until the server has enough of it.
+                loop {
+                    if let Some(client) = client {
+                        let _ = rustix::net::send(client, &records, rustix::net::SendFlags::DONTWAIT);
+                    }
+                    connection.write_all(&records)?;
+                }
+            }
+            Mode::Reconnects => {
+                if let Some(client) = client {
+                    rustix::net::connect_unspec(client)?;
+                }
+                tell_answered(connection)?;
+            }
+            Mode::BreaksOff => push_head(connection)?,
+            Mode::Lies => {
+                let mut records = Vec::new();
+                let slices = [RegionSlice { offset: u32::MAX - 7, len: u32::MAX }];
+                push_slices(&mut records, FIRST_REQUEST, &slices);
+                connection.write_all(&records)?;
+                tell_answered(connection)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// On the client's socket if it has that, else in the ordinary way.
+fn answer(connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Result<()> {
+    if let Some(client) = client {
+        rustix::io::write(client, b"HTTP/1.1 204 No Content\r\n\r\n")?;
+        return tell_answered(connection);
+    }
+    push_head(connection)?;
+    let mut records = Vec::new();
+    push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+    connection.write_all(&records)
+}
+
+fn push_head(connection: &mut UnixStream) -> std::io::Result<()> {
+    let mut records = Vec::new();
+    push_stdout(&mut records, FIRST_REQUEST, b"Content-Type: text/plain\r\n\r\nbegun");
+    connection.write_all(&records)
+}
+
+fn tell_answered(connection: &mut UnixStream) -> std::io::Result<()> {
+    let (complete, may_go_on, outcome) = (true, true, AnswerOutcome::Complete);
+    let answered = Answered { complete, may_go_on, outcome, status: 204, head_bytes: 27, body_bytes: 0 };
+    let mut records = Vec::new();
+    push_answered(&mut records, FIRST_REQUEST, &answered);
+    push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+    connection.write_all(&records)
+}
+
+fn rubbish(connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Result<()> {
+    match client {
+        Some(client) => rustix::io::write(client, RUBBISH).map(drop).map_err(Into::into),
+        None => connection.write_all(RUBBISH),
+    }
+}
+
+/// The id of the first request on a connection.
+const FIRST_REQUEST: u16 = 1;
+
+/// The victims: each has a connection of its own, and what it asks for it knows.
+struct Victims {
+    clients: Vec<Client>,
+    address: SocketAddr,
+    file: Vec<u8>,
+    upload: Vec<u8>,
+}
+
+impl Victims {
+    fn new(server: &Server, file: Vec<u8>) -> Self {
+        let clients = (0..6).map(|_| server.connect()).collect();
+        Self { clients, address: server.address(), file, upload: pattern(200_000, 3) }
+    }
+
+    /// Each asks once, all of them at a time.
+    fn ask(&mut self) {
+        let (file, upload, address) = (&self.file, &self.upload, self.address);
+        let bytes = pattern(100_000, 1);
+        std::thread::scope(|scope| {
+            for (number, client) in self.clients.iter_mut().enumerate() {
+                let bytes = &bytes;
+                scope.spawn(move || match number {
+                    0 => assert_eq!(client.get("/page.txt").text(), "a file"),
+                    1 => assert!(Client::connect(address).get("/file.bin").body == *file),
+                    2 => assert!(application(client, "/unix/bytes?100000") == *bytes),
+                    3 => assert!(application(client, "/shm/bytes?100000") == *bytes),
+                    4 => assert!(application(client, "/passfd/bytes?100000") == *bytes),
+                    _ => {
+                        let length = upload.len();
+                        client.send(format!(
+                            "POST /passfd/echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+                        ));
+                        client.send(upload);
+                        assert!(client.answer_to("POST").body == *upload);
+                    }
+                });
+            }
+        });
+    }
+}
+
+fn application(client: &mut Client, path: &str) -> Vec<u8> {
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    client.answer_to("GET").body
+}
+
+/// Goal: no client but those who ask the hostile application suffers from it: none of the six gets other bytes, none waits
+/// for longer than a client's patience, and the worker is the same in the end. Method: in each mode, accomplices ask the
+/// application and then for a large file, and take nothing, while the victims ask round after round.
+fn six_victims_are_served(architecture: &str, transport: &str) {
+    let folder = Folder::new();
+    folder.write("page.txt", "a file");
+    let file = pattern(FILE_BYTES, 2);
+    std::fs::write(folder.root().join("file.bin"), &file).expect("a file");
+    File::create(folder.root().join("large.bin"))
+        .and_then(|large| large.set_len(LARGE_BYTES))
+        .expect("a file");
+    let mut site = SITE.replace("{architecture}", architecture).replace("{transport}", transport);
+    for honest in ["unix", "shm", "passfd"] {
+        program::start(&folder.base().join(format!("{honest}.sock")), folder.base(), 4);
+        site.push_str(&HONEST.replace("{transport}", honest));
+    }
+    let socket = folder.base().join("hostile.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    set_permissions(&socket, PermissionsExt::from_mode(0o777)).expect("permissions");
+    let hostile = Arc::new(Hostile::default());
+    let children = Children(Arc::clone(&hostile));
+    let application = Arc::clone(&hostile);
+    std::thread::spawn(move || {
+        for connection in listener.incoming().map_while(Result::ok) {
+            let hostile = Arc::clone(&application);
+            std::thread::spawn(move || hostile.serve(connection));
+        }
+    });
+
+    let server = Server::run(folder, &site);
+    let workers = server.workers();
+    let mut victims = Victims::new(&server, file);
+    let mut accomplices = Vec::new();
+    for mode in MODES {
+        for _ in 0..ACCOMPLICES {
+            let mut accomplice = server.connect();
+            accomplice.send(format!(
+                "GET /hostile/{mode:?} HTTP/1.1\r\nHost: a\r\n\r\nGET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n"
+            ));
+            accomplices.push(accomplice);
+        }
+        wait_until("the application has them", || hostile.begun.load(SeqCst) >= accomplices.len());
+        for _ in 0..ROUNDS {
+            victims.ask();
+        }
+    }
+    drop(accomplices);
+    victims.ask();
+    drop(children);
+    assert_eq!(server.workers(), workers, "the worker has been replaced: {}", server.said());
+}
+
+macro_rules! under {
+    ($($module:ident, $word:literal;)+) => {
+        $(mod $module {
+            #[test]
+            fn by_unix() {
+                super::six_victims_are_served($word, "unix");
+            }
+
+            #[test]
+            fn by_shm() {
+                super::six_victims_are_served($word, "shm");
+            }
+
+            #[test]
+            fn by_passfd() {
+                super::six_victims_are_served($word, "passfd");
+            }
+        })+
+    };
+}
+
+under! {
+    auto, "auto";
+    pipeline, "pipeline";
+    threads, "threads";
+}
