@@ -133,12 +133,8 @@ struct DiskArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     baton: PathBuf,
-    /// Architectures to run it under
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "auto,amped,sped,n-copy,symped,shared-symped,pipeline,threads,threads-cache"
-    )]
+    /// Architectures to run it under [default: all that it has]
+    #[arg(long, value_delimiter = ',')]
     architectures: Vec<String>,
     /// More settings for all of them; may be repeated
     #[arg(long = "set", short = 's', value_name = "SECTION.KEY=VALUE")]

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use baton_engine::ArchitectureName;
+
 fn baton(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
     command.args(arguments);
@@ -204,17 +206,7 @@ fn completions_know_the_architectures() {
 fn architectures_are_listed_with_what_they_are() {
     let list = printed(&mut baton(&["architectures"]));
     let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let known = [
-        "auto",
-        "sped",
-        "amped",
-        "symped",
-        "shared-symped",
-        "n-copy",
-        "pipeline",
-        "threads",
-        "threads-cache",
-    ];
+    let known = ArchitectureName::ALL.map(ArchitectureName::name);
     assert_eq!(names, known);
     assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
 }

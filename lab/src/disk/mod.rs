@@ -37,7 +37,7 @@ use workload::Content;
 pub struct DiskSettings {
     /// The command of this project.
     pub baton: PathBuf,
-    /// Under which architectures to measure it.
+    /// Under which architectures to measure it; none: under each that it has.
     pub architectures: Vec<String>,
     /// More settings for all of them, as `section.key=value`.
     pub baton_settings: Vec<String>,
@@ -84,7 +84,7 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
     })?;
 
     let mut contestants = Vec::new();
-    for entry in entries(settings) {
+    for entry in entries(settings)? {
         match contestant(entry, settings, &machine, &groups, &image, &folder) {
             Ok(contestant) => contestants.push(contestant),
             Err(error) => eprintln!("left out: {error:#}"),
@@ -126,13 +126,26 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
 }
 
 /// Who takes part; the first is the reference.
-fn entries(settings: &DiskSettings) -> Vec<Entry> {
+fn entries(settings: &DiskSettings) -> Result<Vec<Entry>> {
     let nginx = Entry::other("nginx").filter(|_| settings.nginx);
     let threads = nginx.clone().map(Entry::with_file_threads);
-    let architectures = settings.architectures.iter();
+    let architectures = match &settings.architectures[..] {
+        [] => all_architectures(&settings.baton)?,
+        chosen => chosen.to_vec(),
+    };
     let baton = architectures
+        .iter()
         .map(|architecture| Entry::baton(&settings.baton, architecture).settings(&settings.baton_settings));
-    nginx.into_iter().chain(threads).chain(baton).collect()
+    Ok(nginx.into_iter().chain(threads).chain(baton).collect())
+}
+
+/// The first words of the lines of `baton architectures`.
+fn all_architectures(baton: &Path) -> Result<Vec<String>> {
+    let output = Command::new(baton).arg("architectures").output();
+    let output = output.with_context(|| format!("cannot run {} architectures", baton.display()))?;
+    ensure!(output.status.success(), "{} architectures failed", baton.display());
+    let list = String::from_utf8(output.stdout)?;
+    Ok(list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
 fn contestant(

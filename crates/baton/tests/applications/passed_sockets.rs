@@ -12,6 +12,13 @@ use crate::common::client::Client;
 use crate::common::server::{Server, wait_until};
 use crate::holders::{answer, server_with};
 
+crate::architectures::under_every_architecture!(
+    by name: a_socket_in_blocking_mode,
+    a_socket_in_blocking_mode_later_on,
+    a_socket_that_lingers,
+    a_copy_that_is_kept,
+);
+
 /// Clients that take nothing: more than an architecture has threads that send.
 const SLOW_CLIENTS: usize = 6;
 
@@ -120,42 +127,4 @@ fn a_copy_that_is_kept(architecture: &str) {
     let mut idle = server.connect();
     assert_eq!(idle.get("/app/x").status, 204);
     idle.expect_end();
-}
-
-macro_rules! under_every_architecture {
-    ($($module:ident, $word:literal;)+) => {
-        $(mod $module {
-            #[test]
-            fn a_socket_in_blocking_mode() {
-                super::a_socket_in_blocking_mode($word);
-            }
-
-            #[test]
-            fn a_socket_in_blocking_mode_later_on() {
-                super::a_socket_in_blocking_mode_later_on($word);
-            }
-
-            #[test]
-            fn a_socket_that_lingers() {
-                super::a_socket_that_lingers($word);
-            }
-
-            #[test]
-            fn a_copy_that_is_kept() {
-                super::a_copy_that_is_kept($word);
-            }
-        })+
-    };
-}
-
-under_every_architecture! {
-    auto, "auto";
-    sped, "sped";
-    amped, "amped";
-    symped, "symped";
-    shared_symped, "shared-symped";
-    n_copy, "n-copy";
-    pipeline, "pipeline";
-    threads, "threads";
-    threads_cache, "threads-cache";
 }

@@ -1,23 +1,32 @@
-//! One test under every architecture.
+//! One test under every architecture of [`baton_engine::ArchitectureName::ALL`].
 
-/// Makes tests of functions: one for each architecture, whose name says which. The suite says what it is to run them
-/// under an architecture, in a function `under` of its root.
+/// Makes tests of functions: one for each architecture, in a module of its name. The suite says what it is to run a test
+/// under an architecture, in a function `under` of its root; tests behind `by name:` are given the architecture's word.
 macro_rules! under_every_architecture {
+    (by name: $($test:ident),+ $(,)?) => {
+        baton_engine::for_each_architecture! { crate::architectures::under_each! [by name: $($test)+] }
+    };
     ($($test:ident),+ $(,)?) => {
-        crate::architectures::under_architecture!(auto, "auto", $($test)+);
-        crate::architectures::under_architecture!(sped, "sped", $($test)+);
-        crate::architectures::under_architecture!(amped, "amped", $($test)+);
-        crate::architectures::under_architecture!(symped, "symped", $($test)+);
-        crate::architectures::under_architecture!(shared_symped, "shared-symped", $($test)+);
-        crate::architectures::under_architecture!(n_copy, "n-copy", $($test)+);
-        crate::architectures::under_architecture!(pipeline, "pipeline", $($test)+);
-        crate::architectures::under_architecture!(threads, "threads", $($test)+);
-        crate::architectures::under_architecture!(threads_cache, "threads-cache", $($test)+);
+        baton_engine::for_each_architecture! { crate::architectures::under_each! [$($test)+] }
+    };
+}
+
+macro_rules! under_each {
+    ($tests:tt $($variant:ident $module:ident $word:literal $summary:literal;)+) => {
+        $(crate::architectures::under_architecture! { $module $word $tests })+
     };
 }
 
 macro_rules! under_architecture {
-    ($module:ident, $word:literal, $($test:ident)+) => {
+    ($module:ident $word:literal [by name: $($test:ident)+]) => {
+        mod $module {
+            $(#[test]
+            fn $test() {
+                super::$test($word);
+            })+
+        }
+    };
+    ($module:ident $word:literal [$($test:ident)+]) => {
         mod $module {
             $(#[test]
             fn $test() {
@@ -27,4 +36,4 @@ macro_rules! under_architecture {
     };
 }
 
-pub(crate) use {under_architecture, under_every_architecture};
+pub(crate) use {under_architecture, under_each, under_every_architecture};

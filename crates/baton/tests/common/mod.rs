@@ -12,6 +12,8 @@
 
 use std::io::Write as _;
 
+use baton_engine::ArchitectureName;
+
 pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod folder;
@@ -26,5 +28,12 @@ pub(crate) fn leave_out(what: &str, why: &str) {
 }
 
 /// Every architecture, by the word that chooses it.
-pub(crate) const ARCHITECTURES: [&str; 9] =
-    ["auto", "sped", "amped", "symped", "shared-symped", "n-copy", "pipeline", "threads", "threads-cache"];
+pub(crate) const ARCHITECTURES: [&str; ArchitectureName::ALL.len()] = {
+    let mut words = [""; ArchitectureName::ALL.len()];
+    let mut index = 0;
+    while index < words.len() {
+        words[index] = ArchitectureName::ALL[index].name();
+        index += 1;
+    }
+    words
+};

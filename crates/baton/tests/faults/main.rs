@@ -4,6 +4,8 @@
 //! metrics, at the log, at the descriptors that the processes hold. Nothing is asserted about how long anything
 //! takes; what must happen is waited for.
 
+#[path = "../common/architectures.rs"]
+mod architectures;
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -16,13 +18,6 @@ macro_rules! under_each_architecture {
         under_each_architecture! { pipeline = "pipeline", $($test),* }
         under_each_architecture! { threads = "threads", $($test),* }
         under_each_architecture! { symped = "symped", $($test),* }
-    };
-    (and the others: $($test:ident),* $(,)?) => {
-        under_each_architecture! { $($test),* }
-        under_each_architecture! { amped = "amped", $($test),* }
-        under_each_architecture! { shared_symped = "shared-symped", $($test),* }
-        under_each_architecture! { n_copy = "n-copy", $($test),* }
-        under_each_architecture! { threads_cache = "threads-cache", $($test),* }
     };
     ($module:ident = $architecture:literal, $($test:ident),*) => {
         mod $module {

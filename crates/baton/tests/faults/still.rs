@@ -10,7 +10,7 @@ use crate::common::server::wait_until;
 use crate::peer::{connect_and_send, read_to_the_end};
 use crate::watched::Watched;
 
-under_each_architecture! { and the others: a_worker_that_stands_still_is_replaced }
+crate::architectures::under_every_architecture! { by name: a_worker_that_stands_still_is_replaced }
 
 /// Of several processes, each with a queue of its own.
 mod queues {

@@ -10,7 +10,7 @@ use crate::common::folder::Folder;
 use crate::common::server::{PATIENCE, wait_until};
 use crate::watched::Watched;
 
-under_each_architecture! { and the others: a_worker_killed_under_load_comes_back }
+crate::architectures::under_every_architecture! { by name: a_worker_killed_under_load_comes_back }
 
 /// Of several processes.
 mod away {

@@ -20,28 +20,61 @@ use std::str::FromStr;
 use crate::Tuning;
 use crate::worker::Process;
 
-/// The architectures by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ArchitectureName {
-    /// Self-tuning: `amped` loops, one per CPU.
-    #[default]
-    Auto,
-    /// Single process, event-driven.
-    Sped,
-    /// Asymmetric multi-process, event-driven.
-    Amped,
-    /// Symmetric multi-process, event-driven.
-    Symped,
-    /// The same with shared tables.
-    SharedSymped,
-    /// One copy of the server per CPU.
-    NCopy,
-    /// Stages with queues between them.
-    Pipeline,
-    /// A user-level thread per connection.
-    Threads,
-    /// The same with an application's own file cache.
-    ThreadsCache,
+/// Gives the table of all architectures to the macro that is named, behind what stands there already. A row: variant,
+/// module, word, and who runs the steps.
+///
+/// [`ArchitectureName`] is made of this table, and so are the tests that run under every architecture.
+#[macro_export]
+macro_rules! for_each_architecture {
+    ($first:ident $(:: $next:ident)* ! $($before:tt)*) => {
+        $first $(:: $next)* ! {
+            $($before)*
+            Auto auto "auto" "n-copy across CPUs, amped within each, tuning itself (default)";
+            Sped sped "sped" "one event loop runs everything; a blocking job blocks it";
+            Amped amped "amped" "one event loop; blocking jobs go to helpers and come back as events";
+            Symped symped "symped" "several sped processes on one listening socket, nothing else shared";
+            SharedSymped shared_symped "shared-symped"
+                "several event loops that share one table of open files and heads";
+            NCopy n_copy "n-copy" "one copy per CPU, pinned, each with its own listener, nothing shared";
+            Pipeline pipeline "pipeline" "accept, read and write stages with bounded queues between them";
+            Threads threads "threads" "one user-level thread per connection over few kernel threads";
+            ThreadsCache threads_cache "threads-cache"
+                "threads, with an application's file cache and write instead of sendfile";
+        }
+    };
+}
+
+macro_rules! architecture_names {
+    ($($variant:ident $module:ident $word:literal $summary:literal;)+) => {
+        /// The architectures by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ArchitectureName {
+            $(#[doc = $summary] $variant,)+
+        }
+
+        impl ArchitectureName {
+            /// All of them, the default first.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// The word for it in configurations and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// Who runs the steps, in a line.
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $summary,)+ }
+            }
+        }
+    };
+}
+
+for_each_architecture!(architecture_names!);
+
+impl Default for ArchitectureName {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
 }
 
 /// How many processes an architecture wants, and what they share.
@@ -62,51 +95,6 @@ pub enum ListenerSharing {
     Shared,
     /// Each process has sockets of its own (`SO_REUSEPORT`).
     PerProcess,
-}
-
-impl ArchitectureName {
-    /// All of them, the default first.
-    pub const ALL: [Self; 9] = [
-        Self::Auto,
-        Self::Sped,
-        Self::Amped,
-        Self::Symped,
-        Self::SharedSymped,
-        Self::NCopy,
-        Self::Pipeline,
-        Self::Threads,
-        Self::ThreadsCache,
-    ];
-
-    /// The word for it in configurations and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Sped => "sped",
-            Self::Amped => "amped",
-            Self::Symped => "symped",
-            Self::SharedSymped => "shared-symped",
-            Self::NCopy => "n-copy",
-            Self::Pipeline => "pipeline",
-            Self::Threads => "threads",
-            Self::ThreadsCache => "threads-cache",
-        }
-    }
-
-    /// Who runs the steps, in a line.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::Auto => "n-copy across CPUs, amped within each, tuning itself (default)",
-            Self::Sped => "one event loop runs everything; a blocking job blocks it",
-            Self::Amped => "one event loop; blocking jobs go to helpers and come back as events",
-            Self::Symped => "several sped processes on one listening socket, nothing else shared",
-            Self::SharedSymped => "several event loops that share one table of open files and heads",
-            Self::NCopy => "one copy per CPU, pinned, each with its own listener, nothing shared",
-            Self::Pipeline => "accept, read and write stages with bounded queues between them",
-            Self::Threads => "one user-level thread per connection over few kernel threads",
-            Self::ThreadsCache => "threads, with an application's file cache and write instead of sendfile",
-        }
-    }
 }
 
 impl fmt::Display for ArchitectureName {
