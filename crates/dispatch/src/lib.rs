@@ -47,5 +47,5 @@ pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX}
 pub use decision::{Decision, Why};
 pub use hash::target_hash;
 pub use policy::{Policy, PolicyName, UnknownPolicy};
-pub use settings::{CacheOrder, PolicySettings};
+pub use settings::{CacheOrder, PolicySettings, Variant};
 pub use target::Target;

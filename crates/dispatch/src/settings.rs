@@ -31,8 +31,26 @@ pub struct PolicySettings {
     pub bound_percent: u32,
     /// Slots of the table of Maglev; brought up to a prime number. A hundred for each node keep it even.
     pub maglev_slots: usize,
+    /// Which mechanisms LARD/H, or LARD/R, works with.
+    pub variant: Variant,
     /// What random choices and hash tables start from. Placement does not depend on it.
     pub seed: u64,
+}
+
+/// A policy with fewer mechanisms than it has, or with another one: to tell what each is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// LARD/H with a picture of memory, and a choice of what is kept whenever a duel shows that it reads less.
+    #[default]
+    Duel,
+    /// LARD/H that always chooses.
+    Choice,
+    /// LARD/H whose nodes keep whatever they read.
+    Picture,
+    /// LARD/H without a picture of memory: a mapped target is in memory.
+    Mapped,
+    /// LARD/R that gives new targets to their homes.
+    Homes,
 }
 
 /// Which target a cache evicts first.
@@ -66,6 +84,7 @@ impl Default for PolicySettings {
             bound_percent: 125,
             // Eisenbud and others, 2016, section 3.4: the small table.
             maglev_slots: 65_537,
+            variant: Variant::Duel,
             seed: 0,
         }
     }

@@ -28,6 +28,11 @@ impl Thresholds {
         let pressure = cluster.pressure(node);
         (pressure > self.t_high && cluster.any_below(self.t_low)) || pressure >= 2.0 * self.t_high
     }
+
+    /// How much pressure a node may have with one connection more: T_high while another node idles, otherwise twice that.
+    pub(super) fn pressure_max(self, cluster: &Cluster) -> f32 {
+        if cluster.any_below(self.t_low) { self.t_high } else { 2.0 * self.t_high }
+    }
 }
 
 impl Lard {

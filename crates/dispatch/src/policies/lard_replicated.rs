@@ -3,7 +3,8 @@
 use crate::mapping::Mapping;
 use crate::node_set::{NodeSet, Replicas};
 use crate::policies::lard::Thresholds;
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+use crate::policies::lard_home::preferred;
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Variant, Why};
 
 /// Locality-aware request distribution with replication. Meant to be used under [`crate::Admission`].
 ///
@@ -17,6 +18,7 @@ pub(crate) struct LardReplicated {
     quiet_us: u64,
     /// Where the search for a lightly loaded node starts, so that equals take turns.
     next: NodeId,
+    has_homes: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -33,11 +35,17 @@ impl LardReplicated {
             thresholds: Thresholds::new(settings),
             quiet_us: settings.quiet_us,
             next: NodeId::default(),
+            has_homes: settings.variant == Variant::Homes,
         }
     }
 
     fn assign(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
-        let Some(node) = cluster.least_loaded(self.next) else { return Decision::nobody() };
+        let home = || {
+            let pressure_max = self.thresholds.pressure_max(cluster);
+            preferred(target.hash, cluster, |node| cluster.pressure_with_one_more(node) <= pressure_max)
+        };
+        let home = if self.has_homes { home() } else { None };
+        let Some(node) = home.or_else(|| cluster.least_loaded(self.next)) else { return Decision::nobody() };
         self.next = node.following();
         if self.sets.is_full()
             && let Some(forgotten) = self.sets.forget_oldest()

@@ -13,9 +13,9 @@ const POLICIES: [PolicyName; 3] = [LardH, LardR, BoundedHash];
 const NODES: usize = 8;
 
 /// A trace, its name, and whether few targets make much of the load.
-type Entry = (Workload, &'static str, bool);
+pub(super) type Entry = (Workload, &'static str, bool);
 
-fn workloads() -> [Entry; 11] {
+pub(super) fn workloads() -> [Entry; 11] {
     let zipf = |alpha| Workload::Zipf(Zipf { targets: 40_000, alpha, kb: 16.0, requests: 1_000_000 });
     let hot = |percent| Workload::RiceWithHot { percent, kb: 40 };
     [
@@ -37,11 +37,15 @@ fn front_ends(count: usize) -> FrontEnds {
     FrontEnds { count, sharing: Sharing::Nothing, cost_us: 0.0 }
 }
 
+pub(super) fn four_front_ends(scenario: &mut Scenario) {
+    scenario.front_ends = front_ends(4);
+}
+
 /// Runs by trace, seed and contestant.
-type Results = Vec<Vec<Vec<Run>>>;
+pub(super) type Results = Vec<Vec<Vec<Run>>>;
 
 /// Runs all contestants on all traces, with all seeds.
-fn contest(lab: &Lab<'_>, title: &str, contestants: &[Scenario]) -> Results {
+pub(super) fn contest(lab: &Lab<'_>, title: &str, contestants: &[Scenario]) -> Results {
     let mut results: Results = vec![Vec::new(); workloads().len()];
     for mut lab in lab.each_seed() {
         for (runs, (workload, trace, _)) in results.iter_mut().zip(workloads()) {
@@ -56,7 +60,7 @@ fn contest(lab: &Lab<'_>, title: &str, contestants: &[Scenario]) -> Results {
 }
 
 /// How much more one contestant did than another one, in percent: the least, the median and the most over seeds.
-fn gain(by_seed: &[Vec<Run>], one: usize, other: usize) -> [f64; 3] {
+pub(super) fn gain(by_seed: &[Vec<Run>], one: usize, other: usize) -> [f64; 3] {
     let throughput = |run: &Run| run.outcome.throughput;
     let gain = |runs: &Vec<Run>| 100.0 * (throughput(&runs[one]) / throughput(&runs[other]) - 1.0);
     let mut gains: Vec<f64> = by_seed.iter().map(gain).collect();
@@ -222,7 +226,7 @@ fn what_is_left(trace: &str, is_skewed: bool, by_seed: &[Vec<Run>]) -> String {
 }
 
 /// A node fails after a third of the requests, and is back after two thirds.
-fn fail_and_recover(scenario: &mut Scenario) {
+pub(super) fn fail_and_recover(scenario: &mut Scenario) {
     scenario.changes = vec![
         Change { at: 1.0 / 3.0, what: NodeChange::Fail(0) },
         Change { at: 2.0 / 3.0, what: NodeChange::Recover(0) },

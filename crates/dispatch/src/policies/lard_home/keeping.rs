@@ -3,7 +3,7 @@
 use super::duel::Duel;
 use crate::policies::frequency::{Ages, Frequency};
 use crate::policies::mirror::{Mirror, UNKNOWN_BYTES};
-use crate::{Cluster, NodeId, PolicySettings, Target};
+use crate::{Cluster, NodeId, PolicySettings, Target, Variant};
 
 /// The memories of the nodes, and how often targets were asked for.
 pub(super) struct Keeping {
@@ -11,6 +11,7 @@ pub(super) struct Keeping {
     memory: Mirror,
     ages: Ages,
     duel: Duel,
+    variant: Variant,
     node_bytes: u64,
 }
 
@@ -27,6 +28,7 @@ impl Keeping {
             memory: Mirror::new(settings.mappings_max, settings.node_cache_order, settings.seed),
             ages: Ages::default(),
             duel: Duel::new(settings),
+            variant: settings.variant,
             node_bytes: settings.node_cache_bytes + settings.node_cache_bytes / BENEFIT_OF_DOUBT,
         }
     }
@@ -35,13 +37,15 @@ impl Keeping {
     pub(super) fn count(&mut self, target: Target, before: Frequency) -> Frequency {
         self.ages.handle_request(self.memory.len() as u64 * AGE_REQUESTS_PER_TARGET);
         let frequency = self.ages.one_more(before);
-        self.duel.handle_request(target, frequency, &self.ages);
+        if self.variant == Variant::Duel {
+            self.duel.handle_request(target, frequency, &self.ages);
+        }
         frequency
     }
 
     /// Whether a node has the target in memory, which is used by this.
     pub(super) fn is_used(&mut self, target: Target, frequency: Frequency) -> bool {
-        self.memory.use_target(target.hash, frequency).is_some()
+        self.variant == Variant::Mapped || self.memory.use_target(target.hash, frequency).is_some()
     }
 
     /// Believes a target that is in no memory to be in that of the node from now on.
@@ -51,8 +55,10 @@ impl Keeping {
 
     /// Whether the node shall keep a target that is in no memory. If so, it is believed to be there from now on.
     pub(super) fn keep_if_worth(&mut self, target: Target, node: NodeId, frequency: Frequency) -> bool {
-        let is_worth = !self.duel.is_choosing_better()
-            || self.memory.is_worth_keeping(node, bytes_of(target), frequency, &self.ages);
+        let keeps_all = self.variant == Variant::Picture
+            || (self.variant == Variant::Duel && !self.duel.is_choosing_better());
+        let is_worth =
+            keeps_all || self.memory.is_worth_keeping(node, bytes_of(target), frequency, &self.ages);
         if is_worth {
             self.keep(target, node, frequency);
         }

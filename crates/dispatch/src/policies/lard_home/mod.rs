@@ -50,7 +50,7 @@ mod rendezvous;
 
 use keeping::Keeping;
 use queues::Queues;
-use rendezvous::preferred;
+pub(super) use rendezvous::preferred;
 
 use crate::mapping::Mapping;
 use crate::node_set::{NodeSet, Replicas};
