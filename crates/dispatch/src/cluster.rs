@@ -213,11 +213,6 @@ impl Cluster {
         self.pressure_of(node, self.load(node).saturating_add(1))
     }
 
-    /// What one more connection adds to the pressure of each node, by node id: infinite if it does not serve.
-    pub(crate) fn steps(&self) -> &[f32] {
-        &self.steps
-    }
-
     /// Whether the pressure of some serving node is below this.
     pub fn any_below(&self, pressure: f32) -> bool {
         // A node that does not serve gives infinity or NaN, and neither is below anything.

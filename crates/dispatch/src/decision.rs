@@ -12,26 +12,22 @@ pub struct Decision {
     pub node: Option<NodeId>,
     /// What led to it.
     pub why: Why,
-    /// Whether the node shall keep what it reads for the request in memory. If not, it sends what it reads and forgets it,
-    /// unless another request meanwhile wants it kept; what it has in memory already stays there. Most policies want
-    /// everything kept.
-    pub keep: bool,
 }
 
 impl Decision {
-    /// Send the request to this node, which keeps what it reads for it.
+    /// Send the request to this node.
     pub const fn to(node: NodeId, why: Why) -> Self {
-        Self { node: Some(node), why, keep: true }
+        Self { node: Some(node), why }
     }
 
     /// Let the request wait: the cluster has all it can take.
     pub const fn wait() -> Self {
-        Self { node: None, why: Why::AdmissionLimit, keep: true }
+        Self { node: None, why: Why::AdmissionLimit }
     }
 
     /// No node serves.
     pub const fn nobody() -> Self {
-        Self { node: None, why: Why::NoNode, keep: true }
+        Self { node: None, why: Why::NoNode }
     }
 }
 
@@ -42,14 +38,11 @@ pub enum Why {
     FirstAssignment,
     /// The target is mapped to this node.
     Mapped,
-    /// The target went to another node, because of a load imbalance, because its node no longer serves, or because it has left the
-    /// memory there and is nearer home here.
+    /// The target went to another node, because of a load imbalance.
     Moved {
         /// The node that had it.
         from: NodeId,
     },
-    /// The target is in no memory, as the front-end believes: it left, or was not to be kept. Its home has to read it again.
-    Cold,
     /// One more node was given the target.
     Replicated {
         /// How many nodes have it now.
@@ -90,7 +83,6 @@ impl Why {
             Self::FirstAssignment => "first-assignment",
             Self::Mapped => "mapped",
             Self::Moved { .. } => "moved",
-            Self::Cold => "cold",
             Self::Replicated { .. } => "replicated",
             Self::Shrunk { .. } => "shrunk",
             Self::RoundRobin => "round-robin",
@@ -117,7 +109,6 @@ impl fmt::Display for Why {
             Self::FirstAssignment => f.write_str("the target is new and went to a lightly loaded node"),
             Self::Mapped => f.write_str("the node is known to have the target"),
             Self::Moved { from } => write!(f, "the target moved here from {from}"),
-            Self::Cold => f.write_str("the target is in no memory, and its home reads it again"),
             Self::Replicated { nodes } => write!(f, "one more node got the target: {nodes} have it now"),
             Self::Shrunk { dropped } => write!(f, "the target is no longer kept on {dropped}"),
             Self::RoundRobin => f.write_str("it was the turn of the node"),

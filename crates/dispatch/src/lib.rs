@@ -1,11 +1,10 @@
 //! Request distribution: which node of a cluster serves a request.
 //!
-//! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node, a reason, and whether
-//! the node shall keep in memory what it reads:
+//! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node and a reason:
 //!
 //! ```text
 //!   request ─► Target ─┐
-//!                      ├─► Admission ─► Policy ─► Decision { node, why, keep }
+//!                      ├─► Admission ─► Policy ─► Decision { node, why }
 //!   connections ─► Cluster (loads, weights, states)
 //! ```
 //!
@@ -47,5 +46,5 @@ pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX}
 pub use decision::{Decision, Why};
 pub use hash::target_hash;
 pub use policy::{Policy, PolicyName, UnknownPolicy};
-pub use settings::{CacheOrder, PolicySettings, Variant};
+pub use settings::{CacheOrder, PolicySettings};
 pub use target::Target;

@@ -67,11 +67,6 @@ impl<V: Copy> Mapping<V> {
         Some(&mut self.slots[at as usize].value)
     }
 
-    /// What is known of a target, without using it.
-    pub(crate) fn peek(&mut self, target: u64) -> Option<&mut V> {
-        self.find(target).map(|at| &mut self.slots[at as usize].value)
-    }
-
     /// Remembers a target that is not in the table, as the newest.
     ///
     /// The table may not be full: the caller forgets the oldest before, because it knows what hangs on it.
@@ -155,15 +150,14 @@ mod tests {
         #[test]
         fn the_table_is_a_list_in_the_order_of_use(
             entries_max in 1_usize..6,
-            steps in prop::collection::vec((0_u8..5, 0_u64..9), 0..200),
+            steps in prop::collection::vec((0_u8..4, 0_u64..9), 0..200),
         ) {
             let mut mapping = Mapping::new(entries_max, 7);
             let mut expected: Vec<(u64, u64)> = Vec::new();
             for (number, (step, target)) in (0..).zip(steps) {
                 let at = expected.iter().position(|(known, _)| *known == target);
                 match step {
-                    0 => prop_assert_eq!(mapping.peek(target).copied(), at.map(|at| expected[at].1)),
-                    1 => prop_assert_eq!(mapping.forget(target), at.map(|at| expected.remove(at).1)),
+                    0 => prop_assert_eq!(mapping.forget(target), at.map(|at| expected.remove(at).1)),
                     _ => match mapping.get(target) {
                         Some(value) => {
                             let at = at.expect("only known targets are found");

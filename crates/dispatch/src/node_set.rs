@@ -36,11 +36,6 @@ impl NodeSet {
         Self { first: node, rest: NONE, len: 1 }
     }
 
-    /// One of the nodes.
-    pub(crate) const fn first(&self) -> NodeId {
-        self.first
-    }
-
     /// How many nodes there are.
     pub(crate) const fn len(&self) -> u32 {
         self.len

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::policies::{
-    BoundedHash, ConsistentHash, Lard, LardHome, LardReplicated, LeastConnections, LocalityBased,
-    LocalityGlobalCache, Maglev, PowerOfTwo, WeightedRoundRobin,
+    BoundedHash, ConsistentHash, Lard, LardReplicated, LeastConnections, LocalityBased, LocalityGlobalCache,
+    Maglev, PowerOfTwo, WeightedRoundRobin,
 };
 use crate::{Cluster, Decision, NodeId, PolicySettings, Target, Time};
 
@@ -58,7 +58,7 @@ pub enum PolicyName {
     BoundedHash,
     /// Consistent hashing by a table of Maglev.
     Maglev,
-    /// Locality-aware with homes: placed by hash, moved and replicated by need, kept in memory where it is worth it.
+    /// Locality-aware with homes: as `LardR`, new targets placed by hash.
     LardH,
 }
 
@@ -118,7 +118,7 @@ impl PolicyName {
             Self::BoundedHash => "consistent hashing that passes over nodes loaded beyond a bound",
             Self::Maglev => "consistent hashing by lookup table, the most even of the hashes",
             Self::LardH => {
-                "locality-aware with homes: front-ends agree by hash, replicate by need, and say what nodes keep"
+                "locality-aware with homes: as lard-r, but new targets go where a hash says, so that front-ends agree"
             }
         }
     }
@@ -139,7 +139,7 @@ impl PolicyName {
             Self::ConsistentHash => Box::new(ConsistentHash::new(settings)),
             Self::BoundedHash => Box::new(BoundedHash::new(settings)),
             Self::Maglev => Box::new(Maglev::new(settings)),
-            Self::LardH => Box::new(LardHome::new(settings)),
+            Self::LardH => Box::new(LardReplicated::with_homes(settings)),
         }
     }
 }

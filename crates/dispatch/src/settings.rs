@@ -8,49 +8,25 @@ pub struct PolicySettings {
     /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than `t_low`.
     /// With twice as many, a node is overloaded whatever the others have.
     pub t_high: u32,
-    /// Connections in the CPU queue of a standard node below which it has time for more (LARD/H).
-    pub queue_short: u32,
-    /// Connections in a queue of a standard node above which its CPU needs relief, or its disk is busy (LARD/H). More
-    /// than `queue_short`.
-    pub queue_long: u32,
     /// How long the set of nodes of a target must have been unchanged before it shrinks (K), in microseconds.
     pub quiet_us: u64,
     /// Targets that are remembered; of more, the least recently requested are forgotten.
     pub mappings_max: usize,
     /// Nodes beyond the first that targets may have together; at the bound, no target gets one more.
     pub replicas_max: usize,
-    /// What the front-end believes a standard node to hold in memory, in bytes (LB/GC, LARD/H). Where it is not known, too
-    /// much does less harm than too little: with half of what there is, LARD/H lets nodes keep no more than that.
+    /// What the front-end believes a standard node to hold in memory, in bytes (LB/GC).
     pub node_cache_bytes: u64,
-    /// What the front-end believes to be evicted first there (LB/GC, LARD/H).
+    /// What the front-end believes to be evicted first there (LB/GC).
     pub node_cache_order: CacheOrder,
     /// Points of a standard node on the ring of consistent hashing: more are more even, and more memory.
     pub ring_points: u32,
-    /// How far beyond the mean a node may be loaded to take the targets whose hash names it, in percent of the mean: the
-    /// load under bounded hashing, a queue under LARD/H. More than 100.
+    /// How far beyond the mean a node may be loaded to take the targets whose hash names it, in percent of the mean. More
+    /// than 100.
     pub bound_percent: u32,
     /// Slots of the table of Maglev; brought up to a prime number. A hundred for each node keep it even.
     pub maglev_slots: usize,
-    /// Which mechanisms LARD/H, or LARD/R, works with.
-    pub variant: Variant,
     /// What random choices and hash tables start from. Placement does not depend on it.
     pub seed: u64,
-}
-
-/// A policy with fewer mechanisms than it has, or with another one: to tell what each is worth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Variant {
-    /// LARD/H with a picture of memory, and a choice of what is kept whenever a duel shows that it reads less.
-    #[default]
-    Duel,
-    /// LARD/H that always chooses.
-    Choice,
-    /// LARD/H whose nodes keep whatever they read.
-    Picture,
-    /// LARD/H without a picture of memory: a mapped target is in memory.
-    Mapped,
-    /// LARD/R that gives new targets to their homes.
-    Homes,
 }
 
 /// Which target a cache evicts first.
@@ -69,10 +45,6 @@ impl Default for PolicySettings {
             // Pai, 1999, section 3.1.4 (T_low, T_high) and 3.1.5 (K).
             t_low: 25,
             t_high: 65,
-            // Enough to keep a CPU busy until the next request, and enough for a delay that one notices. Half or twice
-            // as much of either changes the throughput of simulated clusters by a hundredth or two.
-            queue_short: 4,
-            queue_long: 12,
             quiet_us: 20_000_000,
             mappings_max: 1 << 20,
             replicas_max: 1 << 16,
@@ -84,7 +56,6 @@ impl Default for PolicySettings {
             bound_percent: 125,
             // Eisenbud and others, 2016, section 3.4: the small table.
             maglev_slots: 65_537,
-            variant: Variant::Duel,
             seed: 0,
         }
     }

@@ -1,16 +1,21 @@
-//! LARD/R: a set of nodes for each target, grown under imbalance, shrunk when quiet (Pai, 1999, figure 3.3).
+//! LARD/R: a set of nodes for each target, grown under imbalance, shrunk when quiet (Pai, 1999, figure 3.3). And LARD/H,
+//! our own: the same, with homes.
 
 use crate::mapping::Mapping;
 use crate::node_set::{NodeSet, Replicas};
 use crate::policies::lard::Thresholds;
-use crate::policies::lard_home::preferred;
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Variant, Why};
+use crate::policies::rendezvous::preferred;
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
 
 /// Locality-aware request distribution with replication. Meant to be used under [`crate::Admission`].
 ///
 /// Prose and pseudo-code of the source differ; this is the pseudo-code. A set remembers when it changed, and does so at
 /// the end: imbalance on a set that has been quiet both adds and removes a node, so the target moves; on a set that
 /// changed recently it only adds one, so the target replicates.
+///
+/// LARD/H differs in one rule. A new target goes to its *home*, the first node in an order of its own (rendezvous hashing)
+/// that is not overloaded. LARD/R gives it to the node with the fewest connections. Front-ends that never talk to each
+/// other agree on homes, so that a target is cached once, not once for each front-end.
 pub(crate) struct LardReplicated {
     sets: Mapping<ServerSet>,
     replicas: Replicas,
@@ -18,6 +23,7 @@ pub(crate) struct LardReplicated {
     quiet_us: u64,
     /// Where the search for a lightly loaded node starts, so that equals take turns.
     next: NodeId,
+    /// Whether new targets go to their homes: LARD/H.
     has_homes: bool,
 }
 
@@ -29,22 +35,33 @@ struct ServerSet {
 
 impl LardReplicated {
     pub(crate) fn new(settings: &PolicySettings) -> Self {
+        Self::of(settings, false)
+    }
+
+    /// LARD/H.
+    pub(crate) fn with_homes(settings: &PolicySettings) -> Self {
+        Self::of(settings, true)
+    }
+
+    fn of(settings: &PolicySettings, has_homes: bool) -> Self {
         Self {
             sets: Mapping::new(settings.mappings_max, settings.seed),
             replicas: Replicas::new(settings.replicas_max),
             thresholds: Thresholds::new(settings),
             quiet_us: settings.quiet_us,
             next: NodeId::default(),
-            has_homes: settings.variant == Variant::Homes,
+            has_homes,
         }
     }
 
+    /// Where a target goes that is new: the node it prefers to all others that take one more without being overloaded.
+    fn home(&self, target: Target, cluster: &Cluster) -> Option<NodeId> {
+        let pressure_max = self.thresholds.pressure_max(cluster);
+        preferred(target.hash, cluster, |node| cluster.pressure_with_one_more(node) <= pressure_max)
+    }
+
     fn assign(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
-        let home = || {
-            let pressure_max = self.thresholds.pressure_max(cluster);
-            preferred(target.hash, cluster, |node| cluster.pressure_with_one_more(node) <= pressure_max)
-        };
-        let home = if self.has_homes { home() } else { None };
+        let home = if self.has_homes { self.home(target, cluster) } else { None };
         let Some(node) = home.or_else(|| cluster.least_loaded(self.next)) else { return Decision::nobody() };
         self.next = node.following();
         if self.sets.is_full()
@@ -59,7 +76,7 @@ impl LardReplicated {
 
 impl Policy for LardReplicated {
     fn name(&self) -> &'static str {
-        "lard-r"
+        if self.has_homes { "lard-h" } else { "lard-r" }
     }
 
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {

@@ -1,6 +1,5 @@
 //! LB/GC: the front-end mirrors the cache of every node (Pai, 1999, section 3.3): an ideal to measure others against.
 
-use crate::policies::frequency::Frequency;
 use crate::policies::mirror::{Mirror, UNKNOWN_BYTES};
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
 
@@ -29,7 +28,7 @@ impl Policy for LocalityGlobalCache {
     }
 
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
-        match self.mirror.use_target(target.hash, Frequency::default()) {
+        match self.mirror.use_target(target.hash) {
             Some(node) if cluster.is_serving(node) => return Decision::to(node, Why::Cached),
             Some(gone) => self.mirror.clear(gone),
             None => {}
@@ -43,7 +42,7 @@ impl Policy for LocalityGlobalCache {
             return Decision::nobody();
         };
         if !target.dynamic {
-            self.mirror.insert(target.hash, node, bytes, Frequency::default());
+            self.mirror.insert(target.hash, node, bytes);
         }
         Decision::to(node, Why::OldestCache)
     }

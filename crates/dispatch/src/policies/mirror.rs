@@ -6,7 +6,6 @@ use std::collections::BinaryHeap;
 use hashbrown::HashTable;
 
 use crate::hash::pair;
-use crate::policies::frequency::{Ages, Frequency};
 use crate::{CacheOrder, Cluster, NodeId, STANDARD_WEIGHT};
 
 /// The caches of all nodes, each with the order of eviction that the nodes are believed to follow.
@@ -33,8 +32,6 @@ struct Cached {
     target: u64,
     node: NodeId,
     bytes: u64,
-    /// How often it was asked for, where that is counted.
-    frequency: Frequency,
     /// The target of the smallest value is evicted first. While a target is cached its value only grows.
     value: u64,
 }
@@ -70,16 +67,11 @@ impl Mirror {
     ///
     /// A node has memory by its full weight: starting slowly does not shrink it.
     pub(crate) fn handle_membership(&mut self, cluster: &Cluster, standard_bytes: u64) {
-        self.set_sizes(cluster.nodes().map(|node| match cluster.is_serving(node) {
+        self.bytes_max.clear();
+        self.bytes_max.extend(cluster.nodes().map(|node| match cluster.is_serving(node) {
             true => standard_bytes * u64::from(cluster.weight(node)) / u64::from(STANDARD_WEIGHT),
             false => 0,
         }));
-    }
-
-    /// The caches are of these sizes, in bytes. What was in one that is of none is gone.
-    pub(crate) fn set_sizes(&mut self, sizes: impl IntoIterator<Item = u64>) {
-        self.bytes_max.clear();
-        self.bytes_max.extend(sizes);
         let nodes = self.bytes_max.len();
         self.used_bytes.resize(nodes, 0);
         self.oldest_at_least.resize(nodes, NOTHING);
@@ -91,11 +83,6 @@ impl Mirror {
         }
     }
 
-    /// What all caches can hold together, in bytes.
-    pub(crate) fn bytes_max(&self) -> u64 {
-        self.bytes_max.iter().sum()
-    }
-
     /// The emptiest cache for its size that has room for so many bytes.
     pub(crate) fn emptiest_with_room(&self, bytes: u64) -> Option<NodeId> {
         let sizes = self.used_bytes.iter().zip(&self.bytes_max).enumerate();
@@ -104,58 +91,17 @@ impl Mirror {
         filled.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, at)| NodeId(at as u32))
     }
 
-    /// How many targets are in memory.
-    pub(crate) fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    /// The node that has a target in memory, which is used by this; by now it is asked for so often.
-    pub(crate) fn use_target(&mut self, target: u64, frequency: Frequency) -> Option<NodeId> {
+    /// The node that has a target in memory, which is used by this.
+    pub(crate) fn use_target(&mut self, target: u64) -> Option<NodeId> {
         let at = self.find(target)? as usize;
         let Cached { node, bytes, .. } = self.slots[at];
         self.slots[at].value = self.value_of_use(node, bytes);
-        self.slots[at].frequency = frequency;
         Some(node)
-    }
-
-    /// Whether a target of this size and frequency had better be in the memory of the node than what would go for it: there
-    /// is room, or it is asked for half as often again, for its size: what goes may have to be read again.
-    ///
-    /// Of what would go, the first few speak for the rest.
-    pub(crate) fn is_worth_keeping(
-        &mut self,
-        node: NodeId,
-        bytes: u64,
-        frequency: Frequency,
-        ages: &Ages,
-    ) -> bool {
-        let Some(&bytes_max) = self.bytes_max.get(node.index()).filter(|&&max| bytes <= max) else {
-            return false;
-        };
-        let needed_bytes = (self.used_bytes[node.index()] + bytes).saturating_sub(bytes_max);
-        let mut looked_at = [Reverse((0, 0)); LOOKED_AT_MAX];
-        let (mut victims, mut victims_bytes, mut victims_count) = (0, 0, 0);
-        while victims_bytes < needed_bytes && victims < LOOKED_AT_MAX {
-            self.settle(node);
-            let Some(next) = self.caches[node.index()].next.pop() else { break };
-            let Reverse((_, at)) = next;
-            let victim = &self.slots[at as usize];
-            victims_bytes += victim.bytes;
-            victims_count += u64::from(ages.count(victim.frequency));
-            looked_at[victims] = next;
-            victims += 1;
-        }
-        self.caches[node.index()].next.extend(&looked_at[..victims]);
-        self.settle(node);
-        // By cross-multiplying: requests for each byte.
-        let ours = u128::from(ages.count(frequency)) * u128::from(victims_bytes);
-        let theirs = u128::from(victims_count) * u128::from(bytes);
-        victims == 0 || 2 * ours > 3 * theirs
     }
 
     /// Puts a target that no cache has into that of a node, evicting what has to go for it. Nothing happens if it is
     /// larger than the cache.
-    pub(crate) fn insert(&mut self, target: u64, node: NodeId, bytes: u64, frequency: Frequency) {
+    pub(crate) fn insert(&mut self, target: u64, node: NodeId, bytes: u64) {
         let Some(&bytes_max) = self.bytes_max.get(node.index()).filter(|&&max| bytes <= max) else { return };
         while self.used_bytes[node.index()] + bytes > bytes_max && self.evict(node) {}
         if self.index.len() == self.targets_max
@@ -164,7 +110,7 @@ impl Mirror {
             self.evict(oldest);
         }
         let value = self.value_of_use(node, bytes);
-        let cached = Cached { target, node, bytes, frequency, value };
+        let cached = Cached { target, node, bytes, value };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = cached;
@@ -268,82 +214,7 @@ impl Mirror {
     }
 }
 
-/// A file may be as large as thousands of others. So many suffice to tell, and bound the cost of a decision.
-const LOOKED_AT_MAX: usize = 32;
 /// What a target of unknown size is taken for: about the mean answer of the Rice trace (Pai, 1999, section 2.4.4: 17 KB).
 pub(crate) const UNKNOWN_BYTES: u64 = 17 << 10;
 /// The value of an eviction from an empty cache: later than all others.
 const NOTHING: u64 = u64::MAX;
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn mirror(nodes: usize, order: CacheOrder) -> Mirror {
-        let mut mirror = Mirror::new(30, order, 7);
-        mirror.handle_membership(&Cluster::of(&vec![100; nodes], 0), 1_000);
-        mirror
-    }
-
-    /// A cache of 102 bytes. Of what would go, Greedy-Dual-Size says the order; a newcomer has to be asked for half as often
-    /// again for its size, so that twice its requests for each byte are more than three times theirs.
-    #[test]
-    fn what_is_asked_for_more_often_for_its_size_is_worth_keeping() {
-        let ages = Ages::default();
-        let times = |count: u32| (0..count).fold(Frequency::default(), |before, _| ages.one_more(before));
-        let mut mirror = Mirror::new(30, CacheOrder::Gds, 7);
-        mirror.set_sizes([102]);
-        let node = NodeId(0);
-        for (target, bytes, needed) in [
-            (1, 60, 0),
-            (2, 40, 0),
-            // 28 bytes too many: 1 would go. Once for 30 bytes is twice as much as once for 60.
-            (3, 30, 1),
-            // 2 would go, asked for once. 2/60 to its 1/40 is 1.33, 3/60 is 2.
-            (1, 60, 3),
-            // 1 and 3 would go, of 90 bytes, asked for four times. 5/75 is 1.5 times as much, and no more; 6/75 is.
-            (4, 75, 6),
-            // 4 would go. 7/60 is 1.46 times 6/75, and 8/60 1.67 times.
-            (1, 60, 8),
-        ] {
-            let least = (0..20).find(|&count| mirror.is_worth_keeping(node, bytes, times(count), &ages));
-            assert_eq!(least, Some(needed), "target {target}");
-            mirror.insert(target, node, bytes, times(needed.max(1)));
-        }
-        assert!(!mirror.is_worth_keeping(node, 103, times(20), &ages), "more than the cache holds");
-    }
-
-    proptest! {
-        /// Whether a target is worth keeping is answered without a change; what fits is, what exceeds the memory is not, and
-        /// who was asked for less than others of its size is not.
-        #[test]
-        fn asking_what_is_worth_keeping_changes_nothing(
-            gds in any::<bool>(),
-            steps in prop::collection::vec((0_u64..20, 0_u32..2, 1_u64..1_200, 0_u32..5), 1..200),
-        ) {
-            let order = if gds { CacheOrder::Gds } else { CacheOrder::Lru };
-            let (mut asked, mut other) = (mirror(2, order), mirror(2, order));
-            let mut ages = Ages::default();
-            for (target, node, bytes, requests) in steps {
-                ages.handle_request(50);
-                let frequency = (0..requests).fold(Frequency::default(), |frequency, _| ages.one_more(frequency));
-                let node = NodeId(node);
-                let is_worth = asked.is_worth_keeping(node, bytes, frequency, &ages);
-                let has_room = other.used_bytes[node.index()] + bytes <= 1_000;
-                prop_assert!(is_worth || !has_room);
-                prop_assert!(!is_worth || bytes <= 1_000);
-                prop_assert!(has_room || !is_worth || requests > 0, "nobody asked for it");
-                for mirror in [&mut asked, &mut other] {
-                    if mirror.use_target(target, frequency).is_none() {
-                        mirror.insert(target, node, bytes, frequency);
-                    }
-                }
-                prop_assert_eq!(&asked.used_bytes, &other.used_bytes);
-                prop_assert_eq!(asked.globally_oldest(), other.globally_oldest());
-                prop_assert_eq!(asked.len(), other.len());
-            }
-        }
-    }
-}

@@ -3,9 +3,7 @@
 mod bounded;
 mod consistent;
 mod draw;
-mod frequency;
 mod lard;
-mod lard_home;
 mod lard_replicated;
 mod least;
 mod locality;
@@ -13,13 +11,13 @@ mod locality_global;
 mod maglev;
 mod mirror;
 mod power;
+mod rendezvous;
 mod ring;
 mod round_robin;
 
 pub(crate) use bounded::BoundedHash;
 pub(crate) use consistent::ConsistentHash;
 pub(crate) use lard::Lard;
-pub(crate) use lard_home::LardHome;
 pub(crate) use lard_replicated::LardReplicated;
 pub(crate) use least::LeastConnections;
 pub(crate) use locality::LocalityBased;

@@ -1,10 +1,8 @@
-//! The hashes, LB/GC and LARD/H against examples computed by hand, or from what each of them promises.
-
-use std::collections::HashMap;
+//! The hashes and LB/GC against examples computed by hand, or from what each of them promises.
 
 use baton_dispatch::{CacheOrder, Cluster, Decision, NodeId, PolicyName, PolicySettings, Target, Why};
 
-use crate::driver::{FrontEnd, SECOND, numbered};
+use crate::driver::{FrontEnd, numbered};
 
 const A: NodeId = NodeId(0);
 const B: NodeId = NodeId(1);
@@ -143,124 +141,4 @@ fn lb_gc_can_follow_greedy_dual_size() {
     front_end.serve(sized(3, 50));
     assert_eq!(front_end.serve(sized(1, 10)).why, Why::Cached);
     assert_eq!(front_end.serve(sized(2, 80)).why, Why::OldestCache);
-}
-
-/// The dispatcher learns from completions who waits for the disk and who for the CPU.
-#[test]
-fn lard_h_relieves_the_cpu_and_not_the_disk() {
-    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
-    let home = front_end.request(7).node.expect("four nodes serve");
-    // Everybody wants the target while it is read: they wait for one read, and no copy elsewhere helps them.
-    for _ in 0..40 {
-        assert_eq!(front_end.request(7), Decision::to(home, Why::Mapped));
-    }
-    // Read: now they all wait for the CPU, which is more than it should have.
-    front_end.complete(0);
-    let decision = front_end.request(7);
-    assert_eq!(decision.why, Why::Replicated { nodes: 2 });
-    let relief = decision.node.expect("a node without work");
-    assert_ne!(relief, home);
-    // Until the new node has read it, requests go to the one that has it.
-    assert_eq!(front_end.request(7), Decision::to(home, Why::Mapped));
-    let reading = front_end.active.iter().position(|(_, node)| *node == relief).expect("the one that reads");
-    front_end.complete(reading);
-    assert_eq!(front_end.request(7), Decision::to(relief, Why::Mapped));
-
-    // When it is wanted no longer, it loses its copies, one after each quiet time: three times K of 20 s.
-    front_end.complete_all();
-    front_end.wait(60 * SECOND);
-    assert_eq!(front_end.serve(7).why, Why::Mapped);
-    front_end.wait(1);
-    assert!(matches!(front_end.serve(7).why, Why::Shrunk { .. }));
-    assert_eq!(front_end.serve(7).why, Why::Mapped);
-}
-
-/// Two nodes believed to hold 100 bytes and a sixteenth each. What has left memory is read again at its home, which is
-/// another one while the home is away; what is in memory stays where it is, whoever comes back.
-#[test]
-fn lard_h_sends_home_what_has_left_memory() {
-    let settings = PolicySettings { node_cache_bytes: 100, ..PolicySettings::default() };
-    let mut front_end = FrontEnd::new(Cluster::of(&[100; 2], 0), PolicyName::LardH.build(&settings));
-    let home = front_end.serve(sized(1, 60)).node.expect("two nodes serve");
-    let other = NodeId(1 - home.0);
-    assert_eq!(front_end.serve(sized(1, 60)), Decision::to(home, Why::Mapped));
-    let neighbour =
-        (2..).find(|&number| front_end.serve(sized(number, 60)).node == Some(home)).expect("one of two");
-    assert_eq!(
-        front_end.serve(sized(1, 60)),
-        Decision::to(home, Why::Cold),
-        "the other one went in its place"
-    );
-    assert_eq!(front_end.serve(sized(neighbour, 60)), Decision::to(home, Why::Cold));
-
-    front_end.fail(home);
-    assert_eq!(front_end.serve(sized(1, 60)), Decision::to(other, Why::Moved { from: home }));
-    front_end.wait(SECOND);
-    front_end.recover(home);
-    front_end.wait(SECOND);
-    assert_eq!(front_end.serve(sized(1, 60)), Decision::to(other, Why::Mapped), "it is in memory there");
-    assert_eq!(front_end.serve(sized(neighbour, 60)), Decision::to(home, Why::Moved { from: home }));
-    let newcomer = (neighbour + 1..).find(|&number| front_end.serve(sized(number, 60)).node == Some(other));
-    newcomer.expect("one of two");
-    assert_eq!(front_end.serve(sized(1, 60)), Decision::to(home, Why::Moved { from: other }));
-}
-
-/// What is popular, and between it what nobody asks for again: nodes are told not to keep that. Then targets that are
-/// asked for a few times within a short while: what was popular would keep them out, so everything is kept again.
-#[test]
-fn lard_h_follows_the_way_that_reads_less() {
-    const REQUESTS: u64 = 100_000;
-    let settings = PolicySettings {
-        node_cache_bytes: 100_000,
-        node_cache_order: CacheOrder::Lru,
-        ..PolicySettings::default()
-    };
-    let mut front_end = FrontEnd::new(Cluster::of(&[100], 0), PolicyName::LardH.build(&settings));
-    let mut serve = |number: u64| front_end.serve(sized(numbered(number), 1_000));
-    for turn in 0..REQUESTS {
-        let wanted_once = 1_000 + turn;
-        let decisions = [serve(turn % 80), serve(wanted_once)];
-        if turn < 100 {
-            assert!(decisions.iter().all(|decision| decision.keep), "nothing tells yet what is better");
-        } else if turn >= REQUESTS - 100 {
-            let mapped = Decision::to(A, Why::Mapped);
-            let not_kept = Decision { keep: false, ..Decision::to(A, Why::FirstAssignment) };
-            assert_eq!(decisions, [mapped, not_kept]);
-        }
-    }
-    for turn in 0..REQUESTS {
-        let (window, at) = (turn / 150, turn % 50);
-        let decision = serve(1_000_000 + window * 50 + at);
-        assert!(turn < REQUESTS / 2 || decision.keep, "request {turn} of those in runs");
-    }
-}
-
-/// A node whose disk is beyond the bound is nobody's home, and gets no copies; one whose CPU is busy still reads.
-#[test]
-fn lard_h_places_new_targets_by_the_disk_queues() {
-    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
-    let mut reads: HashMap<NodeId, u32> = HashMap::new();
-    // Nothing completes: every target is a read.
-    for number in 0..400 {
-        let decision = front_end.request(numbered(number));
-        assert_eq!(decision.why, Why::FirstAssignment);
-        *reads.entry(decision.node.expect("four nodes serve")).or_default() += 1;
-    }
-    // Mean 100; the bound is 125 % of the mean of the moment, and 4.
-    assert!(reads.values().all(|reads| (70..=130).contains(reads)), "{reads:?}");
-}
-
-#[test]
-fn lard_h_keeps_dynamic_targets_at_home_while_the_cpu_keeps_up() {
-    let dynamic = Target { dynamic: true, ..Target::new(7) };
-    let mut front_end = FrontEnd::of(PolicyName::LardH, 4);
-    let Decision { node: Some(home), why: Why::Hashed, .. } = front_end.request(dynamic) else {
-        panic!("the home")
-    };
-    for _ in 0..3 {
-        assert_eq!(front_end.request(dynamic), Decision::to(home, Why::Hashed));
-    }
-    // With six of six connections the home is beyond its bound: 125 % of the mean of 1.5, and 4.
-    let overflow = (0..3).map(|_| front_end.request(dynamic)).last().expect("three requests");
-    assert_eq!(overflow.why, Why::Overflow { from: home });
 }

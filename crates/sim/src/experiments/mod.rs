@@ -9,7 +9,6 @@ mod machines;
 mod ours;
 mod sites;
 mod sweep;
-mod variants;
 
 pub use lab::{Lab, Plan, Workload};
 pub use sweep::Sweep;
@@ -30,7 +29,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// All experiments.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 21] = [
         Self::new("traces", "How synthetic traces fit the published ones", "Fig. 3.5, 3.6", sites::traces),
         Self::new("rice-throughput", "Throughput on the Rice trace", "Fig. 3.7", sites::rice_throughput),
         Self::new("rice-misses", "Cache misses on the Rice trace", "Fig. 3.8", sites::rice_misses),
@@ -59,7 +58,6 @@ impl Experiment {
         ),
         Self::new("today", "Processors and drives of today", "our own", machines::today),
         Self::new("ours", "Our policy against LARD/R and bounded hashing", "our own", ours::traces),
-        Self::new("variants", "Our policy with fewer mechanisms", "our own", variants::variants),
         Self::new("ours-limit", "What distribution leaves to be gained", "our own", ours::limit),
         Self::new("ours-failure", "Through the failure of a node", "our own", ours::failure),
         Self::new("front-ends", "Several front-ends, and what they share", "our own", ours::sharing),

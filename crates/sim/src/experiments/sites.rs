@@ -360,8 +360,8 @@ pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: Report) -> Report {
         least > -3.0 && most < 18.0,
         "with LARD a hot target moves thousands of times among nodes that all keep it in memory, and evens the loads \
          out; LARD/R gives it a node more only if the least loaded of those that have it exceeds T_high, and levels \
-         connections, of which a node whose disk is behind has as many as others while its processor is idle \
-         (LARD/H tells the two apart). Number and sizes of the published hot targets are not known",
+         connections, of which a node whose disk is behind has as many as others while its processor is \
+         idle. Number and sizes of the published hot targets are not known",
     ));
     let best = gains.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or_default();
     report.claims.push(Claim::new(

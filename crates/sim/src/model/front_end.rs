@@ -44,8 +44,8 @@ impl FrontEnds {
             Sharing::Everything => (1, 1),
         };
         let settings = PolicySettings {
-            // Front-ends that count connections each for itself have parts of a node's weight, and all of its memory: what
-            // the others get it to read is there for all.
+            // A front-end that counts connections for itself has a part of a node's weight, and all of its memory: what the
+            // others get it to read is there for all.
             node_cache_bytes: scenario.profile.cache_bytes * clusters as u64,
             node_cache_order: match scenario.profile.replacement {
                 Replacement::Gds => CacheOrder::Gds,

@@ -38,8 +38,6 @@ pub(crate) struct Reading {
     /// Blocks that are in memory.
     pub(crate) blocks_read: u32,
     pub(crate) blocks: u32,
-    /// Whether one of those who want it wants it kept in memory.
-    pub(crate) keep: bool,
     /// The first of those who want it asks for each next block when it has sent the last one.
     pub(crate) readers: Vec<RequestId>,
 }

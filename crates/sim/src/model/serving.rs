@@ -1,12 +1,12 @@
 //! What a request goes through on its node: connection, memory or disk, sending, and the end of the connection.
 //!
 //! The steps of one request follow one another; those of different requests overlap. A file that is being read is
-//! read once for all who want it meanwhile, and kept in memory if front-ends want that for one of them. A long file is
-//! read in blocks, and the first who wanted it asks for the next block when it has sent the last one.
+//! read once for all who want it meanwhile, and kept in memory. A long file is read in blocks, and the first who wanted
+//! it asks for the next block when it has sent the last one.
 
 use super::node::{Job, Place, Reading, RequestId};
 use super::outcome::Found;
-use super::simulation::{Active, Simulation};
+use super::simulation::Simulation;
 use super::station::Work;
 use crate::trace::TargetId;
 
@@ -30,7 +30,7 @@ impl Simulation<'_> {
 
     /// The connection is there: look for the file.
     pub(crate) fn handle_established(&mut self, node: u32, id: RequestId) {
-        let Active { request, keep, .. } = self.active[id as usize];
+        let request = self.active[id as usize].request;
         let target_id = request.target();
         let target = *self.trace.target(target_id);
         let now_ns = self.now_ns;
@@ -44,7 +44,6 @@ impl Simulation<'_> {
         }
         if let Some(reading) = known.reading.get_mut(&target_id) {
             reading.readers.push(id);
-            reading.keep |= keep;
             let blocks_read = reading.blocks_read;
             self.measures.handle_found(Found::SharedMiss);
             return self.send(node, id, blocks_read);
@@ -56,7 +55,7 @@ impl Simulation<'_> {
         self.measures.handle_found(Found::Miss);
         let known = &mut self.nodes[node as usize];
         let blocks = known.profile.blocks(target.bytes);
-        known.reading.insert(target_id, Reading { blocks_read: 0, blocks, keep, readers: vec![id] });
+        known.reading.insert(target_id, Reading { blocks_read: 0, blocks, readers: vec![id] });
         self.read(node, target_id, 0);
     }
 
@@ -82,9 +81,7 @@ impl Simulation<'_> {
             return;
         }
         let Some(reading) = known.reading.remove(&target) else { return };
-        if reading.keep {
-            self.keep(node, target);
-        }
+        self.keep(node, target);
         for reader in reading.readers {
             if !self.active[reader as usize].is_sending {
                 self.finish_sending(node, reader);

@@ -67,8 +67,6 @@ pub(crate) struct Simulation<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Active {
     pub(crate) request: Request,
-    /// Whether its node shall keep what it reads for it.
-    pub(crate) keep: bool,
     /// Its node; none if this place is free.
     pub(crate) node: Option<u32>,
     front_end: u32,
@@ -244,15 +242,14 @@ impl<'a> Simulation<'a> {
         self.measures.handle_decision(decision.why);
         let Some(node) = decision.node else { return false };
         self.front_ends.each[front_end].queue.pop_front();
-        self.hand_over(front_end, node, decision.keep, waiting);
+        self.hand_over(front_end, node, waiting);
         true
     }
 
-    fn hand_over(&mut self, front_end: usize, node: NodeId, keep: bool, waiting: Waiting) {
+    fn hand_over(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
         self.front_ends.begin(front_end, node);
         let active = Active {
             request: waiting.request,
-            keep,
             node: Some(node.0),
             front_end: front_end as u32,
             arrived_ns: waiting.arrived_ns.unwrap_or(self.now_ns),

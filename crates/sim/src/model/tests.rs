@@ -105,22 +105,6 @@ fn nothing_is_lost_whatever_fails() {
     }
 }
 
-/// What is read for a request that does not want it kept is gone, unless another one that waits for it wants it.
-#[test]
-fn what_is_read_is_kept_if_somebody_wants_it() {
-    for (wanted, kept) in [([false, false], false), ([false, true], true), ([true, false], true)] {
-        let trace = trace_of(&[1000], &[0, 0]);
-        let scenario = Scenario::published(PolicyName::Wrr, 1);
-        let mut simulation = Simulation::new(&scenario, &trace);
-        for (active, keep) in simulation.active.iter_mut().zip(wanted) {
-            active.keep = keep;
-        }
-        while simulation.step() {}
-        assert_eq!(simulation.answered, 2);
-        assert_eq!(simulation.nodes[0].cache.contains(0), kept, "{wanted:?}");
-    }
-}
-
 /// A slow start that outlasts the requests neither lengthens the run nor keeps it from ending.
 #[test]
 fn a_slow_start_may_outlast_the_run() {

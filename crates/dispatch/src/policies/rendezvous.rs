@@ -7,7 +7,7 @@ use crate::{Cluster, NodeId};
 /// The serving node that the target prefers to all others that qualify. Its chance is proportional to its capacity.
 ///
 /// When a node comes, goes, or changes its capacity, only targets that prefer it, now or before, change theirs.
-pub(in crate::policies) fn preferred(
+pub(super) fn preferred(
     target: u64,
     cluster: &Cluster,
     qualifies: impl Fn(NodeId) -> bool,
