@@ -260,6 +260,19 @@ pub fn head(input: &[u8]) {
     let fields: Vec<_> = read.headers.iter().map(|field| (field.name.as_bytes(), field.value)).collect();
     let forwarded: Vec<_> = head.forwarded().collect();
     assert_eq!(&fields[2..2 + forwarded.len()], forwarded);
+    let (dropped, mut edited) = (forwarded.first().map(|field| field.0).unwrap_or(b"X"), Vec::new());
+    let edits = [b"/", dropped, b"\r\n?", dropped, b": d\r\n?x-default: d\r\n"].concat();
+    push_http_head(&mut edited, &head, framing, client, &edits);
+    let lines = |text: &[u8], name: &[u8]| {
+        let lines = text.split(|byte| *byte == b'\n');
+        let is_named =
+            |line: &&[u8]| line.split(|byte| *byte == b':').next().unwrap().eq_ignore_ascii_case(name);
+        lines.filter(is_named).count()
+    };
+    if !dropped.eq_ignore_ascii_case(b"x-default") {
+        assert_eq!(lines(&edited, dropped), 1, "dropped as often as it came, then added once");
+    }
+    assert!(lines(&edited, b"x-default") >= 1 && edited.ends_with(b"\r\n\r\n"));
     let named =
         |name: &str| fields.iter().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).count();
     assert_eq!(named("Date"), 1);

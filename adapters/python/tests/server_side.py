@@ -293,10 +293,11 @@ class Application:
         minor: int = 1,
         keep: int = 1,
         patience: int = 5000,
+        edits: bytes = b"",
     ) -> Result:
         """The client reads all the time, as one that is quick."""
         with Client() as client:
-            self.offer_client(client, method, target, headers, body, minor, keep, patience)
+            self.offer_client(client, method, target, headers, body, minor, keep, patience, edits)
             self.send(b"".join(stdin_records(body)))
             reader = client.read_in_background()
             result = self.result()
@@ -315,12 +316,14 @@ class Application:
         minor: int = 1,
         keep: int = 1,
         patience: int = 5000,
+        edits: bytes = b"",
     ) -> None:
         params = request_params(method, target, headers or {}, body)
         params["SERVER_PROTOCOL"] = f"HTTP/1.{minor}"
         head = int(method == "HEAD")
-        offer = b"passfd fds=1 minor=%d keep=%d head=%d patience=%d new=word\n" % (minor, keep, head, patience)
-        self.send(begin() + params_records(params, offer=offer + FIELDS), [client.served.fileno()])
+        name = b"passfd-edits" if edits else b"passfd"
+        words = b" fds=1 minor=%d keep=%d head=%d patience=%d new=word\n" % (minor, keep, head, patience)
+        self.send(begin() + params_records(params, offer=name + words + edits + FIELDS), [client.served.fileno()])
 
 
 class Client:

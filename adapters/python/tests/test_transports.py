@@ -90,6 +90,24 @@ def test_status_line_and_fields_of_an_answer_on_the_clients_socket(wsgi: Served)
     )
 
 
+@pytest.mark.parametrize(
+    ("edits", "fields"),
+    [
+        (b"/x-here\r\n", b""),
+        (b"/X-Here\r\n?X-Here: no\r\n", b"X-Here: no\r\n"),
+        (b"?X-Here: no\r\n?X-There: a: b\r\n", b"X-Here: yes\r\nX-There: a: b\r\n"),
+    ],
+)
+def test_edits_change_the_fields_of_an_answer_on_the_clients_socket(wsgi: Served, edits: bytes, fields: bytes) -> None:
+    with wsgi.connect() as app:
+        wire = app.passfd("GET", "/status?line=404%20Not%20Found", edits=edits).wire
+    assert wire == (
+        b"HTTP/1.1 404 Not Found\r\nDate: Fri, 20 Nov 2026 12:00:00 GMT\r\nServer: baton\r\n"
+        + fields
+        + b"Content-Length: 3\r\n\r\nabc"
+    )
+
+
 @pytest.mark.parametrize("name", ["X-Sendfile", "X-Accel-Redirect", "X-ZeroCopy", "x-sendfile"])
 def test_instructions_to_the_server_are_not_answered_by_the_application(wsgi: Served, name: str) -> None:
     with wsgi.connect() as app:

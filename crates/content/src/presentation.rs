@@ -4,7 +4,7 @@ use baton_http::Coding;
 
 use crate::glob;
 use crate::resolve::Target;
-use crate::tree::Tree;
+use crate::tree::{CACHE_CONTROL, Tree};
 
 /// Fields of a reply. Files of equal presentation and inode are sent alike, by whatever name they are asked for.
 #[derive(Debug)]
@@ -35,12 +35,16 @@ impl Presentation {
             // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
             line("Vary", b"Accept-Encoding");
         }
-        if let Some(rule) =
-            config.cache_control.iter().find(|rule| glob::matches(rule.pattern.as_bytes(), path))
-        {
-            line("Cache-Control", rule.value.as_bytes());
+        let rule = config
+            .cache_control
+            .iter()
+            .find(|rule| glob::matches(rule.pattern.as_bytes(), path))
+            .filter(|_| !config.headers.drops(CACHE_CONTROL.as_bytes()));
+        if let Some(rule) = rule {
+            line(CACHE_CONTROL, rule.value.as_bytes());
         }
-        for (name, value) in &config.headers {
+        let keeps = |name: &str| rule.is_some() && name.eq_ignore_ascii_case(CACHE_CONTROL);
+        for (name, value) in config.headers.fields_beside(keeps) {
             line(name, value.as_bytes());
         }
         Self { media_type, coding: target.coding, lines, server_header: config.server_header }

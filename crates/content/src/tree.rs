@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use baton_http::{Coding, MediaTypes, field_name_is_safe, field_value_is_safe};
+use baton_http::{Coding, FieldRules, MediaTypes, field_name_is_safe, field_value_is_safe};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -41,9 +41,9 @@ pub struct TreeConfig {
     /// Endings of names that are source code, which is missing where it is not run: see
     /// [`is_named_like_a_script`](crate::is_named_like_a_script).
     pub withheld: Vec<String>,
-    /// Fields added to each reply with a file. Whoever reads the configuration sees to it that there are none among
-    /// them that follow from the file or the connection anyway, such as `Content-Length`.
-    pub headers: Vec<(String, String)>,
+    /// What becomes of the fields of replies with a file. The configuration names none that follow from the file or the
+    /// connection, such as `Content-Length`.
+    pub headers: FieldRules,
     /// Media types by extension.
     pub media_types: Arc<MediaTypes>,
     /// Whether replies name the server.
@@ -64,7 +64,7 @@ impl Default for TreeConfig {
             cache_control: Vec::new(),
             scripts: Vec::new(),
             withheld: Vec::new(),
-            headers: Vec::new(),
+            headers: FieldRules::default(),
             media_types: Arc::new(MediaTypes::builtin()),
             server_header: true,
         }
@@ -184,9 +184,8 @@ impl Tree {
 }
 
 fn check_fields(config: &TreeConfig) -> io::Result<()> {
-    let rules = config.cache_control.iter().map(|rule| ("Cache-Control", &rule.value));
-    let headers = config.headers.iter().map(|(name, value)| (name.as_str(), value));
-    for (name, value) in rules.chain(headers) {
+    let rules = config.cache_control.iter().map(|rule| (CACHE_CONTROL, rule.value.as_str()));
+    for (name, value) in rules.chain(config.headers.all()) {
         if !field_name_is_safe(name.as_bytes()) || !field_value_is_safe(value.as_bytes()) {
             let message = format!("{name:?}: {value:?} cannot be a header field");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -194,6 +193,9 @@ fn check_fields(config: &TreeConfig) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// What [`TreeConfig::cache_control`] is about.
+pub(crate) const CACHE_CONTROL: &str = "Cache-Control";
 
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 

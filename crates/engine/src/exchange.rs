@@ -21,7 +21,7 @@ use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
 use baton_gateway::ClientSocket;
 use baton_http::{
-    AcceptedCodings, BodyFraming, Method, PathRefusal, ReplyHead, RequestHead, Status, Version,
+    AcceptedCodings, BodyFraming, FieldRules, Method, PathRefusal, ReplyHead, RequestHead, Status, Version,
 };
 use rustix::io::Errno;
 
@@ -125,7 +125,7 @@ struct Asked<'a> {
     keep_alive: bool,
     server_header: bool,
     /// Fields that the configuration adds to each response.
-    headers: &'a [(String, String)],
+    headers: &'a FieldRules,
 }
 
 /// Answers a request into the outlet, or says what has to come before.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use baton_content::Tree;
 use baton_fcgi::environment::Script;
 use baton_gateway::Application;
-use baton_http::{PathRefusal, decode_any_path, decode_path};
+use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 
 use crate::{Limits, UploadSettings};
 
@@ -39,7 +39,7 @@ pub struct Site {
     /// Longest path first, see [`Plan::new`].
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
-    pub headers: Vec<(String, String)>,
+    pub headers: FieldRules,
     /// Bodies in place of the built-in ones, by status.
     pub error_pages: Vec<ErrorPage>,
     /// Whether its requests are written to the access log.
@@ -53,7 +53,7 @@ pub struct Route {
     pub path: String,
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
-    pub headers: Vec<(String, String)>,
+    pub headers: FieldRules,
     /// What is done with its requests.
     pub action: Action,
 }
@@ -105,7 +105,7 @@ pub struct Delegate {
     /// Parameters from the configuration. Each replaces what the server or the client would say by that name.
     pub params: Vec<(String, String)>,
     /// Fields added to each response.
-    pub headers: Vec<(String, String)>,
+    pub headers: FieldRules,
     /// Folders whose files it may name by their paths.
     pub named: Vec<Arc<Tree>>,
     /// Folders whose files it may name by paths within the site that begin so.
@@ -233,7 +233,7 @@ mod tests {
             listeners: listeners.into(),
             hosts: hosts.iter().map(|&host| host.into()).collect(),
             routes: Vec::new(),
-            headers: Vec::new(),
+            headers: FieldRules::default(),
             error_pages: Vec::new(),
             log: true,
         }
@@ -276,7 +276,7 @@ mod tests {
         let mut site = site("s", &[], &[]);
         for path in ["/", "/docs", "/docs/api/"] {
             let action = Action::Redirect { status: 302, location: path.into() };
-            site.routes.push(Route { path: path.into(), headers: Vec::new(), action });
+            site.routes.push(Route { path: path.into(), headers: FieldRules::default(), action });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
         let path_of = |path: &str| {

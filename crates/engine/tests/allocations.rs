@@ -14,6 +14,7 @@ use baton_engine::{
     Action, ArchitectureName, Counters, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
     LogSettings, Plan, Route, Site, Steering, Tuning, Worker,
 };
+use baton_http::FieldRules;
 use rustix::net::getsockname;
 use tempfile::TempDir;
 
@@ -154,8 +155,12 @@ fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>)
         name: "site".into(),
         listeners: Vec::new(),
         hosts: Vec::new(),
-        routes: vec![Route { path: "/".into(), headers: Vec::new(), action: Action::Files(Arc::new(tree)) }],
-        headers: Vec::new(),
+        routes: vec![Route {
+            path: "/".into(),
+            headers: FieldRules::default(),
+            action: Action::Files(Arc::new(tree)),
+        }],
+        headers: FieldRules::default(),
         error_pages: Vec::new(),
         log: true,
     };

@@ -6,10 +6,12 @@
 
 mod answer;
 mod bad_head;
+mod edits;
 mod reader;
 
 pub use answer::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 pub use bad_head::BadHead;
+pub use edits::{Edits, push_default, push_drop};
 pub use reader::{HeadReader, HeadStep, find_end};
 
 use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};

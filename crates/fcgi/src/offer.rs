@@ -2,6 +2,7 @@
 //! (`docs/handover-protocol.md`, section 2).
 
 use crate::Broken;
+use crate::cgi::Edits;
 use crate::params::long_length;
 use crate::text::{parse_decimal, push_decimal};
 
@@ -21,7 +22,8 @@ pub struct Offer<'a> {
     pub fds: usize,
     /// How long a write may wait for the client before the rest is handed back, in milliseconds.
     pub patience_ms: u32,
-    /// Response fields ready to be used: complete lines `Name: value CRLF`.
+    /// Response fields ready to be used: complete lines `Name: value CRLF`, in front of them
+    /// [`Edits`](crate::cgi::Edits) of the application's own.
     pub fields: &'a [u8],
 }
 
@@ -96,7 +98,7 @@ impl<'a> Offer<'a> {
             *slot = Some(number).filter(|number| *number <= max)?;
         }
         let transport = match name {
-            PASSFD => {
+            PASSFD | PASSFD_EDITS => {
                 Transport::PassFd(Client { minor: u8::from(minor == 1), keep: keep == 1, head: head == 1 })
             }
             SHM if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
@@ -114,6 +116,8 @@ impl<'a> Offer<'a> {
         out.extend_from_slice(NAME.as_bytes());
         let start = out.len();
         out.extend_from_slice(match self.transport {
+            // A library that does not know of edits declines, as it does with any transport that it does not know.
+            Transport::PassFd(_) if !Edits::split(self.fields).0.is_empty() => PASSFD_EDITS,
             Transport::PassFd(_) => PASSFD,
             Transport::Shm(_) => SHM,
             Transport::Unknown => b"unknown",
@@ -148,6 +152,7 @@ fn push_word(out: &mut Vec<u8>, name: &str, number: u64) {
 }
 
 const PASSFD: &[u8] = b"passfd";
+const PASSFD_EDITS: &[u8] = b"passfd-edits";
 const SHM: &[u8] = b"shm";
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
@@ -178,6 +183,19 @@ mod tests {
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
         assert_eq!(value, b"shm fds=0 size=1048576 at=4096 free=100 patience=4294967295\n");
+        assert_eq!(Offer::parse(value), Ok(offer));
+    }
+
+    /// So that a library from before there were edits answers in the ordinary way, and the server edits.
+    #[test]
+    fn an_offer_with_edits_has_another_name() {
+        let client = Client { minor: 1, keep: true, head: false };
+        let fields = b"/X-Powered-By\r\n?X-A: b\r\nServer: baton\r\n";
+        let offer = Offer { transport: Transport::PassFd(client), fds: 1, patience_ms: 100, fields };
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        let (_, value) = Params::new(&block).next().unwrap().unwrap();
+        assert!(value.starts_with(b"passfd-edits fds=1 minor=1 keep=1 head=0 patience=100\n/X-Powered-By"));
         assert_eq!(Offer::parse(value), Ok(offer));
     }
 

@@ -3,7 +3,7 @@
 
 use baton_fcgi::cgi::{
     BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, Instruction, find_end, push_chunk_head,
-    push_http_head,
+    push_default, push_drop, push_http_head,
 };
 use baton_fcgi::offer::Client;
 use baton_fcgi::zero_copy::FileName;
@@ -265,4 +265,34 @@ fn chunks_have_their_length_in_front() {
         push_chunk_head(&mut out, len);
         assert_eq!(out, format!("{len:x}\r\n").as_bytes());
     }
+}
+
+/// Goal: the application's fields become what the lines in front of the offered fields say, whatever the case of names.
+#[test]
+fn edits_change_the_applications_fields() {
+    let head = parse("X-A: 1\nx-b: 2\nX-B: 3\nX-C: 4\nContent-Length: 0\n\n").unwrap();
+    let client = Client { minor: 1, keep: true, head: false };
+    let made = |fields: &str| {
+        let mut text = Vec::new();
+        push_http_head(&mut text, &head, Framing::Length(0), client, fields.as_bytes());
+        let text = String::from_utf8(text).unwrap();
+        let text = text.strip_prefix("HTTP/1.1 200 OK\r\n").unwrap();
+        text.strip_suffix("Content-Length: 0\r\n\r\n").unwrap().to_owned()
+    };
+    let own = "X-A: 1\r\nx-b: 2\r\nX-B: 3\r\nX-C: 4\r\n";
+    for (fields, expected) in [
+        ("", own.to_owned()),
+        ("Server: s\r\n", format!("Server: s\r\n{own}")),
+        ("/X-B\r\nServer: s\r\n", "Server: s\r\nX-A: 1\r\nX-C: 4\r\n".into()),
+        ("/X-B\r\n/x-a\r\n/X-None\r\nX-B: s\r\n", "X-B: s\r\nX-C: 4\r\n".into()),
+        ("?X-A: d\r\n?X-D: a: b\r\nServer: s\r\n", format!("Server: s\r\n{own}X-D: a: b\r\n")),
+        ("/X-B\r\n?X-B: d\r\n", "X-A: 1\r\nX-C: 4\r\nX-B: d\r\n".into()),
+        ("?Content-Length: 7\r\n?X: y\r\n?x: z\r\n", format!("{own}Content-Length: 7\r\nX: y\r\nx: z\r\n")),
+    ] {
+        assert_eq!(made(fields), expected, "{fields:?}");
+    }
+    let mut fields = Vec::new();
+    push_drop(&mut fields, "X-B");
+    push_default(&mut fields, "X-A", "d");
+    assert_eq!(fields, b"/X-B\r\n?X-A: d\r\n");
 }

@@ -122,9 +122,27 @@ def http_head(head: Head, offer: PassFdOffer) -> HttpHead:
         ends += b"Connection: close\r\n"
     elif not offer.minor:
         ends += b"Connection: keep-alive\r\n"
-    fields = [field for field in head.fields if not field[0].lower().startswith(_FOR_SERVER)]
-    wire = b"".join((status, offer.fields, *_lines(fields), _length_line(head), ends, b"\r\n"))
+    own = [field for field in head.fields if not field[0].lower().startswith(_FOR_SERVER)]
+    fields, own, defaults = _edited(own, offer.fields)
+    wire = b"".join((status, fields, *_lines(own), defaults, _length_line(head), ends, b"\r\n"))
     return HttpHead(wire, is_chunked, may_go_on)
+
+
+def _edited(own: list[Field], offered: bytes) -> tuple[bytes, list[Field], bytes]:
+    """Does what the lines in front of the offered fields say: those without them, the own ones, defaults that lack."""
+    dropped: set[bytes] = set()
+    defaults: list[bytes] = []
+    while offered[:1] in (b"/", b"?"):
+        line, _, offered = offered.partition(b"\r\n")
+        if line.startswith(b"/"):
+            dropped.add(line[1:].lower())
+        else:
+            defaults.append(line[1:])
+    if dropped:
+        own = [field for field in own if field[0].lower() not in dropped]
+    names = {name.lower() for name, _ in own}
+    missing = [line + b"\r\n" for line in defaults if line.partition(b":")[0].lower() not in names]
+    return offered, own, b"".join(missing)
 
 
 def _lines(fields: Iterable[Field]) -> list[bytes]:

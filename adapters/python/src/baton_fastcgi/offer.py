@@ -44,6 +44,7 @@ class PassFdOffer:
     keep: bool
     head: bool
     patience_ms: int
+    # Complete lines; in front of them edits of the application's own fields (section 2).
     fields: bytes
 
 
@@ -82,7 +83,7 @@ def parse_offer(value: bytes) -> Offer:
                 raise BrokenProtocolError(f"an offer with {word!r}")
             numbers[name] = int(number)
     descriptors = numbers.get(b"fds", 0)
-    if transport == b"passfd" and descriptors == 1:
+    if transport in (b"passfd", b"passfd-edits") and descriptors == 1:
         return PassFdOffer(
             descriptors=1,
             minor=1 if numbers.get(b"minor", 0) else 0,

@@ -1,21 +1,22 @@
-//! Response fields that users add.
+//! What users do to response fields: set, add, remove them, or give defaults.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use baton_http::{field_name_is_safe, field_value_is_safe};
+use baton_http::{FieldRules, field_name_is_safe, field_value_is_safe};
+use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
-use super::text::{TextOf, Wrong};
+use super::text::{Text, TextOf, Wrong};
 
-/// Names and values of response fields; an array gives a field several times.
+/// Rules for response fields; an array gives a field several times.
 pub(crate) struct Fields;
 
 /// Fields that follow from the content and the connection, and what to use instead. A second `Content-Length` or
 /// `Connection` would break the framing of responses.
-const RESERVED: [(&str, &str); 14] = [
+const RESERVED: [(&str, &str); 13] = [
     ("accept-ranges", "it is always sent"),
-    ("cache-control", "use `cache_control`"),
     ("connection", "it follows from the request"),
     ("content-encoding", "use `precompressed`"),
     ("content-length", "it follows from the content"),
@@ -31,55 +32,121 @@ const RESERVED: [(&str, &str); 14] = [
 ];
 
 impl Kind for Fields {
-    type Value = Vec<(String, String)>;
+    type Value = FieldRules;
 
     fn accepted(&self) -> String {
-        "a table of strings or arrays of strings: { NAME = \"VALUE\" }".into()
+        "a table of strings or arrays of strings: { NAME = \"VALUE\" }, or of such tables: { set = { … }, add = { … }, \
+         remove = [\"NAME\"], default = { … } }"
+            .into()
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, String)>> {
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldRules> {
         let Value::Table(entries) = node.get_ref() else {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        let mut fields = Some(Vec::new());
+        let mut rules = FieldRules::default();
+        let mut all_are_fine = true;
         for (key, value) in entries {
-            let name = key.get_ref();
-            let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
-            let problem = match reserved {
-                Some((_, instead)) => Some(("sets a field that the server sets itself", *instead)),
-                None if !field_name_is_safe(name.as_bytes()) => {
-                    Some(("has a bad field name", "expected letters, digits and hyphens"))
-                }
-                None => None,
+            let is_fine = match key.get_ref().as_str() {
+                "add" => read_fields(value, &mut rules.add, reading),
+                "default" => read_fields(value, &mut rules.default, reading),
+                "set" => read_fields(value, &mut rules.set, reading),
+                "remove" => read_names(value, &mut rules.remove, reading),
+                // What stands there without a word is set.
+                _ => read_field(key, value, &mut rules.set, reading),
             };
-            if let Some((problem, label)) = problem {
-                reading.refuse(key.span(), problem, label);
-                fields = None;
-            }
-            let values = match value.get_ref() {
-                Value::Array(_) => ListOf(FIELD_VALUE).read(value, reading),
-                _ => FIELD_VALUE.read(value, reading).map(|value| vec![value]),
-            };
-            fields = fields.zip(values).map(|(mut fields, values)| {
-                fields.extend(values.into_iter().map(|value| (name.to_string(), value)));
-                fields
-            });
+            all_are_fine &= is_fine.is_some();
         }
-        fields
+        all_are_fine.then_some(rules)
     }
 
-    fn write(&self, value: &Vec<(String, String)>) -> toml::Value {
-        let mut by_name: BTreeMap<&str, Vec<toml::Value>> = BTreeMap::new();
-        for (name, value) in value {
-            by_name.entry(name).or_default().push(value.as_str().into());
+    fn write(&self, value: &FieldRules) -> toml::Value {
+        let FieldRules { set, add, remove, default } = value;
+        if add.is_empty() && remove.is_empty() && default.is_empty() {
+            return written(set);
         }
-        let entry = |(name, mut values): (&str, Vec<_>)| {
-            let value = if values.len() == 1 { values.remove(0) } else { toml::Value::Array(values) };
-            (name.to_owned(), value)
+        let remove = remove.iter().map(|name| name.as_str().into()).collect::<Vec<toml::Value>>();
+        let words = [("set", written(set)), ("add", written(add)), ("default", written(default))];
+        let words = words.into_iter().chain([("remove", toml::Value::Array(remove))]);
+        let is_given = |value: &toml::Value| {
+            value.as_table().is_some_and(|table| !table.is_empty())
+                || value.as_array().is_some_and(|array| !array.is_empty())
         };
-        toml::Value::Table(by_name.into_iter().map(entry).collect())
+        let words = words.filter(|(_, value)| is_given(value)).map(|(word, value)| (word.to_owned(), value));
+        toml::Value::Table(words.collect())
     }
+}
+
+/// Reads fields by name; nothing if one of them was refused.
+fn read_fields(node: &Node, fields: &mut Vec<(String, String)>, reading: &mut Reading<'_>) -> Option<()> {
+    let Value::Table(entries) = node.get_ref() else {
+        reading.mismatch(node, "a table of strings or arrays of strings: { NAME = \"VALUE\" }");
+        return None;
+    };
+    // All of them are read, so that every mistake is reported.
+    let each: Vec<_> = entries.iter().map(|(key, value)| read_field(key, value, fields, reading)).collect();
+    each.into_iter().collect()
+}
+
+/// Reads a field: its value, or an array of them.
+fn read_field(
+    key: &Spanned<String>,
+    value: &Node,
+    fields: &mut Vec<(String, String)>,
+    reading: &mut Reading<'_>,
+) -> Option<()> {
+    let name = key.get_ref();
+    let is_fine = check_name(name, key.span(), reading);
+    let values = match value.get_ref() {
+        Value::Array(_) => ListOf(FIELD_VALUE).read(value, reading),
+        _ => FIELD_VALUE.read(value, reading).map(|value| vec![value]),
+    };
+    fields.extend(values?.into_iter().map(|value| (name.to_string(), value)));
+    is_fine
+}
+
+/// Reads names of fields.
+fn read_names(node: &Node, names: &mut Vec<String>, reading: &mut Reading<'_>) -> Option<()> {
+    let Value::Array(elements) = node.get_ref() else {
+        reading.mismatch(node, "an array of names: [\"NAME\"]");
+        return None;
+    };
+    let mut read_name = |element: &Node| {
+        let name = Text.read(element, reading)?;
+        let is_fine = check_name(&name, element.span(), reading);
+        names.push(name);
+        is_fine
+    };
+    let each: Vec<_> = elements.iter().map(&mut read_name).collect();
+    each.into_iter().collect()
+}
+
+/// Complains about a name that is not the configuration's to change.
+fn check_name(name: &str, span: Range<usize>, reading: &mut Reading<'_>) -> Option<()> {
+    let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
+    let (problem, label) = match reserved {
+        Some((_, instead)) => ("sets a field that the server sets itself", *instead),
+        None if !field_name_is_safe(name.as_bytes()) => {
+            ("has a bad field name", "expected letters, digits and hyphens")
+        }
+        None => return Some(()),
+    };
+    reading.refuse(span, problem, label);
+    None
+}
+
+/// Fields by name, as they are read.
+fn written(fields: &[(String, String)]) -> toml::Value {
+    let mut by_name: BTreeMap<&str, Vec<toml::Value>> = BTreeMap::new();
+    for (name, value) in fields {
+        by_name.entry(name).or_default().push(value.as_str().into());
+    }
+    let entry = |(name, mut values): (&str, Vec<_>)| {
+        let value = if values.len() == 1 { values.remove(0) } else { toml::Value::Array(values) };
+        (name.to_owned(), value)
+    };
+    toml::Value::Table(by_name.into_iter().map(entry).collect())
 }
 
 /// The value of a field.

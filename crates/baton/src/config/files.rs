@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_content::Symlinks;
-use baton_http::Coding;
+use baton_http::{Coding, FieldRules};
 
 use super::fields::{FIELD_VALUE, Fields};
 use super::kind::{Flag, ListOf, Or, Reading};
@@ -58,9 +58,12 @@ settings! {
         /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
         /// "max-age=86400" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
-        /// Fields to add to every response: of files, listings, redirections, errors and applications. `{ X-Frame-Options
-        /// = "DENY" }`.
-        headers: Vec<(String, String)> = Vec::new(), Fields;
+        /// What becomes of the fields of responses: of files, listings, redirections, errors and applications. `{
+        /// X-Frame-Options = "DENY" }` sets a field: it replaces all that an application has sent by this name. The same
+        /// with a word: `{ set = { X-Frame-Options = "DENY" }, add = { Link = "</a>; rel=preload" }, remove =
+        /// ["X-Powered-By"], default = { Cache-Control = "no-store" } }`: `add` leaves what there is, `remove` takes it out,
+        /// `default` is for responses that have none.
+        headers: FieldRules = FieldRules::default(), Fields;
     }
 }
 

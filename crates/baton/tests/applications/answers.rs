@@ -9,6 +9,7 @@ under_every_architecture!(
     bodies_of_every_size,
     bodies_of_unknown_length,
     heads_as_the_application_wants_them,
+    heads_as_the_route_wants_them,
     clients_of_http_1_0,
     no_body_for_head,
     pipelined_requests_in_order,
@@ -42,6 +43,32 @@ fn bodies_of_unknown_length(server: &Server, below: &str) {
         assert!(answer.body == pattern(size, 1), "{} of {size} bytes", answer.body.len());
     }
     assert_eq!(get(&mut client, "/alphabet.txt").text(), crate::site::ALPHABET);
+}
+
+/// What is set replaces, what is added stands beside, what is removed is gone, and a default gives way; in answers that
+/// the application writes itself, those for which it names a file, and those of the server.
+fn heads_as_the_route_wants_them(server: &Server, below: &str) {
+    let mut client = server.connect();
+    for (path, seen, cached) in [
+        ("/fields", &["app", "server", "twice"][..], "private"),
+        ("/fields-of-a-file", &["app", "server", "twice"], "private"),
+        ("/bytes?1", &["server", "twice"], "no-store"),
+        ("/sendfile", &["server", "twice"], "no-store"),
+        ("/silent", &["server", "twice"], "no-store"),
+    ] {
+        let answer = get(&mut client, &format!("{below}{path}"));
+        let all = |name: &str| {
+            let named = answer.fields.iter().filter(|(other, _)| other == name);
+            let mut values: Vec<_> = named.map(|(_, value)| value.as_str()).collect();
+            values.sort_unstable();
+            values
+        };
+        assert_eq!(all("x-frame-options"), ["DENY"], "{path}");
+        assert_eq!(all("x-powered-by"), [""; 0], "{path}");
+        assert_eq!(all("x-seen"), seen, "{path}");
+        assert_eq!((all("cache-control"), all("content-language")), (vec![cached], vec!["en"]), "{path}");
+        assert_eq!(all("x-route"), [&below[1..]], "{path}");
+    }
 }
 
 fn heads_as_the_application_wants_them(server: &Server, below: &str) {

@@ -81,6 +81,16 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
                 "HTTP/1.0 404 Not at Home\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n"
             )
         }
+        "/fields" | "/fields-of-a-file" => {
+            if path.ends_with("file") {
+                write!(request, "X-Sendfile: {}/letters.txt\r\n", named.display())?;
+            }
+            write!(
+                request,
+                "X-Frame-Options: SAMEORIGIN\r\nx-frame-options: ALLOWALL\r\nX-Powered-By: tests\r\nX-Seen: app\r\n\
+                 Cache-Control: private\r\nContent-Type: text/plain\r\n\r\n"
+            )
+        }
         "/elsewhere" => write!(request, "Location: http://example.org/\r\n\r\n"),
         "/loop" => write!(request, "Location: {}/loop\r\n\r\n", text(request, "SCRIPT_NAME")),
         "/sendfile" => write!(

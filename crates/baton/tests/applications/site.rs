@@ -70,7 +70,10 @@ const ROUTE: &str = r#"
 [[site.route]]
 path = "/{transport}"
 root = "{root}"
-headers = { X-Route = "{transport}" }
+headers.set = { X-Route = "{transport}", X-Frame-Options = "DENY" }
+headers.add = { X-Seen = ["server", "twice"] }
+headers.remove = ["X-Powered-By"]
+headers.default = { Cache-Control = "no-store", Content-Language = "en" }
 [site.route.fastcgi]
 to = "unix:{base}/{transport}.sock"
 passfd_users = ["{user}"]

@@ -286,6 +286,47 @@ error: two routes have the path /a/
 }
 
 #[test]
+fn rules_for_response_fields() {
+    refused(
+        r#"[[site]]
+root = "www"
+headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+"#,
+        r#"
+error: `site.headers` cannot be a string
+ --> baton.toml:3:19
+  |
+3 | headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+  |                   ^^^ expected a table of strings or arrays of strings: { NAME = "VALUE" }
+
+error: `site.headers` sets a field that the server sets itself
+ --> baton.toml:3:43
+  |
+3 | headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+  |                                           ^^^^^^ it is always sent
+
+error: `site.headers` cannot be an integer
+ --> baton.toml:3:51
+  |
+3 | headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+  |                                                   ^ expected a string
+
+error: `site.headers` sets a field that the server sets itself
+ --> baton.toml:3:67
+  |
+3 | headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+  |                                                                   ^^^^ it follows from the content
+
+error: `site.headers` cannot be an integer
+ --> baton.toml:3:97
+  |
+3 | headers = { add = "x", remove = ["X-One", "date", 1], default = { ETag = "x" }, set = { X-Two = 2 } }
+  |                                                                                                 ^ expected the value of a response field
+"#,
+    );
+}
+
+#[test]
 fn response_fields() {
     refused(
         r#"[[site]]

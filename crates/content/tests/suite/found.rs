@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use baton_content::{Blocking, CacheSettings, Found, NeedsDisk, Symlinks, Tree, TreeConfig};
-use baton_http::Coding;
+use baton_http::{Coding, FieldRules};
 use rustix::fs::{CWD, FileType, Mode, inotify};
 use rustix::io::Errno;
 
@@ -241,7 +241,7 @@ fn media_types_rules_and_headers_become_fields() {
             value: value.to_owned(),
         };
         config.cache_control = vec![rule("/assets/*", "max-age=31536000, immutable"), rule("*", "no-cache")];
-        config.headers = vec![("X-Content-Type-Options".to_owned(), "nosniff".to_owned())];
+        config.headers.set = vec![("X-Content-Type-Options".to_owned(), "nosniff".to_owned())];
     });
     site.write("assets/app.js", b"js");
     site.write("index.html", b"home");
@@ -255,6 +255,33 @@ fn media_types_rules_and_headers_become_fields() {
     assert!(home.contains("Content-Type: text/html; charset=utf-8\r\n"), "{home}");
 }
 
+/// Of a file's own fields, only `Cache-Control` is the configuration's to change.
+#[test]
+fn a_rule_for_the_path_gives_way_to_what_is_set_and_not_to_a_default() {
+    let cached = |change: fn(&mut FieldRules)| {
+        let site = Site::configured(CacheSettings::default(), |config| {
+            let rule = baton_content::CacheRule { pattern: "*.js".into(), value: "by rule".into() };
+            config.cache_control = vec![rule];
+            change(&mut config.headers);
+        });
+        ["a.js", "a.txt"].map(|name| {
+            site.write(name, b"x");
+            let fields = String::from_utf8(site.file(&format!("/{name}")).fields().to_vec()).unwrap();
+            let lines = fields.lines().filter_map(|line| line.strip_prefix("Cache-Control: "));
+            lines.collect::<Vec<_>>().join(", ")
+        })
+    };
+    assert_eq!(cached(|_| ()), ["by rule", ""]);
+    assert_eq!(cached(|rules| rules.set = by_header()), ["by header", "by header"]);
+    assert_eq!(cached(|rules| rules.add = by_header()), ["by rule, by header", "by header"]);
+    assert_eq!(cached(|rules| rules.default = by_header()), ["by rule", "by header"]);
+    assert_eq!(cached(|rules| rules.remove = vec!["cache-control".into()]), ["", ""]);
+}
+
+fn by_header() -> Vec<(String, String)> {
+    vec![("Cache-Control".to_owned(), "by header".to_owned())]
+}
+
 #[test]
 fn a_tree_says_why_it_cannot_be_served() {
     let open = |config: TreeConfig| Tree::open(config).unwrap_err().to_string();
@@ -265,7 +292,8 @@ fn a_tree_says_why_it_cannot_be_served() {
     let file = open(TreeConfig { root: folder.path().join("file"), ..TreeConfig::default() });
     assert!(file.contains("a folder is needed"), "{file}");
     for (name, value) in [("X", "a\r\nSet-Cookie: b"), ("X Y", "a")] {
-        let headers = vec![(name.to_owned(), value.to_owned())];
+        let default = vec![(name.to_owned(), value.to_owned())];
+        let headers = FieldRules { default, ..FieldRules::default() };
         let field = open(TreeConfig { root: folder.path().to_owned(), headers, ..TreeConfig::default() });
         assert!(field.contains("cannot be a header field"), "{field}");
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_content::{Tree, TreeConfig};
+use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_gateway::{Admission, Arriving, HandOver, Request};
@@ -284,18 +285,29 @@ fn minor(version: Version) -> u8 {
     u8::from(version == Version::Http11)
 }
 
-/// The fields that every response of a route has, complete lines.
+/// The fields that every response of a route has, complete lines, behind what becomes of the application's own.
 pub(crate) fn response_fields(ctx: &Context, server_header: bool, delegate: &Delegate) -> Vec<u8> {
     let mut fields = Vec::with_capacity(64);
+    for name in delegate.headers.dropped() {
+        cgi::push_drop(&mut fields, name);
+    }
+    for (name, value) in delegate.headers.defaults() {
+        cgi::push_default(&mut fields, name, value);
+    }
     let mut reply = ReplyHead::resume(&mut fields);
+    push_own_fields(ctx, server_header, &mut reply);
+    for (name, value) in delegate.headers.added() {
+        reply.field(name, value);
+    }
+    fields
+}
+
+/// The fields that every response has.
+pub(super) fn push_own_fields(ctx: &Context, server_header: bool, reply: &mut ReplyHead<'_>) {
     if server_header {
         reply.field("Server", SERVER);
     }
     reply.date(ctx.clock.stamp());
-    for (name, value) in &delegate.headers {
-        reply.field(name, value);
-    }
-    fields
 }
 
 /// Says that an application gave no answer.

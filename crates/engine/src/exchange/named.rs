@@ -10,10 +10,11 @@ use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
 use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
 use baton_fcgi::offer::Client;
 use baton_http::{
-    AcceptedCodings, ByteRange, Method, Precondition, Ranges, ReplyHead, RequestHead, Status, select_ranges,
+    AcceptedCodings, ByteRange, FieldRules, Method, Precondition, Ranges, ReplyHead, RequestHead, Status,
+    select_ranges,
 };
 
-use super::application::{Origin, response_fields};
+use super::application::{Origin, push_own_fields, response_fields};
 use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
@@ -106,10 +107,9 @@ pub(crate) fn answer_with_file(
         }
     }
     let keep_alive = origin.keep_alive && !ctx.draining;
-    let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
     let mut bytes = ctx.heads.take();
     let mut reply = ReplyHead::begin(&mut bytes, status);
-    reply.raw(&fields);
+    push_own_fields(ctx, origin.plan.server_header, &mut reply);
     if let Some(value) = origin.connection_field(keep_alive) {
         reply.field("Connection", value);
     }
@@ -126,7 +126,7 @@ pub(crate) fn answer_with_file(
             reply.number("Content-Length", len);
         }
     }
-    push_fields(&mut reply, head, stored);
+    push_fields(&mut reply, head, stored, &origin.delegate.headers);
     reply.end();
     let head_bytes = bytes.len() as u64;
     outlet.push(ctx.heads.freeze(bytes));
@@ -149,17 +149,30 @@ fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u
     }
 }
 
-/// The application's fields, then the file's where the application has none of that name.
-fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored) {
-    for (name, value) in head.forwarded() {
+/// The application's fields, then the file's where the application has none of that name, both as the rules of the route
+/// will have them.
+fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored, rules: &FieldRules) {
+    let has_own = |name: &[u8]| head.forwarded().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let of_file = || stored.fields().split_inclusive(|&byte| byte == b'\n').map(|line| (name_of(line), line));
+    let of_file = || of_file().filter(|(name, _)| !has_own(name) && !rules.drops(name));
+    for (name, value) in head.forwarded().filter(|(name, _)| !rules.drops(name)) {
         reply.raw(&[name, b": ", value, b"\r\n"].concat());
     }
-    for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
-        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-        if !head.forwarded().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
-            reply.raw(line);
-        }
+    for (_, line) in of_file() {
+        reply.raw(line);
     }
+    let keeps = |name: &str| {
+        let is_it = |(kept, _): (&[u8], &[u8])| kept.eq_ignore_ascii_case(name.as_bytes());
+        !rules.drops(name.as_bytes()) && (has_own(name.as_bytes()) || of_file().any(is_it))
+    };
+    for (name, value) in rules.fields_beside(keeps) {
+        reply.field(name, value);
+    }
+}
+
+/// The name of a field, of a complete line.
+fn name_of(line: &[u8]) -> &[u8] {
+    line.split(|&byte| byte == b':').next().unwrap_or_default()
 }
 
 /// Answers with a body in which files stand in the places of their names. `trial`: what is measured of it.

@@ -112,11 +112,11 @@ impl Asked<'_> {
                 reply.field(name, value.as_bytes());
             }
         }
-        for (name, value) in self.headers {
-            // The page's own `Location`, `Allow` or `Retry-After` stands above a configured one.
-            if !matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name)) {
-                reply.field(name, value);
-            }
+        // The page's own `Location`, `Allow` or `Retry-After` stands above any rule.
+        let is_own =
+            |name: &str| matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name));
+        for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {
+            reply.field(name, value);
         }
         let has_body = page.status != Status::NO_CONTENT && page.status != Status::NOT_MODIFIED;
         if has_body {

@@ -11,6 +11,7 @@ use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_gateway::{Address, Application, Failure, News, Place, Settings, Why};
+use baton_http::FieldRules;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -254,7 +255,7 @@ fn context(folder: &TempDir) -> Context {
         document_root: None,
         local_redirects: true,
         params: Vec::new(),
-        headers: Vec::new(),
+        headers: FieldRules::default(),
         named: Vec::new(),
         internal: Vec::new(),
         upload: UploadSettings {
@@ -268,14 +269,14 @@ fn context(folder: &TempDir) -> Context {
         listeners: Vec::new(),
         hosts: Vec::new(),
         routes: vec![
-            Route { path: "/".into(), headers: Vec::new(), action: Action::Files(Arc::new(tree)) },
+            Route { path: "/".into(), headers: FieldRules::default(), action: Action::Files(Arc::new(tree)) },
             Route {
                 path: "/app".into(),
-                headers: Vec::new(),
+                headers: FieldRules::default(),
                 action: Action::Application(Arc::new(delegate)),
             },
         ],
-        headers: Vec::new(),
+        headers: FieldRules::default(),
         error_pages: Vec::new(),
         log: true,
     };

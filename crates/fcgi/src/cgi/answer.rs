@@ -1,6 +1,6 @@
 //! From the head of an application to the head that the client gets (`docs/handover-protocol.md`, section 4).
 
-use super::CgiHead;
+use super::{CgiHead, Edits};
 use crate::offer::Client;
 use crate::text::push_decimal;
 
@@ -50,7 +50,8 @@ impl Framing {
 }
 
 /// Appends the HTTP head of an answer, its blank line included: the status line, `offer_fields` (complete
-/// lines), the application's fields, the framing, and what becomes of the connection.
+/// lines, in front of them [`Edits`] of the application's fields), the application's fields, the framing, and what
+/// becomes of the connection.
 pub fn push_http_head(
     out: &mut Vec<u8>,
     head: &CgiHead,
@@ -64,13 +65,15 @@ pub fn push_http_head(
     out.push(b' ');
     out.extend_from_slice(head.reason());
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(offer_fields);
-    for (name, value) in head.forwarded() {
+    let (edits, fields) = Edits::split(offer_fields);
+    out.extend_from_slice(fields);
+    for (name, value) in head.forwarded().filter(|(name, _)| !edits.drop(name)) {
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");
         out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
     }
+    edits.push_defaults(head, out);
     match framing {
         Framing::None | Framing::Close => {}
         Framing::Length(length) => {

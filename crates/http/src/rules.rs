@@ -1,0 +1,84 @@
+//! What a configuration does to the fields of responses.
+
+/// Rules for fields. Names are compared whatever their case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldRules {
+    /// Fields in the place of all that the response has by these names.
+    pub set: Vec<(String, String)>,
+    /// Fields beside those that the response has.
+    pub add: Vec<(String, String)>,
+    /// Names of fields that are taken out of the response.
+    pub remove: Vec<String>,
+    /// Fields for responses that have none by these names.
+    pub default: Vec<(String, String)>,
+}
+
+impl FieldRules {
+    /// Whether the response's own fields of this name go.
+    pub fn drops(&self, name: &[u8]) -> bool {
+        self.dropped().any(|dropped| dropped.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Names whose fields go: those that are removed, and those that are set.
+    pub fn dropped(&self) -> impl Iterator<Item = &str> {
+        self.remove.iter().chain(self.set.iter().map(|(name, _)| name)).map(String::as_str)
+    }
+
+    /// Fields that each response gets.
+    pub fn added(&self) -> impl Iterator<Item = (&str, &str)> {
+        pairs(&self.set).chain(pairs(&self.add))
+    }
+
+    /// Fields for responses that have none by these names when the others have been added.
+    pub fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_added = |name: &str| self.added().any(|(added, _)| added.eq_ignore_ascii_case(name));
+        pairs(&self.default).filter(move |(name, _)| !is_added(name))
+    }
+
+    /// Fields for a response of which `keeps` says whether it keeps a field of a name, those that go not counted.
+    pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &str)> {
+        self.added().chain(self.defaults().filter(move |(name, _)| !keeps(name)))
+    }
+
+    /// All fields that a response may get.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.added().chain(pairs(&self.default))
+    }
+}
+
+fn pairs(fields: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(texts: &[(&str, &str)]) -> Vec<(String, String)> {
+        texts.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn each_word_does_something_else() {
+        let rules = FieldRules {
+            set: fields(&[("A", "set"), ("B", "set")]),
+            add: fields(&[("a", "added"), ("C", "added")]),
+            remove: vec!["D".into()],
+            default: fields(&[
+                ("b", "default"),
+                ("c", "default"),
+                ("D", "default"),
+                ("E", "default"),
+                ("F", "default"),
+            ]),
+        };
+        for (name, drops) in [("a", true), ("B", true), ("c", false), ("d", true), ("E", false)] {
+            assert_eq!(rules.drops(name.as_bytes()), drops, "{name}");
+        }
+        let beside: Vec<_> = rules.fields_beside(|name| name == "E").collect();
+        let expected =
+            [("A", "set"), ("B", "set"), ("a", "added"), ("C", "added"), ("D", "default"), ("F", "default")];
+        assert_eq!(beside, expected);
+        assert_eq!(FieldRules::default().all().count(), 0);
+    }
+}
