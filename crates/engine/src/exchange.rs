@@ -13,13 +13,10 @@ mod named;
 mod page;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_gateway::ClientSocket;
 use baton_http::{
     AcceptedCodings, BodyFraming, FieldRules, Method, PathRefusal, ReplyHead, RequestHead, Status, Version,
 };
@@ -31,6 +28,7 @@ use crate::job::Job;
 use crate::log::Outcome;
 use crate::outlet::Outlet;
 use crate::plan::{Action, Delegate, Plan, Site};
+use crate::transport::Transport;
 use crate::upload::Upload;
 use crate::ways::Trial;
 use application::{Program, split_path_info};
@@ -86,33 +84,10 @@ pub(crate) struct Given<'a> {
     pub(crate) keep_alive_allowed: bool,
     /// What the job found that it needed.
     pub(crate) found: Option<Found>,
-    /// Whose it is.
-    pub(crate) client: Client<'a>,
+    /// Who asks.
+    pub(crate) client: &'a Transport,
     /// Its body, if it was kept.
     pub(crate) upload: &'a mut Option<Box<Upload>>,
-}
-
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Client<'a> {
-    /// The connection.
-    pub(crate) socket: &'a Arc<ClientSocket>,
-    /// Its other end; `None`: a Unix socket.
-    pub(crate) peer: Option<SocketAddr>,
-    /// Our end of it, once somebody has asked.
-    pub(crate) local: &'a OnceCell<Option<SocketAddr>>,
-    /// Bytes that were written to it, as far as is known.
-    pub(crate) sent: u64,
-}
-
-impl Client<'_> {
-    /// Our end of the connection; `None`: a Unix socket.
-    fn local(&self) -> Option<SocketAddr> {
-        *self.local.get_or_init(|| {
-            let address = rustix::net::getsockname(self.socket).ok()?;
-            SocketAddr::try_from(address).ok()
-        })
-    }
 }
 
 /// What the parts of an answer need to know of its request.

@@ -38,6 +38,7 @@ mod report;
 mod session;
 mod settings;
 mod steering;
+mod transport;
 mod upload;
 mod ways;
 mod worker;

@@ -10,22 +10,27 @@ use baton_content::{Tree, TreeConfig};
 use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
-use baton_gateway::{Admission, Arriving, HandOver, Request};
+use baton_gateway::{Admission, Request};
 use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, as_uri};
 
 use super::page::{Page, SERVER};
-use super::{Answer, Asked, Client, Given, Ready};
+use super::{Answer, Asked, Given, Ready};
 use crate::connection::{self, Body};
 use crate::context::Context;
 use crate::outlet::Outlet;
 use crate::plan::{Delegate, Plan};
+use crate::transport::{BodyRest, Terms, Transport};
 use crate::upload::Upload;
 
 /// A request on its way to an application, and what the answer needs to know of it.
 #[derive(Debug)]
 pub(crate) struct Delegation {
-    /// What the application is given.
+    /// What the application is asked, without what only the client's transport can give.
     pub(crate) request: Request,
+    /// How it would have to answer on the client's own connection, if it may.
+    pub(crate) terms: Option<Terms>,
+    /// What is left of the body, if it is to be passed on while it arrives.
+    pub(crate) rest: Option<BodyRest>,
     /// Where it came from.
     pub(crate) origin: Origin,
 }
@@ -187,7 +192,7 @@ impl Asked<'_> {
         &self,
         ctx: &Context,
         request: &connection::Request<'_>,
-        client: Client<'_>,
+        client: &Transport,
         delegate: &Arc<Delegate>,
         program: &Program,
         (body, admission): (Aggregate, Option<Admission>),
@@ -197,22 +202,18 @@ impl Asked<'_> {
             BodyFraming::Length(length) => length.saturating_sub(body.len()),
             _ => 0,
         };
-        let rest = admission.filter(|_| left > 0).map(|admission| {
-            Arriving::new(Arc::clone(client.socket), left, ctx.plan.limits.body_timeout_ms, admission)
-        });
+        let rest = admission.filter(|_| left > 0).map(|admission| BodyRest { left, admission });
         let block = self.parameters(head, client, delegate, program, body.len() + left);
-        // Nobody else may have a socket from which a body is still read.
-        let handover = (delegate.hand_over && rest.is_none()).then(|| HandOver {
-            client: Arc::clone(client.socket),
+        // A connection from which a body is still read cannot be given away.
+        let terms = (delegate.hand_over && rest.is_none()).then(|| Terms {
             minor: self.minor(),
             keep: self.keep_alive && delegate.keep_passed,
             head: self.method == Method::Head,
             fields: response_fields(ctx, self.server_header, delegate),
-            sent: client.sent,
         });
         let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
-        let given = Request { application, params: block, body, rest, idempotent, handover };
+        let asked = Request { application, params: block, body, rest: None, idempotent, handover: None };
         let origin = Origin {
             plan: Arc::clone(&ctx.plan),
             delegate: Arc::clone(delegate),
@@ -222,13 +223,13 @@ impl Asked<'_> {
             keep_alive: self.keep_alive,
             head: request.head_bytes.into(),
         };
-        Delegation { request: given, origin }
+        Delegation { request: asked, terms, rest, origin }
     }
 
     fn parameters(
         &self,
         head: &RequestHead<'_>,
-        client: Client<'_>,
+        client: &Transport,
         delegate: &Delegate,
         program: &Program,
         body_len: u64,
@@ -259,7 +260,7 @@ impl Asked<'_> {
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
             host: head.host.map(|host| (host.as_bytes(), head.port)),
-            remote: client.peer,
+            remote: client.peer(),
             local,
         };
         variables.push(&mut block);

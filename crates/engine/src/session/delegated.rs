@@ -144,7 +144,7 @@ impl Session {
         let State::Delegated(mut delegated) = std::mem::replace(&mut self.state, State::Open) else { return };
         delegated.quiet = news.is_none();
         // Whether the application was passed the socket is known now.
-        delegated.origin.keep_alive &= delegated.origin.delegate.keep_passed || !self.socket.was_passed();
+        delegated.origin.keep_alive &= delegated.origin.delegate.keep_passed || !self.transport.was_passed();
         match news {
             None => self.begin_held(&mut delegated, None, ctx),
             Some(News::Head(head)) => delegated.take_head(Box::new(head)),
@@ -285,7 +285,7 @@ impl Session {
             _ => {
                 delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
                 // Unread requests would turn the end into a reset, which destroys what the client has not read.
-                (self.readable, self.input_ended) = (true, false);
+                self.transport.handle_read_by_others();
                 self.go_on_after_application(false);
             }
         }
@@ -295,7 +295,7 @@ impl Session {
     fn note_sent_by_others(&mut self, head_bytes: u64, body_bytes: u64, ctx: &mut Context) {
         let bytes = head_bytes.saturating_add(body_bytes);
         ctx.tally.add(Metric::BytesSent, bytes);
-        self.sent_by_others = self.sent_by_others.saturating_add(bytes);
+        self.transport.handle_sent_by_others(bytes);
     }
 
     /// There is no answer, or no more of it.
@@ -318,7 +318,9 @@ impl Session {
                 self.end(outcome, ctx);
                 return;
             }
-            self.readable |= delegated.is_read_by_others;
+            if delegated.is_read_by_others {
+                self.transport.handle_readable();
+            }
             return self.cut_off(delegated.close_that_shows_a_cut(), outcome, ctx);
         }
         self.take_input_back(delegated, failure.unread);
@@ -356,7 +358,7 @@ impl Session {
         if !delegated.is_read_by_others {
             return;
         }
-        self.readable = true;
+        self.transport.handle_readable();
         // A request that is sent elsewhere within the site would be looked for behind them.
         let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
         if unread > UNREAD_BYTES_MAX || !is_answered && unread > 0 {

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use baton_http::Status;
-use rustix::io::Errno;
-use rustix::net::RecvFlags;
 
 use super::deadline::Waiting;
 use super::delegated::Delegated;
 use super::{LastClose, Need, Session, State};
 use crate::connection::{Body, Request, Taken};
 use crate::context::{Context, SCRATCH_BYTES};
-use crate::exchange::{self, Answer, Client, Delegation, Given};
+use crate::exchange::{self, Answer, Delegation, Given};
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::plan::Plan;
+use crate::transport::Received;
 
 /// What follows an attempt to answer a request.
 #[derive(Debug)]
@@ -48,10 +47,10 @@ impl Session {
         let mut filled = self.inbox.len();
         let tried_before = !self.inbox_untried && matches!(self.state, State::Open);
         if filled == 0 || tried_before {
-            if self.input_ended {
+            if self.transport.has_ended_input() {
                 return Some(self.end(Outcome::ClientGone, ctx));
             }
-            if !self.readable {
+            if !self.transport.is_readable() {
                 return Some(Need::Readable);
             }
         }
@@ -60,23 +59,10 @@ impl Session {
         }
         scratch[..filled].copy_from_slice(&self.inbox);
         if filled == 0 || tried_before {
-            match rustix::net::recv(&self.socket, &mut scratch[filled..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => {
-                    self.input_ended = true;
-                    return Some(self.end(Outcome::ClientGone, ctx));
-                }
-                Ok((_, count)) => {
-                    // Less than there was room for: all there was. New data will be announced, but not the end that
-                    // came with this.
-                    self.readable = filled + count == scratch.len() || self.end_announced;
-                    filled += count;
-                }
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return Some(Need::Readable);
-                }
-                Err(Errno::INTR) => return None,
-                Err(_) => return Some(self.end(Outcome::ClientGone, ctx)),
+            match self.transport.receive(&mut scratch[filled..]) {
+                Received::Bytes(count) => filled += count,
+                Received::Nothing => return Some(Need::Readable),
+                Received::End => return Some(self.end(Outcome::ClientGone, ctx)),
             }
         }
         self.take_requests(&scratch[..filled], ctx)
@@ -125,7 +111,9 @@ impl Session {
             match self.answer(&request, &plan, ctx) {
                 Next::Request => rest = &rest[request.len..],
                 Next::End => {
-                    let unread = rest.len() > request.len || request.body != Body::Passed || self.readable;
+                    let unread = rest.len() > request.len
+                        || request.body != Body::Passed
+                        || self.transport.is_readable();
                     self.state = State::Ending(LastClose::Orderly.lingering(unread));
                     rest = &[];
                 }
@@ -163,12 +151,7 @@ impl Session {
             listener: self.listener,
             keep_alive_allowed: !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max,
             found,
-            client: Client {
-                socket: &self.socket,
-                peer: self.peer,
-                local: &self.local,
-                sent: self.outlet.sent().saturating_add(self.sent_by_others),
-            },
+            client: &self.transport,
             upload: &mut self.upload,
         };
         let start = self.outlet.end();
@@ -208,11 +191,9 @@ impl Session {
     /// Gives a request away.
     fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
         self.requests += 1;
-        let Delegation { request: mut given, origin } = delegation;
-        if self.hung_up {
-            // Which will not be told again: nobody has to find it out for us.
-            given.handover = None;
-        }
+        let Delegation { request: mut given, terms, rest, origin } = delegation;
+        given.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
+        given.rest = rest.map(|rest| self.transport.lend_input(rest, ctx.plan.limits.body_timeout_ms));
         let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
         let (text, redirected) = match self.redirected.take() {
             Some(redirected) => (redirected.text, redirected.times),

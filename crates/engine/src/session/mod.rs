@@ -1,4 +1,4 @@
-//! A client: a socket, the connection on it, and what is being sent.
+//! A client: its transport, the protocol on it, and what is being sent.
 //!
 //! [`Session::step`] takes the client as far as it goes without waiting and answers what is needed next. It never
 //! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
@@ -9,17 +9,14 @@ mod input;
 mod named;
 mod under_way;
 
-use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 use baton_content::Found;
 use baton_gateway::ClientSocket;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, Shutdown};
 
 use crate::connection::Http1;
 use crate::context::Context;
@@ -27,6 +24,7 @@ use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
+use crate::transport::{Received, Transport};
 use crate::upload::Upload;
 use crate::ways::Trial;
 use deadline::Waiting;
@@ -71,11 +69,7 @@ pub(crate) enum Stage {
 /// One client.
 #[derive(Debug)]
 pub(crate) struct Session {
-    socket: Arc<ClientSocket>,
-    /// `None`: a client on a Unix socket.
-    peer: Option<SocketAddr>,
-    /// Our end of the connection, which applications are told: it stays what it is.
-    local: OnceCell<Option<SocketAddr>>,
+    transport: Transport,
     listener: usize,
     connection: Http1,
     outlet: Outlet,
@@ -91,21 +85,11 @@ pub(crate) struct Session {
     /// Responses not yet handed to the kernel as a whole, oldest first.
     under_way: VecDeque<UnderWay>,
     state: State,
-    /// The socket may have something to read.
-    readable: bool,
-    /// The client will send nothing more, and all that it sent has been read.
-    input_ended: bool,
-    /// The end of its input was announced, but data may be in front of it; it will not be announced again.
-    end_announced: bool,
     requests: u64,
     waiting: Waiting,
     deadline_ms: u64,
-    /// The connection was reset, or is over in both directions.
-    hung_up: bool,
     /// The request at the front of the inbox is not what the client asked for.
     redirected: Option<Box<Redirected>>,
-    /// Bytes that applications have written to the socket, as far as they have told: how they framed them, they have not.
-    sent_by_others: u64,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
@@ -153,9 +137,7 @@ impl Session {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
         ctx.tally.add(Metric::ConnectionsOpen, 1);
         let mut session = Self {
-            socket: Arc::new(socket.into()),
-            peer,
-            local: OnceCell::new(),
+            transport: Transport::new(socket, peer),
             listener,
             connection: Http1::new(),
             outlet: Outlet::default(),
@@ -165,16 +147,10 @@ impl Session {
             trial: None,
             under_way: VecDeque::new(),
             state: State::Open,
-            // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
-            readable: true,
-            input_ended: false,
-            end_announced: false,
             requests: 0,
             waiting: Waiting::FirstRequest,
             deadline_ms: u64::MAX,
-            hung_up: false,
             redirected: None,
-            sent_by_others: 0,
             sent_at_deadline_start: 0,
         };
         session.wait_for(Waiting::FirstRequest, ctx);
@@ -183,7 +159,7 @@ impl Session {
 
     /// The socket, to wait on.
     pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
-        &self.socket
+        self.transport.socket()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.
@@ -207,7 +183,7 @@ impl Session {
 
     /// Whether the client may have sent more than was taken.
     fn has_unread_input(&self) -> bool {
-        self.readable || !self.inbox.is_empty()
+        self.transport.is_readable() || !self.inbox.is_empty()
     }
 
     fn waits_for_job(&self) -> bool {
@@ -216,18 +192,17 @@ impl Session {
 
     /// The socket has something to read.
     pub(crate) fn handle_readable(&mut self) {
-        self.readable = true;
+        self.transport.handle_readable();
     }
 
     /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
     pub(crate) fn handle_input_end(&mut self) {
-        self.readable = true;
-        self.end_announced = true;
+        self.transport.handle_input_end();
     }
 
     /// The connection is over in both directions: nobody is there to take an answer.
     pub(crate) fn handle_hangup(&mut self) {
-        self.hung_up = true;
+        self.transport.handle_hangup();
     }
 
     /// Whether a request of this session is with an application.
@@ -269,8 +244,9 @@ impl Session {
             }
             let need = match self.state {
                 State::Open | State::Found(_) if stage == Stage::Write => {
-                    let has_input =
-                        self.readable || self.inbox_untried || matches!(self.state, State::Found(_));
+                    let has_input = self.transport.is_readable()
+                        || self.inbox_untried
+                        || matches!(self.state, State::Found(_));
                     Some(if has_input { Need::Turn } else { Need::Readable })
                 }
                 State::Open | State::Found(_) => self.receive(ctx),
@@ -278,7 +254,9 @@ impl Session {
                 State::Delegated(ref mut delegated) => Some(match () {
                     // An application that has written to the socket finds out by itself. If it has not, whoever knows that
                     // has ended the session.
-                    () if self.hung_up && !delegated.handed_over => self.end(Outcome::ClientGone, ctx),
+                    () if self.transport.is_hung_up() && !delegated.handed_over => {
+                        self.end(Outcome::ClientGone, ctx)
+                    }
                     () if std::mem::take(&mut delegated.quiet) => Need::NewsUnderWay,
                     () => Need::News,
                 }),
@@ -309,7 +287,7 @@ impl Session {
 
     /// Like [`end`](Self::end), but with a reset: what the client has not taken yet is dropped.
     fn reset(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        self.socket.reset();
+        self.transport.reset();
         self.end(outcome, ctx)
     }
 
@@ -318,10 +296,9 @@ impl Session {
         let last = matches!(self.state, State::Ending(_));
         let before = self.outlet.sent();
         let unix_seconds = ctx.clock.stamp().unix_seconds;
-        let through = self.socket.was_passed().then_some(&mut ctx.scratch[..]);
-        let trial = self.trial.take().filter(|_| through.is_none());
+        let trial = self.trial.take().filter(|_| self.transport.sends_files());
         let started = trial.map(|_| Instant::now());
-        let flush = self.outlet.flush(self.socket.as_fd(), &ctx.send, through, last, unix_seconds);
+        let flush = self.transport.flush(&mut self.outlet, &ctx.send, &mut ctx.scratch, last, unix_seconds);
         // Only what leaves at once can be compared: the rest depends on the client.
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
             ctx.ways.handle_cost(trial, started.elapsed());
@@ -350,13 +327,9 @@ impl Session {
         if close == LastClose::Reset {
             return self.reset(Outcome::Complete, ctx);
         }
-        if close == LastClose::Linger
-            && !self.input_ended
-            && rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok()
-        {
+        if close == LastClose::Linger && !self.transport.has_ended_input() && self.transport.end_output() {
             self.inbox = Vec::new();
             self.state = State::Lingering;
-            self.readable = true;
             self.wait_for(Waiting::Linger, ctx);
             return self.linger(ctx);
         }
@@ -367,14 +340,12 @@ impl Session {
     /// overtake the response (RFC 9112, section 9.6).
     fn linger(&mut self, ctx: &mut Context) -> Need {
         let mut turns = LINGER_READS_MAX;
-        while self.readable {
-            match rustix::net::recv(&self.socket, &mut ctx.scratch[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return self.end(Outcome::Complete, ctx),
-                Ok(_) if turns == 0 => return Need::Turn,
-                Ok(_) => turns -= 1,
-                Err(Errno::AGAIN) => self.readable = false,
-                Err(Errno::INTR) => {}
-                Err(_) => return self.end(Outcome::Complete, ctx),
+        while self.transport.is_readable() {
+            match self.transport.receive(&mut ctx.scratch) {
+                Received::End => return self.end(Outcome::Complete, ctx),
+                Received::Bytes(_) if turns == 0 => return Need::Turn,
+                Received::Bytes(_) => turns -= 1,
+                Received::Nothing => {}
             }
         }
         Need::Readable

@@ -157,7 +157,7 @@ impl Session {
         ctx.tally.add(Metric::of_status(status), 1);
         let (Some(log), Some(text)) = (&mut ctx.log, request.text) else { return };
         let ending = Ending {
-            peer: self.peer,
+            peer: self.transport.peer(),
             site: ctx.plan.sites().get(request.site).map_or("", |site| &site.name),
             status,
             body_bytes,

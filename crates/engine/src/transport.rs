@@ -1,0 +1,220 @@
+//! The way to a client: a byte stream, and what it can do beside.
+//!
+//! A session asks what its transport can do instead of knowing what it is: whether ranges of files may leave by
+//! reference, and whether an application may be given the connection. All reading and writing of a client's socket
+//! happens here, without waiting; the gateway reads and passes it only when the session has lent it out.
+
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use baton_gateway::{Admission, Arriving, ClientSocket, HandOver};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
+
+use crate::outlet::{Flush, Outlet, SendPolicy};
+
+/// A client's end of a connection.
+///
+/// Input: `handle_*`, what the loop is told of the socket. Getters say what is known without a system call.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    socket: Arc<ClientSocket>,
+    /// `None`: a client on a Unix socket.
+    peer: Option<SocketAddr>,
+    /// Our end of the connection, which applications are told: it stays what it is.
+    local: OnceCell<Option<SocketAddr>>,
+    /// There may be something to read.
+    readable: bool,
+    /// The client will send nothing more, and all that it sent has been read.
+    input_ended: bool,
+    /// The end of its input was announced, but data may be in front of it; it will not be announced again.
+    end_announced: bool,
+    /// The connection was reset, or is over in both directions.
+    hung_up: bool,
+    /// Bytes that applications have written, as far as they have told: how they framed them, they have not.
+    sent_by_others: u64,
+}
+
+/// What a read came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing ever again: the client has ended its input, or is gone.
+    End,
+}
+
+/// What an application has to know to answer on the client's connection.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// The minor version of HTTP/1 that the client speaks: 0 or 1.
+    pub(crate) minor: u8,
+    /// Whether the server is willing to go on with the connection.
+    pub(crate) keep: bool,
+    /// Whether the request is a `HEAD`.
+    pub(crate) head: bool,
+    /// Complete fields of the response head: `Name: value CRLF`.
+    pub(crate) fields: Vec<u8>,
+}
+
+/// What the client has not sent yet of a request's body.
+#[derive(Debug)]
+pub(crate) struct BodyRest {
+    /// Bytes, at least one.
+    pub(crate) left: u64,
+    /// Leave to hold a process of the application for as long as they take.
+    pub(crate) admission: Admission,
+}
+
+impl Transport {
+    /// A connection that has just been accepted.
+    pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>) -> Self {
+        Self {
+            socket: Arc::new(socket.into()),
+            peer,
+            local: OnceCell::new(),
+            // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
+            readable: true,
+            input_ended: false,
+            end_announced: false,
+            hung_up: false,
+            sent_by_others: 0,
+        }
+    }
+
+    /// The socket, to wait on.
+    pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
+        &self.socket
+    }
+
+    /// Who the client is; `None`: one on a Unix socket.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Our end of the connection; `None`: a Unix socket.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        *self.local.get_or_init(|| {
+            let address = rustix::net::getsockname(&self.socket).ok()?;
+            SocketAddr::try_from(address).ok()
+        })
+    }
+
+    /// Whether there may be something to read.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether the client will send nothing more, and all that it sent has been read.
+    pub(crate) fn has_ended_input(&self) -> bool {
+        self.input_ended
+    }
+
+    /// Whether the connection is over in both directions: no answer can arrive.
+    pub(crate) fn is_hung_up(&self) -> bool {
+        self.hung_up
+    }
+
+    /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`].
+    pub(crate) fn sends_files(&self) -> bool {
+        !self.socket.was_passed()
+    }
+
+    /// Whether an application was given the connection, now or before.
+    pub(crate) fn was_passed(&self) -> bool {
+        self.socket.was_passed()
+    }
+
+    /// There is something to read.
+    pub(crate) fn handle_readable(&mut self) {
+        self.readable = true;
+    }
+
+    /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
+    pub(crate) fn handle_input_end(&mut self) {
+        self.readable = true;
+        self.end_announced = true;
+    }
+
+    /// The connection is over in both directions.
+    pub(crate) fn handle_hangup(&mut self) {
+        self.hung_up = true;
+    }
+
+    /// Others have read from the connection: how far its input is must be found out anew.
+    pub(crate) fn handle_read_by_others(&mut self) {
+        (self.readable, self.input_ended) = (true, false);
+    }
+
+    /// An application says that it has written so many bytes, be it true or not.
+    pub(crate) fn handle_sent_by_others(&mut self, bytes: u64) {
+        self.sent_by_others = self.sent_by_others.saturating_add(bytes);
+    }
+
+    /// Reads what has arrived, as far as there is room.
+    pub(crate) fn receive(&mut self, into: &mut [u8]) -> Received {
+        loop {
+            match rustix::net::recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => {
+                    self.input_ended = true;
+                    return Received::End;
+                }
+                Ok((_, count)) => {
+                    // Less than there was room for: all there was. New data will be announced, but not the end that came
+                    // with this.
+                    self.readable = count == into.len() || self.end_announced;
+                    return Received::Bytes(count);
+                }
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Received::Nothing;
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Sends what the outlet holds, as much as the connection takes; ranges of files through `scratch` where they cannot
+    /// go by reference. `last`: the connection ends behind it.
+    pub(crate) fn flush(
+        &self,
+        outlet: &mut Outlet,
+        policy: &SendPolicy,
+        scratch: &mut [u8],
+        last: bool,
+        unix_seconds: u64,
+    ) -> Flush {
+        let through = (!self.sends_files()).then_some(scratch);
+        outlet.flush(self.socket.as_fd(), policy, through, last, unix_seconds)
+    }
+
+    /// Ends our half, behind what has been sent. `false`: the client is gone.
+    pub(crate) fn end_output(&mut self) -> bool {
+        self.readable = true;
+        rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok()
+    }
+
+    /// Offers the connection to an application, behind `sent` bytes of ours. `None`: it is over, so that nothing can be
+    /// answered on it; the loop will not be told so again.
+    pub(crate) fn hand_over(&self, terms: Terms, sent: u64) -> Option<HandOver> {
+        let Terms { minor, keep, head, fields } = terms;
+        let sent = sent.saturating_add(self.sent_by_others);
+        let client = || Arc::clone(&self.socket);
+        (!self.hung_up).then(|| HandOver { client: client(), minor, keep, head, fields, sent })
+    }
+
+    /// Lends the input out, for the rest of a body, for which the client may be silent for `timeout_ms` at a time.
+    pub(crate) fn lend_input(&self, rest: BodyRest, timeout_ms: u64) -> Arriving {
+        Arriving::new(Arc::clone(&self.socket), rest.left, timeout_ms, rest.admission)
+    }
+
+    /// Cuts the connection: what the client has not taken yet is dropped. It is to be closed behind this.
+    pub(crate) fn reset(&self) {
+        self.socket.reset();
+    }
+}
