@@ -11,6 +11,7 @@ mod application;
 mod file;
 mod named;
 mod page;
+mod selection;
 
 use std::borrow::Cow;
 use std::sync::Arc;

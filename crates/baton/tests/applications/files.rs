@@ -57,6 +57,9 @@ fn parts_and_conditions_of_a_named_file(server: &Server, below: &str) {
     assert_eq!((part.status, part.text()), (206, "def"));
     assert_eq!(part.field("content-range"), Some("bytes 3-5/26"));
     assert_eq!(ask(&mut client, &path, "Range: bytes=26-\r\n").status, 416);
+    client.send(format!("HEAD {path} HTTP/1.1\r\nHost: stage\r\nRange: bytes=3-5\r\n\r\n"));
+    let head = client.answer_to("HEAD");
+    assert_eq!((head.status, head.field("content-length")), (200, Some("26")), "a range is for GET only");
     let etag = part.field("etag").expect("a tag").to_owned();
     let same = ask(&mut client, &path, &format!("If-None-Match: {etag}\r\n"));
     assert_eq!((same.status, same.field("x-own")), (304, Some("yes")));

@@ -3,11 +3,10 @@
 use baton_buf::Piece;
 use baton_content::{Persistence, Stored, Way};
 use baton_http::multipart::Multipart;
-use baton_http::{
-    ByteRange, Method, Precondition, Ranges, RequestHead, Stamp, Status, Version, select_ranges,
-};
+use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status, Version};
 
 use super::page::Page;
+use super::selection::{Selection, select};
 use super::{Asked, Ready};
 use crate::context::Context;
 use crate::outlet::{Outlet, SendPolicy, is_resident};
@@ -23,32 +22,18 @@ impl Asked<'_> {
         ranges_max: usize,
         outlet: &mut Outlet,
     ) -> Ready {
-        if !head.conditions.is_empty() {
-            let (etag, modified) = (stored.etag(), stored.modified_unix_seconds());
-            match head.conditions.evaluate(head.method, &etag, modified) {
-                Precondition::Proceed => {}
-                Precondition::NotModified => return self.not_modified(ctx, stored, outlet),
-                Precondition::Failed => {
-                    return self.page(ctx, Page::error(Status::PRECONDITION_FAILED), outlet);
-                }
+        match select(ctx, head, stored, ranges_max) {
+            Selection::NotModified => self.not_modified(ctx, stored, outlet),
+            Selection::PreconditionFailed => self.page(ctx, Page::error(Status::PRECONDITION_FAILED), outlet),
+            Selection::Bytes(Ranges::Whole) => self.whole(ctx, stored, outlet),
+            Selection::Bytes(Ranges::Parts(parts)) => match *parts {
+                [only] => self.part(ctx, stored, only, outlet),
+                ref several => self.parts(ctx, stored, several, outlet),
+            },
+            Selection::Bytes(Ranges::Unsatisfiable) => {
+                self.page(ctx, Page::range_not_satisfiable(stored.len()), outlet)
             }
         }
-        if let Some(range) = head.range
-            && head.method == Method::Get
-            && range_applies(ctx, head, stored)
-        {
-            match select_ranges(range, stored.len(), ranges_max) {
-                Ranges::Whole => {}
-                Ranges::Parts(parts) => match *parts {
-                    [only] => return self.part(ctx, stored, only, outlet),
-                    ref several => return self.parts(ctx, stored, several, outlet),
-                },
-                Ranges::Unsatisfiable => {
-                    return self.page(ctx, Page::range_not_satisfiable(stored.len()), outlet);
-                }
-            }
-        }
-        self.whole(ctx, stored, outlet)
     }
 
     /// The cached response: for a small file one buffer, head and body in it.
@@ -133,12 +118,6 @@ impl Asked<'_> {
         outlet.push(ctx.heads.freeze(tail));
         self.ready(Status::PARTIAL_CONTENT, head_bytes)
     }
-}
-
-/// Whether the part of a file that is asked for may be added to what the client has.
-pub(crate) fn range_applies(ctx: &Context, head: &RequestHead<'_>, stored: &Stored) -> bool {
-    let (modified, now) = (stored.modified_unix_seconds(), ctx.clock.stamp().unix_seconds);
-    head.conditions.range_applies(&stored.etag(), modified, now)
 }
 
 /// A range of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured,

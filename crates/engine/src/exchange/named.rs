@@ -9,12 +9,10 @@ use std::sync::Arc;
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
 use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
 use baton_fcgi::offer::Client;
-use baton_http::{
-    AcceptedCodings, ByteRange, FieldRules, Method, Precondition, Ranges, ReplyHead, RequestHead, Status,
-    select_ranges,
-};
+use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, RequestHead, Status};
 
 use super::application::{Origin, push_own_fields, response_fields};
+use super::selection::{Selection, select};
 use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
@@ -86,24 +84,16 @@ pub(crate) fn answer_with_file(
 ) -> Ready {
     let (mut status, mut part) = (Status::new(head.status()), None);
     if status == Status::OK {
-        let (etag, modified) = (stored.etag(), stored.modified_unix_seconds());
-        match request.conditions.evaluate(request.method, &etag, modified) {
-            Precondition::Proceed => {}
-            Precondition::NotModified => status = Status::NOT_MODIFIED,
-            Precondition::Failed => status = Status::PRECONDITION_FAILED,
-        }
-        if let (Status::OK, Some(range)) = (status, request.range)
-            && file::range_applies(ctx, request, stored)
-        {
-            // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
-            match select_ranges(range, stored.len(), 1) {
-                Ranges::Parts(parts) => {
-                    part = parts.first().copied();
-                    status = Status::PARTIAL_CONTENT;
-                }
-                Ranges::Unsatisfiable => status = Status::RANGE_NOT_SATISFIABLE,
-                Ranges::Whole => {}
+        // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
+        match select(ctx, request, stored, 1) {
+            Selection::NotModified => status = Status::NOT_MODIFIED,
+            Selection::PreconditionFailed => status = Status::PRECONDITION_FAILED,
+            Selection::Bytes(Ranges::Whole) => {}
+            Selection::Bytes(Ranges::Parts(parts)) => {
+                part = parts.first().copied();
+                status = Status::PARTIAL_CONTENT;
             }
+            Selection::Bytes(Ranges::Unsatisfiable) => status = Status::RANGE_NOT_SATISFIABLE,
         }
     }
     let keep_alive = origin.keep_alive && !ctx.draining;

@@ -1,0 +1,37 @@
+//! What of a file a request is to get: by its conditions first, then by its ranges (RFC 9110, sections 13.2 and 14.2).
+
+use baton_content::Stored;
+use baton_http::{Method, Precondition, Ranges, RequestHead, select_ranges};
+
+use crate::context::Context;
+
+/// What the client is to get of a file.
+#[derive(Debug)]
+pub(super) enum Selection {
+    /// Nothing: it has the file.
+    NotModified,
+    /// Nothing: the file is not the one that it means.
+    PreconditionFailed,
+    /// These parts, or all of it.
+    Bytes(Ranges),
+}
+
+/// Selects what the client is to get. With more than `ranges_max` ranges it gets all.
+pub(super) fn select(ctx: &Context, head: &RequestHead<'_>, stored: &Stored, ranges_max: usize) -> Selection {
+    if !head.conditions.is_empty() {
+        match head.conditions.evaluate(head.method, &stored.etag(), stored.modified_unix_seconds()) {
+            Precondition::Proceed => {}
+            Precondition::NotModified => return Selection::NotModified,
+            Precondition::Failed => return Selection::PreconditionFailed,
+        }
+    }
+    // A range is for GET only.
+    let range = head.range.filter(|_| head.method == Method::Get && may_add(ctx, head, stored));
+    Selection::Bytes(range.map_or(Ranges::Whole, |range| select_ranges(range, stored.len(), ranges_max)))
+}
+
+/// Whether the part of a file that is asked for may be added to what the client has (`If-Range`).
+fn may_add(ctx: &Context, head: &RequestHead<'_>, stored: &Stored) -> bool {
+    let (modified, now) = (stored.modified_unix_seconds(), ctx.clock.stamp().unix_seconds);
+    head.conditions.range_applies(&stored.etag(), modified, now)
+}
