@@ -1,7 +1,9 @@
 //! An open file, and what is known of where its bytes are.
 
+use std::any::Any;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An open file that any number of slices refer to.
@@ -12,13 +14,20 @@ pub struct OpenFile {
     seen_at: AtomicU64,
     seen_from: AtomicU64,
     seen_until: AtomicU64,
+    /// Dropped behind the descriptor.
+    _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl OpenFile {
     /// An open file of which nothing is known.
     pub fn new(descriptor: OwnedFd) -> Self {
         let [seen_at, seen_from, seen_until] = Default::default();
-        Self { descriptor, seen_at, seen_from, seen_until }
+        Self { descriptor, seen_at, seen_from, seen_until, _held: None }
+    }
+
+    /// The same; `held` is let go of when the file has been closed, whoever refers to it last.
+    pub fn holding(descriptor: OwnedFd, held: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { _held: Some(held), ..Self::new(descriptor) }
     }
 
     /// Whether these bytes were found to be in memory in this very second: who sends the same range again and again

@@ -253,8 +253,8 @@ impl Asked<'_> {
     fn body_refused(&self, ctx: &mut Context, upload: Option<Box<Upload>>, outlet: &mut Outlet) -> Ready {
         let (status, outcome) = match upload.as_ref().and_then(|upload| upload.trouble()) {
             None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
-            Some(error) => {
-                ctx.remark(format_args!("cannot keep the body of a request: {error}"));
+            Some(why) => {
+                ctx.remark(format_args!("cannot keep the body of a request: {why}"));
                 (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
             }
         };

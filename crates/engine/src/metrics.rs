@@ -67,6 +67,8 @@ metrics! {
     BytesSent, "baton_sent_bytes_total", None, Counter, "Bytes handed to the kernel for clients, heads included.";
     Jobs, "baton_blocking_jobs_total", None, Counter, "Jobs that could have waited for a disk: files opened, pages brought in.";
     LoopBlockedMs, "baton_loop_blocked_milliseconds_total", None, Counter, "Time that event loops were kept waiting inside calls that should not wait (auto).";
+    TemporaryBytes, "baton_temporary_bytes", None, Gauge, "Bytes in temporary files: bodies that are not complete, and responses that slow clients have not taken.";
+    TemporaryRefused, "baton_temporary_refused_total", None, Counter, "Times that temporary files had no room for more: limits.temporary_bytes_max, or the disk.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -101,6 +103,11 @@ impl Counters {
     /// The value of a metric.
     pub fn get(&self, metric: Metric) -> u64 {
         self.0[metric as usize].load(Ordering::Relaxed)
+    }
+
+    /// The counter of a metric itself, for what is counted elsewhere.
+    pub fn cell(&self, metric: Metric) -> &'static AtomicU64 {
+        &self.0[metric as usize]
     }
 
     /// Adds to a metric; gauges may be given what wraps around to a subtraction.

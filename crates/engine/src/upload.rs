@@ -9,17 +9,8 @@
 //! A client that sends slowly holds a process of the application from the moment in which the request is given away. So
 //! only so many are admitted before their bodies are complete ([`StreamedBodies`]).
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::sync::Arc;
-
-use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile};
-use baton_sys::descriptors;
-use rustix::fs::{Mode, OFlags};
-
-use baton_gateway::{Admission, StreamedBodies};
+use baton_buf::{Aggregate, Buffer};
+use baton_gateway::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
 
 use crate::connection::BodySink;
 
@@ -30,8 +21,8 @@ pub struct UploadSettings {
     pub bytes_max: u64,
     /// Bytes of it that are kept in memory; a longer one is given to the application while it arrives, or goes to a file.
     pub memory_bytes_max: usize,
-    /// Folder of such files. They never have a name there, and vanish with the last descriptor.
-    pub folder: Arc<Path>,
+    /// Where such files are.
+    pub temporary: TemporaryFiles,
 }
 
 /// A body on its way.
@@ -39,14 +30,14 @@ pub struct UploadSettings {
 pub(crate) struct Upload {
     settings: UploadSettings,
     memory: Vec<u8>,
-    file: Option<File>,
+    file: Option<TemporaryFile>,
     len: u64,
     /// How many may be given away before they are complete, if this one may.
     streamed: Option<StreamedBodies>,
     /// It will be given away now.
     admission: Option<Admission>,
     /// What keeps the rest from being kept.
-    trouble: Option<io::Error>,
+    trouble: Option<NoRoom>,
 }
 
 impl Upload {
@@ -57,25 +48,25 @@ impl Upload {
     }
 
     /// What kept the body from being kept, if something did.
-    pub(crate) fn trouble(&self) -> Option<&io::Error> {
-        self.trouble.as_ref()
+    pub(crate) fn trouble(&self) -> Option<NoRoom> {
+        self.trouble
     }
 
     /// The bytes, ready to be sent, and what allows to send them before the rest is there.
     pub(crate) fn into_parts(self) -> (Aggregate, Option<Admission>) {
         let mut body = Aggregate::default();
         if let Some(file) = self.file {
-            body.push(FileSlice::new(Arc::new(OpenFile::new(OwnedFd::from(file))), 0, self.len));
+            body.push(file.slice());
         } else if !self.memory.is_empty() {
             body.push(Buffer::new(self.memory));
         }
         (body, self.admission)
     }
 
-    fn keep(&mut self, data: &[u8]) -> io::Result<()> {
+    fn keep(&mut self, data: &[u8]) -> Result<(), NoRoom> {
         self.len += data.len() as u64;
         if let Some(file) = &mut self.file {
-            return file.write_all(data);
+            return file.append_bytes(data);
         }
         let fits = self.memory.len() + data.len() <= self.settings.memory_bytes_max;
         if !fits && self.admission.is_none() {
@@ -86,9 +77,9 @@ impl Upload {
             self.memory.extend_from_slice(data);
             return Ok(());
         }
-        let mut file = nameless_file(&self.settings.folder)?;
-        file.write_all(&std::mem::take(&mut self.memory))?;
-        file.write_all(data)?;
+        let mut file = TemporaryFile::create(&self.settings.temporary)?;
+        file.append_bytes(&std::mem::take(&mut self.memory))?;
+        file.append_bytes(data)?;
         self.file = Some(file);
         Ok(())
     }
@@ -98,8 +89,8 @@ impl Upload {
 impl BodySink for Option<Box<Upload>> {
     fn take(&mut self, data: &[u8]) -> bool {
         let Some(upload) = self else { return true };
-        if let Err(error) = upload.keep(data) {
-            upload.trouble = Some(error);
+        if let Err(why) = upload.keep(data) {
+            upload.trouble = Some(why);
         }
         upload.trouble.is_none()
     }
@@ -109,18 +100,18 @@ impl BodySink for Option<Box<Upload>> {
     }
 }
 
-fn nameless_file(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(descriptors::retry(|| rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR))?.into())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use baton_gateway::TemporarySpace;
+    use rustix::io::Errno;
+
     use super::*;
 
     fn upload(folder: &Path) -> Upload {
-        let folder = folder.into();
-        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, folder }, None)
+        let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
+        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, temporary }, None)
     }
 
     fn bytes_of(body: &Aggregate) -> Vec<u8> {
@@ -158,6 +149,6 @@ mod tests {
         let mut kept = Some(Box::new(upload(Path::new("/nonexistent"))));
         assert!(BodySink::take(&mut kept, b"12345678"));
         assert!(!BodySink::take(&mut kept, b"9"));
-        assert_eq!(kept.unwrap().trouble().unwrap().kind(), io::ErrorKind::NotFound);
+        assert_eq!(kept.unwrap().trouble(), Some(NoRoom::Failed(Errno::NOENT)));
     }
 }

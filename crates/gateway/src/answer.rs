@@ -6,13 +6,12 @@
 //!                 └ Elsewhere ──────────────┘
 //! ```
 
-use std::path::Path;
-
 use baton_buf::Piece;
 use baton_fcgi::cgi::{BadHead, CgiHead, HeadReader, HeadStep};
 use baton_fcgi::{Answered, Broken, Rest};
 
 use crate::spool::{Bounds, Room, Spool};
+use crate::temporary::TemporaryFiles;
 use crate::{Failure, News, Why};
 
 /// What an application has said of one request, as far as nobody has taken it.
@@ -103,12 +102,17 @@ impl Answer {
     /// Takes bytes behind the head, or of the rest.
     ///
     /// # Errors
-    /// [`Why::SpoolFailed`]; [`Broken::Order`] if the application has said that it is done.
-    pub(crate) fn handle_body(&mut self, piece: impl Into<Piece>, folder: &Path) -> Result<(), Why> {
+    /// [`Broken::Order`] if the application has said that it is done.
+    pub(crate) fn handle_body(
+        &mut self,
+        piece: impl Into<Piece>,
+        files: &TemporaryFiles,
+    ) -> Result<(), Broken> {
         if matches!(self.voice, Voice::Elsewhere(_)) {
-            return Err(Why::Broken(Broken::Order));
+            return Err(Broken::Order);
         }
-        self.spool.push(piece, folder).map_err(Why::SpoolFailed)
+        self.spool.push(piece, files);
+        Ok(())
     }
 
     /// The application answers on the client's socket, up to here.
@@ -185,11 +189,8 @@ impl Answer {
     }
 
     /// The client was given a moment and did not use it.
-    ///
-    /// # Errors
-    /// [`Why::SpoolFailed`].
-    pub(crate) fn handle_impatience(&mut self, folder: &Path) -> Result<(), Why> {
-        self.spool.handle_impatience(folder).map_err(Why::SpoolFailed)
+    pub(crate) fn handle_impatience(&mut self, files: &TemporaryFiles) {
+        self.spool.handle_impatience(files);
     }
 
     /// Whether the client was found to be slow.

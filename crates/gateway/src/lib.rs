@@ -66,6 +66,7 @@ mod settings;
 mod shm;
 mod socket;
 mod spool;
+mod temporary;
 mod traffic;
 
 pub use admission::{Admission, StreamedBodies};
@@ -79,3 +80,4 @@ pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust, member_path,
 };
+pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};

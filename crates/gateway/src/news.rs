@@ -65,8 +65,6 @@ pub enum Why {
     Broken(Broken),
     /// The application's response has no head that could be sent on.
     BadHead(BadHead),
-    /// The response could not be kept for the client.
-    SpoolFailed(Errno),
     /// The application refused the request.
     Overloaded,
     /// The client has ended its connection, or its half of it, in the middle of the request's body.
@@ -87,7 +85,7 @@ impl Why {
             Self::TimedOut => 504,
             Self::BadRequest(_) | Self::ClientGone => 400,
             Self::BodyTimedOut => 408,
-            Self::SpoolFailed(_) | Self::BodyLost => 500,
+            Self::BodyLost => 500,
             Self::NoConnection(_) | Self::Ended | Self::Broken(_) | Self::BadHead(_) => 502,
         }
     }
@@ -107,7 +105,6 @@ impl Why {
             Self::Ended => "ended-early",
             Self::Broken(_) => "broken-protocol",
             Self::BadHead(_) => "bad-head",
-            Self::SpoolFailed(_) => "spool-failed",
             Self::Overloaded => "overloaded",
             Self::ClientGone => "client-gone",
             Self::BodyTimedOut => "body-timed-out",
@@ -134,7 +131,6 @@ impl fmt::Display for Why {
             Self::Ended => f.write_str("it closed its connection before its response was complete"),
             Self::Broken(broken) => write!(f, "it does not speak the protocol: {broken}"),
             Self::BadHead(bad) => write!(f, "its response cannot be sent on: {bad}"),
-            Self::SpoolFailed(errno) => write!(f, "its response cannot be kept for a slow client: {errno}"),
             Self::Overloaded => f.write_str("it refuses requests, being overloaded"),
             Self::ClientGone => f.write_str("its client went away in the middle of the request's body"),
             Self::BodyTimedOut => f.write_str("its client was silent in the middle of the request's body"),

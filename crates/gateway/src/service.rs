@@ -204,19 +204,14 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let Some(region) = connection.region() else { return };
-        let mut failed = Vec::new();
         for borrower in region.others(whose) {
             if let Some(exchange) = self.exchanges.get_mut(&borrower)
                 && !exchange.answer.is_slow()
-                && let Err(why) = exchange.answer.handle_impatience(&pool.application.settings().spool_dir)
             {
-                failed.push((borrower, why));
+                exchange.answer.handle_impatience(&pool.application.settings().temporary);
             }
         }
         region.move_out_others(whose);
-        for (borrower, why) in failed {
-            self.fail(borrower, why, false);
-        }
     }
 
     /// A connection has served its request.

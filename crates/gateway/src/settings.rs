@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Roster, StreamedBodies};
+use crate::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
@@ -122,8 +122,8 @@ pub struct Settings {
     pub spool_memory_bytes: u64,
     /// How much of it is held in a file beyond that. Then the application waits for the client.
     pub spool_file_bytes_max: u64,
-    /// Folder of these files, which never have a name.
-    pub spool_dir: PathBuf,
+    /// Where these files are.
+    pub temporary: TemporaryFiles,
 }
 
 impl Settings {
@@ -149,7 +149,10 @@ impl Settings {
             region_bytes: 2 << 20,
             spool_memory_bytes: 256 << 10,
             spool_file_bytes_max: 1 << 30,
-            spool_dir: std::env::temp_dir(),
+            temporary: TemporaryFiles {
+                folder: std::env::temp_dir().into(),
+                space: TemporarySpace::default(),
+            },
         }
     }
 }

@@ -3,15 +3,13 @@
 //! A client that keeps up costs nothing: what arrives is passed on. One that does not must not hold the application,
 //! so what it leaves is kept, in memory up to a bound. When that is reached, the client is given a moment, for which
 //! the application waits; if it does not use it, it is *slow*, and all the rest goes to a file without a name, up to
-//! another bound. Beyond that, the application waits for it.
+//! another bound. Beyond that, the application waits for it; so it does if there is no room for the file, since the files
+//! of all have reached their bound, or the disk is full. Then the file is tried again when the client has
+//! taken what is in memory.
 
-use std::path::Path;
-use std::sync::Arc;
+use baton_buf::{Aggregate, Piece};
 
-use baton_buf::{Aggregate, FileSlice, OpenFile, Piece, gather};
-use baton_sys::descriptors;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use crate::temporary::{TemporaryFile, TemporaryFiles};
 
 /// The bounds of a spool.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +41,9 @@ pub(crate) struct Spool {
     /// Bytes of the same kind that were taken, and perhaps not sent.
     taken_in_memory: u64,
     is_slow: bool,
-    file: Option<SpoolFile>,
-}
-
-#[derive(Debug)]
-struct SpoolFile {
-    file: Arc<OpenFile>,
-    len: u64,
+    file: Option<TemporaryFile>,
+    /// There was no room in a file, at the last attempt.
+    has_no_room: bool,
 }
 
 impl Spool {
@@ -61,6 +55,7 @@ impl Spool {
             taken_in_memory: 0,
             is_slow: false,
             file: None,
+            has_no_room: false,
         }
     }
 
@@ -71,12 +66,12 @@ impl Spool {
 
     /// Where what comes next would go.
     pub(crate) fn room(&self) -> Room {
-        let written = self.file.as_ref().map_or(0, |file| file.len);
+        let written = self.file.as_ref().map_or(0, TemporaryFile::len);
         if self.waiting_in_memory + self.taken_in_memory < self.bounds.memory {
             Room::Memory
         } else if !self.is_slow {
             Room::AfterPatience
-        } else if written < self.bounds.file {
+        } else if written < self.bounds.file && !self.has_no_room {
             Room::File
         } else {
             Room::None
@@ -84,29 +79,20 @@ impl Spool {
     }
 
     /// Takes in what has arrived. It is never refused: whoever reads asks for [`room`](Self::room) before.
-    ///
-    /// # Errors
-    /// The file cannot be made or written to.
-    pub(crate) fn push(&mut self, piece: impl Into<Piece>, folder: &Path) -> Result<(), Errno> {
+    pub(crate) fn push(&mut self, piece: impl Into<Piece>, files: &TemporaryFiles) {
         let piece = piece.into();
-        match self.room() {
-            Room::Memory | Room::AfterPatience => {
-                self.waiting_in_memory += piece.len();
-                self.waiting.push(piece);
-                Ok(())
-            }
-            Room::File | Room::None => self.push_to_file(piece, folder),
+        if !matches!(self.room(), Room::Memory | Room::AfterPatience) && self.push_to_file(&piece, files) {
+            return;
         }
+        self.waiting_in_memory += piece.len();
+        self.waiting.push(piece);
     }
 
-    /// The client had its moment. What it left in a region is brought to a file, for which `folder` is.
-    ///
-    /// # Errors
-    /// The file cannot be made or written to.
-    pub(crate) fn handle_impatience(&mut self, folder: &Path) -> Result<(), Errno> {
+    /// The client had its moment. What it left in a region is brought to a file.
+    pub(crate) fn handle_impatience(&mut self, files: &TemporaryFiles) {
         self.is_slow = true;
         if !self.waiting.pieces().any(|piece| matches!(piece, Piece::Shared(_))) {
-            return Ok(());
+            return;
         }
         let mut all = std::mem::take(&mut self.waiting);
         self.waiting_in_memory = 0;
@@ -116,11 +102,10 @@ impl Spool {
                 if let Piece::File(_) = piece {
                     self.waiting.push(piece.clone());
                 } else {
-                    self.push(piece.clone(), folder)?;
+                    self.push(piece.clone(), files);
                 }
             }
         }
-        Ok(())
     }
 
     /// Whether the client was found to be slow.
@@ -154,65 +139,75 @@ impl Spool {
     /// All that was taken has been sent.
     pub(crate) fn note_sent(&mut self) {
         self.taken_in_memory = 0;
+        // Not before: each attempt that fails leaves a piece in memory beyond the bound.
+        self.has_no_room &= self.waiting_in_memory >= self.bounds.memory;
         if self.waiting.is_empty() {
             // Never written to again from its beginning: its pages may be on their way to the client still.
             self.file = None;
         }
     }
 
-    fn push_to_file(&mut self, piece: Piece, folder: &Path) -> Result<(), Errno> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(SpoolFile::create(folder)?),
-        };
-        let start = file.len;
-        let mut rest = Aggregate::new();
-        rest.push(piece);
-        while !rest.is_empty() {
-            let written = gather::write_at(&*file.file, rest.pieces(), file.len)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            file.len += written as u64;
-            rest.advance(written as u64);
+    /// Whether there was room for it.
+    fn push_to_file(&mut self, piece: &Piece, files: &TemporaryFiles) -> bool {
+        if self.has_no_room {
+            return false;
         }
-        self.waiting.push(FileSlice::new(Arc::clone(&file.file), start, file.len - start));
-        Ok(())
-    }
-}
-
-impl SpoolFile {
-    fn create(folder: &Path) -> Result<Self, Errno> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let descriptor = descriptors::retry(|| rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR))?;
-        Ok(Self { file: Arc::new(descriptor.into()), len: 0 })
+        let mut pieces = Aggregate::new();
+        pieces.push(piece.clone());
+        let file = match &mut self.file {
+            Some(file) => Ok(file),
+            none => TemporaryFile::create(files).map(|file| none.insert(file)),
+        };
+        match file.and_then(|file| file.append(pieces)) {
+            Ok(slice) => self.waiting.push(slice),
+            Err(why) => {
+                self.has_no_room = true;
+                files.space.tell_held_up(why);
+            }
+        }
+        !self.has_no_room
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
     use proptest::prelude::*;
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::temporary::{TemporaryCounters, TemporarySpace};
 
     const BOUNDS: Bounds = Bounds { memory: 100, file: 300 };
 
-    fn push(spool: &mut Spool, folder: &Path, byte: u8, len: usize) {
-        spool.push(baton_buf::Slice::from(vec![byte; len]), folder).unwrap();
+    /// Files in a folder, with so much room for all of them.
+    fn files(folder: &TempDir, bytes_max: u64) -> TemporaryFiles {
+        let [bytes, refused]: [&'static AtomicU64; 2] = std::array::from_fn(|_| &*Box::leak(Box::default()));
+        let space = TemporarySpace::new(TemporaryCounters { bytes, refused }, Arc::new([bytes]), |_| {});
+        TemporaryFiles { folder: folder.path().into(), space: space.bounded(bytes_max) }
+    }
+
+    fn push(spool: &mut Spool, files: &TemporaryFiles, byte: u8, len: usize) {
+        spool.push(baton_buf::Slice::from(vec![byte; len]), files);
     }
 
     #[test]
     fn a_client_has_a_moment_before_it_is_called_slow() {
         let folder = tempfile::tempdir().unwrap();
+        let files = files(&folder, u64::MAX);
         let mut spool = Spool::new(BOUNDS);
-        push(&mut spool, folder.path(), 1, 100);
+        push(&mut spool, &files, 1, 100);
         assert_eq!(spool.room(), Room::AfterPatience);
         let taken = spool.take().unwrap();
         assert_eq!((taken.len(), spool.room()), (100, Room::AfterPatience), "taken is not sent");
         spool.note_sent();
         assert_eq!(spool.room(), Room::Memory);
-        push(&mut spool, folder.path(), 2, 100);
-        spool.handle_impatience(folder.path()).unwrap();
+        push(&mut spool, &files, 2, 100);
+        spool.handle_impatience(&files);
         assert_eq!(spool.room(), Room::File);
-        push(&mut spool, folder.path(), 3, 300);
+        push(&mut spool, &files, 3, 300);
         assert_eq!(spool.room(), Room::None);
         while spool.take().is_some() {
             spool.note_sent();
@@ -224,14 +219,48 @@ mod tests {
     #[test]
     fn what_lies_in_a_region_is_brought_away_when_the_client_is_slow() {
         let folder = tempfile::tempdir().unwrap();
+        let files = files(&folder, u64::MAX);
         let (region, _file) = baton_buf::Region::create(4096).unwrap();
         let mut loan = baton_buf::Loan::new(Arc::new(region), 0, 1000);
         let mut spool = Spool::new(BOUNDS);
-        push(&mut spool, folder.path(), 1, 100);
-        spool.push(loan.slice(), folder.path()).unwrap();
-        spool.handle_impatience(folder.path()).unwrap();
+        push(&mut spool, &files, 1, 100);
+        spool.push(loan.slice(), &files);
+        spool.handle_impatience(&files);
         assert!(loan.is_over());
         assert_eq!(spool.take().unwrap().len(), 1100);
+    }
+
+    #[test]
+    fn without_room_in_files_the_application_waits_for_its_client() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files(&folder, 250);
+        let mut other = TemporaryFile::create(&files).unwrap();
+        other.append_bytes(&[0; 100]).unwrap();
+        let mut spool = Spool::new(BOUNDS);
+        push(&mut spool, &files, 1, 100);
+        spool.handle_impatience(&files);
+        push(&mut spool, &files, 2, 100);
+        assert_eq!(spool.room(), Room::File);
+        push(&mut spool, &files, 3, 100);
+        assert_eq!(spool.room(), Room::None);
+        assert_eq!(spool.take().unwrap().len(), 200, "memory first, then the file");
+        spool.note_sent();
+        assert_eq!(spool.room(), Room::None, "what found no room is in memory");
+        assert_eq!(spool.take().unwrap().len(), 100);
+        spool.note_sent();
+        push(&mut spool, &files, 4, 100);
+        assert_eq!(spool.room(), Room::File, "it is tried again");
+        push(&mut spool, &files, 5, 100);
+        push(&mut spool, &files, 6, 100);
+        assert_eq!(spool.room(), Room::None, "there is none still");
+        drop(other);
+        while spool.take().is_some() {
+            spool.note_sent();
+        }
+        push(&mut spool, &files, 7, 100);
+        push(&mut spool, &files, 8, 100);
+        push(&mut spool, &files, 9, 100);
+        assert_eq!(spool.room(), Room::File, "there is room again");
     }
 
     #[derive(Clone, Debug)]
@@ -256,10 +285,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(96))]
 
         /// Whatever happens in whatever order: every byte comes out once and in its place, and what is held in memory
-        /// is bounded by the bound and one more piece.
+        /// is bounded by the bound and one more piece, or two if there is no room in files.
         #[test]
-        fn bytes_keep_their_order_and_memory_its_bound(steps in steps()) {
+        fn bytes_keep_their_order_and_memory_its_bound(steps in steps(), bytes_max in 0_u64..2_000) {
             let folder = tempfile::tempdir().unwrap();
+            let files = files(&folder, bytes_max);
             let mut spool = Spool::new(BOUNDS);
             let (mut pushed, mut taken) = (Vec::new(), Vec::new());
             let mut unsent = 0;
@@ -284,7 +314,7 @@ mod tests {
                 match step {
                     Step::Push(len) if matches!(spool.room(), Room::Memory | Room::File) => {
                         let byte = pushed.len() as u8;
-                        push(&mut spool, folder.path(), byte, len);
+                        push(&mut spool, &files, byte, len);
                         pushed.extend(vec![byte; len]);
                     }
                     Step::Push(_) => {}
@@ -293,9 +323,9 @@ mod tests {
                         spool.note_sent();
                         unsent = 0;
                     }
-                    Step::Impatience => spool.handle_impatience(folder.path()).unwrap(),
+                    Step::Impatience => spool.handle_impatience(&files),
                 }
-                prop_assert!(spool.waiting_in_memory + unsent < BOUNDS.memory + 80);
+                prop_assert!(spool.waiting_in_memory + unsent < BOUNDS.memory + 2 * 80);
                 prop_assert!(unsent <= BOUNDS.memory.max(80));
             }
             while !spool.is_empty() {

@@ -97,7 +97,7 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let Some(request) = &exchange.request else { return };
         let step =
-            connection.read(&mut self.input, &mut exchange.answer, &request.application.settings().spool_dir);
+            connection.read(&mut self.input, &mut exchange.answer, &request.application.settings().temporary);
         if connection.is_accepted
             && !std::mem::replace(&mut connection.is_counted, true)
             && let Some(pool) = &mut self.pools[connection.pool]
@@ -208,9 +208,7 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let Some(request) = &exchange.request else { return };
         connection.moment_ms = u64::MAX;
-        if let Err(why) = exchange.answer.handle_impatience(&request.application.settings().spool_dir) {
-            return self.fail_on_connection(id, whose, why, now_ms);
-        }
+        exchange.answer.handle_impatience(&request.application.settings().temporary);
         self.make_room(id, whose);
         if let Some(region) = self.connections.get_mut(id).and_then(Connection::region) {
             region.move_out();

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use baton_content::Roots;
 use baton_engine::topology;
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
 use crate::app::check_libraries;
-use crate::config::{Config, ConfigSource, passfd_condition};
+use crate::config::{Config, ConfigSource, Resources, passfd_condition};
 use crate::run::budget;
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
@@ -28,7 +27,7 @@ impl Check {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
-        config.plan(&HashMap::new(), &HashMap::new(), &Roots::default())?;
+        config.plan(&HashMap::new(), &Resources::default())?;
         check_libraries(&config)?;
         if self.quiet {
             return Ok(ExitCode::SUCCESS);

@@ -1,5 +1,6 @@
 //! `fastcgi = {…}` and `scgi = {…}` of a route: the application that answers, and how it is talked to.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -154,8 +155,10 @@ settings! {
         response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Bytes of memory shared with each process of the application (`shm`).
         region_bytes: u64 = 2 << 20, Bytes(64 << 10, 1 << 30);
-        /// Folder for the files in which bodies and responses wait. They have no names there.
-        temporary_folder: PathBuf = "/var/tmp".into(), Folder;
+        /// Folder for the files in which bodies and responses wait. They have no names there; `limits.temporary_bytes_max`
+        /// is how much all of them may take. `auto`: the cache folder of the service, if systemd gives it one
+        /// (`CacheDirectory`), else `/var/tmp`.
+        temporary_folder: Option<PathBuf> = None, Or("auto", Folder);
         /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server, as CGI has it
         /// (RFC 3875, section 6.2.2). Otherwise the client gets a 302 with it, as from nginx. `auto`: for `cgi` only.
         local_redirects: Option<bool> = None, Or("auto", Flag);
@@ -178,6 +181,21 @@ pub(crate) fn passfd_condition((is_fastcgi, application): (bool, &Application)) 
         [] => "no `passfd`: Baton has not started it, and `passfd_users` names nobody".into(),
         users => format!("`passfd` only if {} listens at its socket (`passfd_users`)", users.join(" or ")),
     })
+}
+
+impl Application {
+    /// Folder for its temporary files.
+    pub(crate) fn temporary_folder(&self) -> PathBuf {
+        let given = self.temporary_folder.clone();
+        given.unwrap_or_else(|| cache_folder(std::env::var_os("CACHE_DIRECTORY")))
+    }
+}
+
+/// The first of the folders that systemd gives a service, with colons between them.
+fn cache_folder(given: Option<OsString>) -> PathBuf {
+    let first = given.as_ref().and_then(|folders| std::env::split_paths(folders).next());
+    // Not /tmp: where that lies in memory, a slow client would take memory after all.
+    first.filter(|folder| folder.is_absolute()).unwrap_or_else(|| "/var/tmp".into())
 }
 
 const DAY_MS: u64 = 86_400_000;
@@ -354,6 +372,14 @@ impl Kind for Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn temporary_files_are_where_the_service_may_write() {
+        let chosen = |given: Option<&str>| cache_folder(given.map(Into::into));
+        assert_eq!(chosen(None), Path::new("/var/tmp"));
+        assert_eq!(chosen(Some("")), Path::new("/var/tmp"));
+        assert_eq!(chosen(Some("/var/cache/baton:/var/cache/more")), Path::new("/var/cache/baton"));
+    }
 
     #[test]
     fn addresses() {

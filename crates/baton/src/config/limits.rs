@@ -25,5 +25,9 @@ settings! {
         pipelined_max: u64 = 64, Integer(1, 10_000);
         /// Ranges of one request. Beyond it the whole file is sent, as RFC 9110 14.2 allows.
         ranges_max: u64 = 16, Integer(0, 1_000);
+        /// Bytes that all temporary files of the server take together: bodies of requests that are not complete, and
+        /// responses that slow clients have not taken. Beyond it, an application waits for its slow client, and a body
+        /// that would need a file is refused: 503.
+        temporary_bytes_max: u64 = 4 << 30, Bytes(0, 1 << 50);
     }
 }

@@ -53,7 +53,7 @@ pub(crate) use limits::Limits;
 pub(crate) use log::{Destination, Format, LogSettings};
 pub(crate) use manual::{reference_markdown, reference_roff};
 pub(crate) use media_types::MediaTypes;
-pub(crate) use plan::Rosters;
+pub(crate) use plan::{Resources, Rosters};
 pub(crate) use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub(crate) use render::default_toml;
 pub(crate) use report::{ConfigError, Source};

@@ -10,23 +10,21 @@ use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
-use baton_gateway::{Roster, StreamedBodies};
+use baton_gateway::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
 
 use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
 
 impl Config {
-    /// What the configuration means to a worker, whose listeners have these ids. At addresses for which there are rosters
-    /// each process listens alone. Folders that are open among `roots` are not opened again.
+    /// What the configuration means to a worker, whose listeners have these ids.
     ///
     /// # Errors
     /// A folder or a page that cannot be opened, with its path.
     pub(crate) fn plan(
         &self,
         listener_ids: &HashMap<&ListenAddress, usize>,
-        rosters: &Rosters,
-        roots: &Roots,
+        resources: &Resources,
     ) -> io::Result<Plan> {
         let mut types = MediaTypes::builtin();
         for (extension, media_type) in &self.media_types {
@@ -34,8 +32,8 @@ impl Config {
         }
         let planner = Planner {
             listener_ids,
-            rosters,
-            roots,
+            resources,
+            space: resources.space.bounded(self.limits.temporary_bytes_max),
             media_types: Arc::new(types),
             server_header: self.server.server_header,
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
@@ -111,14 +109,26 @@ impl Config {
     }
 }
 
+/// What the plans of a worker share, from one configuration to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Resources {
+    /// The processes of applications, by the addresses that workers know them by: each listens alone.
+    pub(crate) rosters: Rosters,
+    /// Folders that are open, and are not opened again.
+    pub(crate) roots: Roots,
+    /// What temporary files take.
+    pub(crate) space: TemporarySpace,
+}
+
 /// The processes of applications, by the addresses that workers know them by.
 pub(crate) type Rosters = HashMap<PathBuf, Arc<Roster>>;
 
 /// What is common to all sites.
 struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
-    rosters: &'a Rosters,
-    roots: &'a Roots,
+    resources: &'a Resources,
+    /// Of the temporary files of all routes.
+    space: TemporarySpace,
     media_types: Arc<MediaTypes>,
     server_header: bool,
     /// Among how many processes what is known of an application is shared out.
@@ -192,12 +202,15 @@ impl Planner<'_> {
         let (settings, files) = (&route.settings, &route.files);
         let mut streamed_bodies = self.streamed_bodies.borrow_mut();
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
+        let temporary =
+            TemporaryFiles { folder: application.temporary_folder().into(), space: self.space.clone() };
         let settings_of_pool = baton_gateway::Settings {
+            temporary: temporary.clone(),
             streamed_bodies: match application.streamed_bodies_max {
                 Some(max) => streamed_bodies.with_max(count(max)),
                 None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),
             },
-            ..gateway_settings(is_fastcgi, application, self.rosters)?
+            ..gateway_settings(is_fastcgi, application, &self.resources.rosters)?
         };
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
@@ -224,7 +237,7 @@ impl Planner<'_> {
             upload: UploadSettings {
                 bytes_max: application.body_bytes_max,
                 memory_bytes_max: count(application.body_memory_bytes),
-                folder: application.temporary_folder.as_path().into(),
+                temporary,
             },
         });
         if application.scripts.is_empty() {
@@ -247,7 +260,7 @@ impl Planner<'_> {
             server_header: self.server_header,
             ..TreeConfig::default()
         };
-        Tree::open_among(self.roots, config).map(Arc::new)
+        Tree::open_among(&self.resources.roots, config).map(Arc::new)
     }
 
     /// The folder of a route, if it has one. Of the files that `endings` tell to be scripts, those that end as `scripts` say
@@ -280,7 +293,7 @@ impl Planner<'_> {
             media_types: self.media_types.clone(),
             server_header: self.server_header,
         };
-        Ok(Some(Arc::new(Tree::open_among(self.roots, config)?)))
+        Ok(Some(Arc::new(Tree::open_among(&self.resources.roots, config)?)))
     }
 }
 
@@ -339,7 +352,6 @@ fn gateway_settings(
         region_bytes: count(application.region_bytes),
         spool_memory_bytes: application.response_memory_bytes,
         spool_file_bytes_max: application.response_file_bytes_max,
-        spool_dir: application.temporary_folder.clone(),
         ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), place)
     })
 }

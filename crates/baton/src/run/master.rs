@@ -155,6 +155,7 @@ impl Master {
             listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
             counters: place.counters,
             heartbeats: place.heartbeats,
+            all_counters: self.crew.places.iter().map(|place| place.counters).collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
                 format: log_format(self.config.log.format),

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_content::Roots;
 use baton_engine::listen::Listener;
 use baton_engine::{Plan, Steering};
 use baton_gateway::{Claim, Roster};
@@ -23,7 +22,7 @@ use super::log;
 use super::poll::timespec;
 use super::privileges::WorkerUser;
 use super::worker::{claims, make_plan};
-use crate::config::{Config, Rosters};
+use crate::config::{Config, Resources};
 
 /// Where orders arrive.
 #[derive(Debug)]
@@ -38,10 +37,8 @@ pub(super) struct Desk {
     covered: BTreeMap<usize, Vec<Arc<Listener>>>,
     /// Those that came for the next plan.
     fresh: Vec<Arc<Listener>>,
-    /// The processes of applications, by address.
-    rosters: Rosters,
-    /// The root folders that are open.
-    roots: Roots,
+    /// What its plans share.
+    resources: Resources,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
 }
@@ -70,11 +67,10 @@ impl Desk {
         steering: Arc<Steering>,
         plan: Arc<Plan>,
         listeners: Vec<Arc<Listener>>,
-        rosters: Rosters,
-        roots: Roots,
+        resources: Resources,
     ) -> Self {
         let (covered, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
-        Self { channel, user, steering, plan, listeners, covered, fresh, rosters, roots, prepared, lingering }
+        Self { channel, user, steering, plan, listeners, covered, fresh, resources, prepared, lingering }
     }
 
     /// Takes orders until the master is gone, which is the last one.
@@ -161,7 +157,7 @@ impl Desk {
     }
 
     fn take_roster(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
-        if let Entry::Vacant(vacant) = self.rosters.entry(path) {
+        if let Entry::Vacant(vacant) = self.resources.rosters.entry(path) {
             match Roster::open(descriptors) {
                 Ok(roster) => {
                     vacant.insert(Arc::new(roster));
@@ -184,8 +180,8 @@ impl Desk {
                 let listeners = known().filter(|listener| ids.contains(&listener.id)).cloned().collect();
                 Ok(Prepared {
                     generation,
-                    plan: make_plan(&config, ids, &self.rosters, &self.roots, &self.user)?,
-                    claims: claims(&config, &self.rosters),
+                    plan: make_plan(&config, ids, &self.resources, &self.user)?,
+                    claims: claims(&config, &self.resources.rosters),
                     listeners,
                 })
             });
@@ -204,8 +200,8 @@ impl Desk {
             self.listeners = prepared.listeners;
             self.fresh.clear();
             // Those that no plan has any more.
-            self.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
-            self.roots.forget_closed();
+            self.resources.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
+            self.resources.roots.forget_closed();
             self.accept();
             self.steering.hold(prepared.claims);
             self.report(&Report::Committed { generation });

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
-use baton_engine::metrics::Counters;
+use baton_engine::metrics::{Counters, Metric};
 use baton_engine::{LogSettings, Plan, Steering, Tuning};
-use baton_gateway::Claim;
+use baton_gateway::{Claim, TemporaryCounters, TemporarySpace};
 use baton_sys::process;
 use rustix::process::Signal;
 
@@ -21,7 +21,7 @@ use super::channel::{self, Report};
 use super::orders::Desk;
 use super::privileges::WorkerUser;
 use super::trouble::Trouble;
-use crate::config::{Config, Rosters, Target};
+use crate::config::{Config, Resources, Rosters, Target};
 
 /// All that a worker begins with.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(super) struct Post {
     pub(super) listeners: Vec<Arc<Listener>>,
     /// Where it counts.
     pub(super) counters: Counters,
+    /// Where each worker does, this one too.
+    pub(super) all_counters: Vec<Counters>,
     /// Where it shows that its loops move.
     pub(super) heartbeats: Heartbeats,
     /// Where it logs requests.
@@ -67,18 +69,24 @@ pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
 
 fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&post)?;
-    let roots = Roots::default();
-    let plan = make_plan(&post.config, &post.listener_ids, &post.rosters, &roots, &post.user)?;
+    let remarks = |remark: std::fmt::Arguments<'_>| super::log::warning(remark);
+    let own = TemporaryCounters {
+        bytes: post.counters.cell(Metric::TemporaryBytes),
+        refused: post.counters.cell(Metric::TemporaryRefused),
+    };
+    let all = post.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
+    let space = TemporarySpace::new(own, all, remarks);
+    let resources = Resources { rosters: post.rosters, roots: Roots::default(), space };
+    let plan = make_plan(&post.config, &post.listener_ids, &resources, &post.user)?;
     let steering = Arc::new(Steering::new());
-    steering.hold(claims(&post.config, &post.rosters));
+    steering.hold(claims(&post.config, &resources.rosters));
     let desk = Desk::new(
         Arc::clone(channel),
         post.user,
         Arc::clone(&steering),
         Arc::clone(&plan),
         post.listeners.clone(),
-        post.rosters,
-        roots,
+        resources,
     );
     std::thread::Builder::new()
         .name("orders".into())
@@ -93,7 +101,7 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
         heartbeats: post.heartbeats,
         log: post.log,
         steering,
-        remarks: |remark| super::log::warning(remark),
+        remarks,
     })
     .map_err(|error| format!("the engine failed: {error}"))
 }
@@ -132,12 +140,11 @@ pub(super) fn claims(config: &Config, rosters: &Rosters) -> Vec<Claim> {
 pub(super) fn make_plan(
     config: &Config,
     listener_ids: &[usize],
-    rosters: &Rosters,
-    roots: &Roots,
+    resources: &Resources,
     user: &WorkerUser,
 ) -> Result<Arc<Plan>, String> {
     let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids, rosters, roots).map(Arc::new).map_err(|error| {
+    config.plan(&ids, resources).map(Arc::new).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         match user.remedy_if_denied().filter(|_| denied) {
             Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),

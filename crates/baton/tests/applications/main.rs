@@ -19,6 +19,7 @@ mod program;
 mod requests;
 mod scgi;
 mod site;
+mod temporary;
 mod trust;
 mod turns;
 mod uploads;

@@ -10,7 +10,9 @@ use baton_buf::{Aggregate, Buffer};
 use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
-use baton_gateway::{Address, Application, Failure, News, Place, Settings, Why};
+use baton_gateway::{
+    Address, Application, Failure, News, Place, Settings, TemporaryFiles, TemporarySpace, Why,
+};
 use baton_http::FieldRules;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -261,7 +263,7 @@ fn context(folder: &TempDir) -> Context {
         upload: UploadSettings {
             bytes_max: 1 << 20,
             memory_bytes_max: 1 << 10,
-            folder: Arc::from(folder.path()),
+            temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
         },
     };
     let site = Site {

@@ -1,7 +1,5 @@
 //! Reading what an application says.
 
-use std::path::Path;
-
 use baton_fcgi::Broken;
 use baton_fcgi::response::{Part, ProtocolStatus};
 use rustix::io::Errno;
@@ -11,6 +9,7 @@ use crate::Why;
 use crate::answer::Answer;
 use crate::input::{Input, READ_BYTES, Received};
 use crate::spool::Room;
+use crate::temporary::TemporaryFiles;
 
 /// How far reading an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(crate) enum Step {
 
 impl Connection {
     /// Reads the answer, as far as there is room for it.
-    pub(crate) fn read(&mut self, input: &mut Input, answer: &mut Answer, folder: &Path) -> Step {
+    pub(crate) fn read(&mut self, input: &mut Input, answer: &mut Answer, files: &TemporaryFiles) -> Step {
         let mut turn_bytes = 0;
         while self.readable {
             match answer.room() {
@@ -64,7 +63,7 @@ impl Connection {
             };
             turn_bytes += received.bytes().len();
             (self.is_accepted, self.has_heard) = (true, true);
-            let ended = match self.handle_input(&received, answer, folder) {
+            let ended = match self.handle_input(&received, answer, files) {
                 Ok(ended) => ended,
                 Err(why) => return Step::Failed(why),
             };
@@ -92,11 +91,11 @@ impl Connection {
         &mut self,
         received: &Received<'_>,
         answer: &mut Answer,
-        folder: &Path,
+        files: &TemporaryFiles,
     ) -> Result<Option<Ended>, Why> {
         let bytes = received.bytes();
         if matches!(self.way, Way::Scgi) {
-            handle_output(answer, received, 0, bytes.len(), folder)?;
+            handle_output(answer, received, 0, bytes.len(), files)?;
             return Ok(None);
         }
         let mut at = 0;
@@ -108,11 +107,11 @@ impl Connection {
                 Part::NeedMore => return Ok(None),
                 Part::Stdout(range) => {
                     self.note_output();
-                    handle_output(answer, received, start + range.start, start + range.end, folder)?;
+                    handle_output(answer, received, start + range.start, start + range.end, files)?;
                 }
                 Part::Stderr(range) => answer.handle_stderr(&bytes[start..][range]),
                 Part::Slices => {
-                    self.handle_slices(answer, folder)?;
+                    self.handle_slices(answer, files)?;
                     self.note_handover();
                 }
                 Part::Answered(answered) => {
@@ -162,7 +161,7 @@ impl Connection {
         }
     }
 
-    fn handle_slices(&mut self, answer: &mut Answer, folder: &Path) -> Result<(), Why> {
+    fn handle_slices(&mut self, answer: &mut Answer, files: &TemporaryFiles) -> Result<(), Why> {
         let Some(region) = self.region.as_mut().filter(|_| matches!(self.way, Way::Shm)) else {
             return Err(Why::Broken(Broken::HandOver));
         };
@@ -176,7 +175,7 @@ impl Connection {
                 shared.advance(answer.handle_head(&start)?.unwrap_or(start.len()));
             }
             if !shared.is_empty() {
-                answer.handle_body(shared, folder)?;
+                answer.handle_body(shared, files)?;
             }
         }
         if answer.is_slow() {
@@ -215,14 +214,14 @@ fn handle_output(
     received: &Received<'_>,
     mut start: usize,
     end: usize,
-    folder: &Path,
+    files: &TemporaryFiles,
 ) -> Result<(), Why> {
     while answer.expects_head() && start < end {
         let look = &received.bytes()[start..end.min(start + HEAD_LOOK_BYTES)];
         start += answer.handle_head(look)?.unwrap_or(look.len());
     }
     if start < end {
-        answer.handle_body(received.slice(start..end), folder)?;
+        answer.handle_body(received.slice(start..end), files)?;
     }
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! The plain transport: requests and answers of all shapes.
 
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
 use baton_buf::{Aggregate, FileSlice};
 use baton_gateway::{Request, TransportChoice};
 
 use crate::common::app::App;
 use crate::common::driver::{Driver, Ending};
-use crate::common::{application, get, post};
+use crate::common::{application, get, post, space};
 
 const HELLO: &[u8] = b"Content-Type: text/plain\r\n\r\nhello";
 
@@ -153,4 +156,66 @@ fn files_are_bounded_too() {
     driver.set_slow(1, false);
     let got = driver.finish(1);
     assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 3_000_000));
+}
+
+/// Goal: many clients that take nothing do not fill the disk, and lose nothing by it. Method: their responses are six
+/// times as long as what all files may take.
+#[test]
+fn all_files_together_are_bounded() {
+    const LEN: usize = 300_000;
+    const BYTES_MAX: u64 = 1 << 20;
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; LEN]].concat());
+        }
+    });
+    let (space, used) = space(BYTES_MAX);
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Plain;
+        settings.connections_max = 1;
+        settings.timeout_ms = 500;
+        settings.queue_timeout_ms = 60_000;
+        settings.spool_memory_bytes = 64 << 10;
+        settings.temporary.space = space;
+    });
+    let mut driver = Driver::new();
+    for whose in 0..20 {
+        driver.set_slow(whose, true);
+        driver.begin(whose, get(&application));
+    }
+    let is_full =
+        |driver: &mut Driver| driver.report("busy") == 1 && used.load(Relaxed) + LEN as u64 > BYTES_MAX;
+    driver.run_until(is_full);
+    driver.run_for(std::time::Duration::from_millis(1_200));
+    assert!(is_full(&mut driver), "the application waits for its clients, and is not blamed for it");
+    for whose in 0..20 {
+        driver.set_slow(whose, false);
+        let got = driver.finish(whose);
+        assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), LEN));
+        assert!(used.load(Relaxed) <= BYTES_MAX);
+    }
+    drop(driver);
+    assert_eq!(used.load(Relaxed), 0);
+}
+
+/// What cannot be written to a file is no failure of the application.
+#[test]
+fn without_a_folder_the_application_waits() {
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 300_000]].concat());
+        }
+    });
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Plain;
+        settings.spool_memory_bytes = 64 << 10;
+        settings.temporary.folder = Path::new("/nonexistent").into();
+    });
+    let mut driver = Driver::new();
+    driver.set_slow(1, true);
+    driver.begin(1, get(&application));
+    driver.run_for(std::time::Duration::from_millis(100));
+    driver.set_slow(1, false);
+    let got = driver.finish(1);
+    assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 300_000));
 }

@@ -2,13 +2,14 @@
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use baton_fcgi::offer::Ring;
 use baton_gateway::{Application, TransportChoice};
 
 use crate::common::app::{App, Asked, Offered, Peer, shared};
 use crate::common::driver::{Driver, Ending};
-use crate::common::{application, get, post};
+use crate::common::{application, get, post, space};
 
 const REGION_BYTES: usize = 64 << 10;
 
@@ -212,4 +213,36 @@ fn the_region_travels_once() {
     }
     let all = REGION_BYTES as u32;
     assert_eq!(*seen.lock().unwrap(), [(0, all); 3]);
+}
+
+/// What slow clients leave in the region finds no room in files either: the application waits, and nothing is lost.
+#[test]
+fn without_room_in_files_the_application_waits() {
+    const LEN: usize = 400_000;
+    let app = application_of_one();
+    let (space, used) = space(500_000);
+    let application = application(&app, |settings| {
+        settings.transport = TransportChoice::Shm;
+        settings.region_bytes = 128 << 10;
+        settings.spool_memory_bytes = 32 << 10;
+        settings.connections_max = 1;
+        settings.queue_timeout_ms = 60_000;
+        settings.temporary.space = space;
+    });
+    let mut driver = Driver::new();
+    for whose in 0..4 {
+        driver.set_slow(whose, true);
+        driver.begin(whose, asking(&application, LEN));
+    }
+    driver.run_for(std::time::Duration::from_millis(300));
+    assert_eq!(driver.report("busy"), 1);
+    for whose in 0..4 {
+        assert!(used.load(Relaxed) <= 500_000);
+        driver.set_slow(whose, false);
+        let got = driver.finish(whose);
+        assert_eq!(got.ending, Some(Ending::Complete));
+        assert!(got.body == pattern(whose as usize, LEN));
+    }
+    drop(driver);
+    assert_eq!(used.load(Relaxed), 0);
 }

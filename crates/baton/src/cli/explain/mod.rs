@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_content::{Roots, Tree};
+use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
 use clap::{Args, ValueHint};
 use toml::Spanned;
@@ -17,7 +17,9 @@ use toml::Spanned;
 use self::target::Target;
 use super::command_line::CommandLine;
 use super::{ConfigFile, Failure, load, parse_header, print};
-use crate::config::{Config, ConfigSource, Destination, Files, Route, Site, Value, passfd_condition};
+use crate::config::{
+    Config, ConfigSource, Destination, Files, Resources, Route, Site, Value, passfd_condition,
+};
 
 /// Show which site, route, file, caches and steps a request takes, and the head of its response
 ///
@@ -66,12 +68,12 @@ impl Explain {
 
     fn explain(&self, config: &Config, listener: usize, address: &ListenAddress) -> Result<String, Failure> {
         let ids: HashMap<_, _> = config.addresses().into_iter().zip(0..).collect();
-        let roots = Roots::default();
-        let plan = Arc::new(config.plan(&ids, &HashMap::new(), &roots)?);
+        let resources = Resources::default();
+        let plan = Arc::new(config.plan(&ids, &resources)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
-        let rehearsed = Arc::new(config.without_applications().plan(&ids, &HashMap::new(), &roots)?);
+        let rehearsed = Arc::new(config.without_applications().plan(&ids, &resources)?);
         let head = rehearsal::response_head(rehearsed, config.tuning(), listener, &self.request())?;
         let mut head = String::from_utf8_lossy(&head).into_owned();
 

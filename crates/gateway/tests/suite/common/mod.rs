@@ -7,10 +7,12 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{
-    Application, Arriving, ClientSocket, HandOver, Place, Request, Roster, Settings, member_path,
+    Application, Arriving, ClientSocket, HandOver, Place, Request, Roster, Settings, TemporaryCounters,
+    TemporarySpace, member_path,
 };
 
 use app::App;
@@ -19,9 +21,16 @@ use app::App;
 pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
     let mut settings = Settings::new("test", app.place());
     settings.timeout_ms = 10_000;
-    settings.spool_dir = app.folder().into();
+    settings.temporary.folder = app.folder().into();
     change(&mut settings);
     Application::new(settings).unwrap()
+}
+
+/// So many bytes for all temporary files, and how many they take.
+pub(crate) fn space(bytes_max: u64) -> (TemporarySpace, &'static AtomicU64) {
+    let [bytes, refused]: [&'static AtomicU64; 2] = std::array::from_fn(|_| &*Box::leak(Box::default()));
+    let space = TemporarySpace::new(TemporaryCounters { bytes, refused }, Arc::new([bytes]), |_| {});
+    (space.bounded(bytes_max), bytes)
 }
 
 /// A request without a body and without a client to hand over.

@@ -1,0 +1,298 @@
+//! Files without a name, in which responses wait for slow clients and bodies for the rest of them.
+//!
+//! All of them together have a bound, whichever worker made them: each counts in memory that all share what its own files
+//! take, and adds up what all do before a file grows. A file counts until the last who sends from it has closed it.
+
+use std::fmt;
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use baton_buf::{Aggregate, FileSlice, OpenFile, gather};
+use baton_sys::descriptors;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Where temporary files are made, and how much they may take.
+#[derive(Clone, Debug)]
+pub struct TemporaryFiles {
+    /// Their folder, where they never have a name.
+    pub folder: Arc<Path>,
+    /// What they share with those of other folders.
+    pub space: TemporarySpace,
+}
+
+/// What the temporary files of all workers take together, in bytes.
+#[derive(Clone, Debug)]
+pub struct TemporarySpace {
+    worker: TemporaryCounters,
+    all: Arc<[&'static AtomicU64]>,
+    bytes_max: u64,
+    tell: fn(fmt::Arguments<'_>),
+    told: Arc<Mutex<Option<Instant>>>,
+}
+
+/// What a worker counts of its temporary files.
+#[derive(Clone, Copy, Debug)]
+pub struct TemporaryCounters {
+    /// Bytes in them.
+    pub bytes: &'static AtomicU64,
+    /// How often there was no room for more.
+    pub refused: &'static AtomicU64,
+}
+
+/// Why something cannot be put into a temporary file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// All of them together have reached their bound.
+    Bound,
+    /// The file cannot be made, or cannot grow.
+    Failed(Errno),
+}
+
+/// A file that grows at its end.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    file: Arc<OpenFile>,
+    len: u64,
+    reservation: Arc<Reservation>,
+}
+
+/// What one file takes of the space, until the file is closed.
+#[derive(Debug)]
+struct Reservation {
+    space: TemporarySpace,
+    bytes: AtomicU64,
+}
+
+impl TemporarySpace {
+    /// A space without a bound. `all`: where each worker counts the bytes, this one too; `tell` takes lines for the error
+    /// log.
+    pub fn new(
+        worker: TemporaryCounters,
+        all: Arc<[&'static AtomicU64]>,
+        tell: fn(fmt::Arguments<'_>),
+    ) -> Self {
+        Self { worker, all, bytes_max: u64::MAX, tell, told: Arc::default() }
+    }
+
+    /// The same space with another bound.
+    #[must_use]
+    pub fn bounded(&self, bytes_max: u64) -> Self {
+        Self { bytes_max, ..self.clone() }
+    }
+
+    fn refuse(&self, why: NoRoom) -> NoRoom {
+        self.worker.refused.fetch_add(1, Ordering::Relaxed);
+        why
+    }
+
+    fn used(&self) -> u64 {
+        self.all.iter().fold(0, |used, worker| used.saturating_add(worker.load(Ordering::Relaxed)))
+    }
+
+    /// Applications wait for slow clients because of this. Told once a minute: where one response finds no room, so do
+    /// others.
+    pub(crate) fn tell_held_up(&self, why: NoRoom) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            *told = Some(Instant::now());
+            (self.tell)(format_args!(
+                "applications wait for slow clients, whose responses find no room: {why}"
+            ));
+        }
+    }
+
+    fn release(&self, bytes: u64) {
+        // Saturating: the counter of a worker that has died begins again while one that leaves goes on with it.
+        let less = |used: u64| Some(used.saturating_sub(bytes));
+        let _ = self.worker.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// A space that is not shared and has no bound.
+impl Default for TemporarySpace {
+    fn default() -> Self {
+        static UNSHARED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+        let [bytes, refused] = &UNSHARED;
+        Self::new(TemporaryCounters { bytes, refused }, Arc::new([bytes]), |_| {})
+    }
+}
+
+impl TemporaryFile {
+    /// An empty file.
+    ///
+    /// # Errors
+    /// [`NoRoom::Failed`]: the folder is not there, may not be written to, or is of a file system without such files.
+    pub fn create(files: &TemporaryFiles) -> Result<Self, NoRoom> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(&*files.folder, flags, Mode::RUSR | Mode::WUSR);
+        let descriptor =
+            descriptors::retry(open).map_err(|errno| files.space.refuse(NoRoom::Failed(errno)))?;
+        let reservation = Arc::new(Reservation { space: files.space.clone(), bytes: AtomicU64::new(0) });
+        let held = Arc::clone(&reservation);
+        Ok(Self { file: Arc::new(OpenFile::holding(descriptor, held)), len: 0, reservation })
+    }
+
+    /// Bytes in it.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All of it.
+    pub fn slice(&self) -> FileSlice {
+        FileSlice::new(Arc::clone(&self.file), 0, self.len)
+    }
+
+    /// Appends pieces in memory: where they are now. If they cannot be, the file is as it was.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn append(&mut self, mut pieces: Aggregate) -> Result<FileSlice, NoRoom> {
+        let (start, bytes) = (self.len, pieces.len());
+        self.grow(bytes, |file, offset| {
+            let written = gather::write_at(file, pieces.pieces(), offset);
+            let written = written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            pieces.advance(written as u64);
+            Ok(written)
+        })?;
+        Ok(FileSlice::new(Arc::clone(&self.file), start, bytes))
+    }
+
+    /// Appends bytes. If they cannot be, the file is as it was.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn append_bytes(&mut self, mut bytes: &[u8]) -> Result<(), NoRoom> {
+        self.grow(bytes.len() as u64, |file, offset| {
+            let written = rustix::io::pwritev(file, &[IoSlice::new(bytes)], offset)?;
+            bytes = &bytes[written..];
+            Ok(written)
+        })
+    }
+
+    /// `write` writes some of `bytes` at an offset, and says how many.
+    fn grow(
+        &mut self,
+        bytes: u64,
+        mut write: impl FnMut(&OpenFile, u64) -> Result<usize, Errno>,
+    ) -> Result<(), NoRoom> {
+        self.reservation.grow(bytes)?;
+        let (end, mut at) = (self.len + bytes, self.len);
+        while at < end {
+            match write(&self.file, at) {
+                Ok(written @ 1..) => at += written as u64,
+                Ok(0) => return Err(self.shrink(bytes, Errno::IO)),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.shrink(bytes, errno)),
+            }
+        }
+        self.len = end;
+        Ok(())
+    }
+
+    fn shrink(&self, bytes: u64, errno: Errno) -> NoRoom {
+        self.reservation.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.reservation.space.release(bytes);
+        // What was written of it would take room, and the next attempt begins at the same place. A file that cannot
+        // become shorter is no worse than before.
+        let _ = rustix::fs::ftruncate(&*self.file, self.len);
+        self.reservation.space.refuse(NoRoom::Failed(errno))
+    }
+}
+
+impl Reservation {
+    fn grow(&self, bytes: u64) -> Result<(), NoRoom> {
+        // First counted, then compared: of two that need the last bytes none goes beyond the bound.
+        self.space.worker.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.space.used() > self.space.bytes_max {
+            self.space.release(bytes);
+            return Err(self.space.refuse(NoRoom::Bound));
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.space.release(*self.bytes.get_mut());
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bound => {
+                f.write_str("all temporary files together have reached `limits.temporary_bytes_max`")
+            }
+            Self::Failed(errno) => {
+                write!(f, "a file in `temporary_folder` cannot be written: {errno}")?;
+                f.write_str(match *errno {
+                    Errno::NOSPC | Errno::DQUOT => "; other files fill the disk",
+                    Errno::ACCESS | Errno::ROFS => "; the workers' user needs the right to write there",
+                    Errno::OPNOTSUPP => "; its file system has no files without names",
+                    _ => "",
+                })
+            }
+        }
+    }
+}
+
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two workers, each with its own counter.
+    fn workers(bytes_max: u64) -> [TemporarySpace; 2] {
+        let [one, two, refused]: [&'static AtomicU64; 3] =
+            std::array::from_fn(|_| &*Box::leak(Box::default()));
+        [one, two].map(|bytes| {
+            let counters = TemporaryCounters { bytes, refused };
+            TemporarySpace::new(counters, Arc::new([one, two]), |_| {}).bounded(bytes_max)
+        })
+    }
+
+    #[test]
+    fn files_of_all_workers_share_the_room_until_they_are_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mut one, mut two] = workers(100)
+            .map(|space| TemporaryFiles { folder: folder.path().into(), space })
+            .map(|files| TemporaryFile::create(&files).unwrap());
+        one.append_bytes(&[1; 60]).unwrap();
+        assert_eq!(two.append_bytes(&[2; 41]), Err(NoRoom::Bound));
+        two.append_bytes(&[2; 40]).unwrap();
+        let sent = one.slice();
+        drop(one);
+        assert_eq!(two.append_bytes(&[2; 1]), Err(NoRoom::Bound), "it is still being sent");
+        drop(sent);
+        two.append_bytes(&[2; 60]).unwrap();
+        assert_eq!((two.len(), two.reservation.space.used()), (100, 100));
+        assert_eq!(two.reservation.space.worker.refused.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_written_takes_no_room() {
+        let [space, _] = workers(100);
+        let mut file = TemporaryFile {
+            file: Arc::new(OpenFile::from(std::os::fd::OwnedFd::from(
+                std::fs::File::open("/dev/null").unwrap(),
+            ))),
+            len: 0,
+            reservation: Arc::new(Reservation { space: space.clone(), bytes: AtomicU64::new(0) }),
+        };
+        assert_eq!(file.append_bytes(&[1; 60]), Err(NoRoom::Failed(Errno::BADF)));
+        assert_eq!((file.len(), space.used()), (0, 0));
+        let files = TemporaryFiles { folder: Path::new("/nonexistent").into(), space };
+        assert_eq!(TemporaryFile::create(&files).unwrap_err(), NoRoom::Failed(Errno::NOENT));
+    }
+}
