@@ -1,7 +1,7 @@
 //! One HTTP/1 connection as a machine: bytes in, requests out. Touches no socket and no clock.
 //!
 //! Input: [`next`](Http1::next) is given what has arrived and is not done with. Commands:
-//! [`read_body`](Http1::read_body) when the body is to be read, [`handle_answered`](Http1::handle_answered) or
+//! [`read_body`](Http1::read_body) and [`leave_to_send`](Http1::leave_to_send) when the body is to be read, [`handle_answered`](Http1::handle_answered) or
 //! [`handle_given_away`](Http1::handle_given_away) when a request is done with.
 //!
 //! What has arrived of a body is read before its request is taken: a malformed or too large one is refused in the place of
@@ -227,6 +227,11 @@ impl Http1 {
             if rest.is_too_large() { Phase::TooLarge { head_len } } else { Phase::Body { head_len, rest } };
     }
 
+    /// What a client is sent that waits for leave to send the body that is to be read now (RFC 9110, section 10.1.1).
+    pub(crate) fn leave_to_send(&self, body: Body) -> Option<&'static [u8]> {
+        (self.is_in_body() && body == Body::Ahead { awaited: true }).then_some(CONTINUE)
+    }
+
     /// So many bytes of the body of the request that was answered last are ahead.
     pub(crate) fn pass_unwanted(&mut self, left: u64) {
         if left > 0 {
@@ -247,6 +252,8 @@ impl Http1 {
         self.phase = Phase::Head;
     }
 }
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[cfg(test)]
 mod tests {

@@ -261,21 +261,6 @@ impl Asked<'_> {
         Ready { outcome, ..self.page(ctx, Page::error(status), outlet) }
     }
 
-    /// Lets the client send the body of its request.
-    fn take_body(
-        &self,
-        awaited: bool,
-        framing: BodyFraming,
-        upload: Box<Upload>,
-        bytes_max: u64,
-        outlet: &mut Outlet,
-    ) -> Answer {
-        if awaited && !is_longer(framing, bytes_max) {
-            outlet.push(Buffer::new(CONTINUE.to_vec()));
-        }
-        Answer::NeedsBody { upload: Some(upload), bytes_max }
-    }
-
     /// Answers with what was found.
     fn found(
         &self,
@@ -347,6 +332,3 @@ fn status_of(errno: Errno) -> Status {
         _ => Status::INTERNAL_SERVER_ERROR,
     }
 }
-
-/// What a client that expects it is sent before the answer.
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

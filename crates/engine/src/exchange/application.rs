@@ -163,14 +163,14 @@ impl Asked<'_> {
         given: Given<'_>,
         delegate: &Arc<Delegate>,
         program: &Program,
-        outlet: &mut Outlet,
+        outlet: &Outlet,
     ) -> Answer {
         let head = &request.head;
-        if let Body::Ahead { awaited } = request.body {
+        if let Body::Ahead { .. } = request.body {
             let has_length = matches!(head.framing, BodyFraming::Length(_));
             let streamed = has_length.then(|| delegate.application.settings().streamed_bodies.clone());
             let upload = Box::new(Upload::new(delegate.upload.clone(), streamed));
-            return self.take_body(awaited, head.framing, upload, delegate.upload.bytes_max, outlet);
+            return Answer::NeedsBody { upload: Some(upload), bytes_max: delegate.upload.bytes_max };
         }
         // Who is given the socket must find it as if nothing had been asked before.
         if !outlet.is_empty() {

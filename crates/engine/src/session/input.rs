@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_buf::Buffer;
 use baton_http::Status;
 
 use super::deadline::Waiting;
@@ -29,8 +30,8 @@ enum Next {
     Job(Job),
     /// The answer of an application to this request.
     Application(Box<baton_gateway::Request>),
-    /// The same request again, when so much of its body has come at the most.
-    Body { bytes_max: u64 },
+    /// The same request again, when so much of its body has come at the most. `is_wanted`: by whoever answers.
+    Body { bytes_max: u64, is_wanted: bool },
 }
 
 impl Session {
@@ -117,8 +118,11 @@ impl Session {
                     self.state = State::Ending(LastClose::Orderly.lingering(unread));
                     rest = &[];
                 }
-                Next::Body { bytes_max } => {
+                Next::Body { bytes_max, is_wanted } => {
                     self.connection.read_body(request.len, request.head.framing, bytes_max);
+                    if let Some(leave) = self.connection.leave_to_send(request.body).filter(|_| is_wanted) {
+                        self.outlet.push(Buffer::new(leave.to_vec()));
+                    }
                 }
                 Next::SameAgain => self.inbox_untried = true,
                 Next::Job(job) => need = Some(Need::Job(job)),
@@ -160,8 +164,9 @@ impl Session {
             Answer::AfterOthers => return Next::SameAgain,
             Answer::Delegated(delegation) => return self.delegate(request, *delegation, ctx),
             Answer::NeedsBody { upload, bytes_max } => {
+                let is_wanted = upload.is_some();
                 self.upload = upload;
-                return Next::Body { bytes_max };
+                return Next::Body { bytes_max, is_wanted };
             }
             // The answers before it need not wait for the disk: they are sent first.
             Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
