@@ -1,13 +1,17 @@
 //! Work that may wait for a disk, cut out of a step so that an architecture can decide who waits.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_buf::{FileSlice, OpenFile};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
+use baton_gateway::ClientSocket;
 use baton_http::{AcceptedCodings, Stamp};
 use rustix::io::Errno;
 
 use crate::context::Context;
+use crate::outlet::send_waiting;
 
 /// Something that a step needs and that may block. Run it on any thread, then give the result to
 /// [`Session::handle_job`](crate::session::Session::handle_job).
@@ -30,6 +34,15 @@ pub(crate) enum Job {
     },
     /// Bring a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
     BringIn(FileSlice),
+    /// Send a range of a file in a call that waits for the client (Harji, section 3.8.1: the workers of `knot-b`).
+    Send {
+        /// The client.
+        socket: Arc<ClientSocket>,
+        /// What it is to get.
+        slice: FileSlice,
+        /// For how long it may take nothing.
+        patience: Duration,
+    },
 }
 
 /// What became of a [`Job`].
@@ -42,6 +55,8 @@ pub(crate) enum JobDone {
         /// End of the range.
         until: u64,
     },
+    /// So much of the range has been sent.
+    Sent(Result<u64, Errno>),
 }
 
 impl Job {
@@ -65,6 +80,9 @@ impl Job {
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
                 // Whoever may wait is not told to wait.
                 JobDone::Found(found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
+            }
+            Self::Send { socket, slice, patience } => {
+                JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))
             }
             Self::BringIn(slice) => {
                 let (file, offset, len) = (slice.file(), slice.offset(), slice.len());

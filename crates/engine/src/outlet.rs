@@ -10,11 +10,13 @@
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use baton_buf::gather::GATHERED_MAX;
 use baton_buf::{Aggregate, FileSlice, Piece};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::SendfileMode;
@@ -31,6 +33,17 @@ pub(crate) struct SendPolicy {
     pub(crate) test_residency: bool,
 }
 
+impl SendPolicy {
+    /// Whether the call that sends so many bytes of a file waits until the client has taken them.
+    fn waits_for(&self, len: u64) -> bool {
+        match self.sendfile {
+            SendfileMode::Blocking => true,
+            SendfileMode::BySize(bytes) => len >= bytes,
+            SendfileMode::NonBlocking | SendfileMode::Never => false,
+        }
+    }
+}
+
 /// How a flush ended.
 #[derive(Debug)]
 pub(crate) enum Flush {
@@ -42,6 +55,8 @@ pub(crate) enum Flush {
     Quantum,
     /// This range is next, and some of it is not in memory.
     NeedsPages(FileSlice),
+    /// This range is next, and the call that sends it is to [wait](send_waiting) for the client.
+    Waits(FileSlice),
     /// The file has become shorter than what was promised of it.
     FileShrank,
     /// Reading the file failed.
@@ -59,6 +74,8 @@ pub(crate) struct Outlet {
     resident_until: u64,
     /// Bytes of a file that are looked for in memory at once: for a slow client, little more than it takes.
     tested_bytes_max: u64,
+    /// What became of the range that [`Flush::Waits`] named.
+    waited: Option<Result<u64, Errno>>,
 }
 
 /// However slow a client is: as much as the kernel reads ahead.
@@ -66,7 +83,13 @@ const TESTED_BYTES_MIN: u64 = 128 * 1024;
 
 impl Default for Outlet {
     fn default() -> Self {
-        Self { queue: Aggregate::default(), sent: 0, resident_until: 0, tested_bytes_max: u64::MAX }
+        Self {
+            queue: Aggregate::default(),
+            sent: 0,
+            resident_until: 0,
+            tested_bytes_max: u64::MAX,
+            waited: None,
+        }
     }
 }
 
@@ -103,12 +126,18 @@ impl Outlet {
 
     /// Drops what has not been sent.
     pub(crate) fn clear(&mut self) {
+        self.waited = None;
         self.queue.clear();
     }
 
     /// Takes note that the range that [`Flush::NeedsPages`] named has been brought into memory.
     pub(crate) fn handle_pages(&mut self, until: u64) {
         self.resident_until = until;
+    }
+
+    /// Takes note of what [`send_waiting`] returned for the range that [`Flush::Waits`] named.
+    pub(crate) fn handle_waited(&mut self, sent: Result<u64, Errno>) {
+        self.waited = Some(sent);
     }
 
     /// Sends as much as the socket takes. `through`: memory through which ranges of files go; `None`: the socket's flags
@@ -131,10 +160,14 @@ impl Outlet {
                 Some(Piece::Memory(_) | Piece::Shared(_)) => self.send_memory(socket, last),
                 Some(Piece::File(slice)) => {
                     let mut window = slice.len().min(quantum_end - self.sent);
+                    let waits = through.is_none() && policy.waits_for(slice.len());
+                    if waits && self.waited.is_none() {
+                        return Flush::Waits(slice.prefix(window));
+                    }
                     let range = slice.offset()..slice.offset() + window;
                     let known =
                         range.end <= self.resident_until || slice.file().was_resident(range, unix_seconds);
-                    if policy.test_residency && !known {
+                    if policy.test_residency && !known && !waits {
                         window = window.min(self.tested_bytes_max);
                         if !is_resident(slice, window, unix_seconds) {
                             return Flush::NeedsPages(slice.prefix(window));
@@ -143,11 +176,13 @@ impl Outlet {
                         self.tested_bytes_max = self.tested_bytes_max.saturating_mul(2);
                     }
                     match &mut through {
-                        None => match send_file(socket, slice, window, policy.sendfile) {
-                            Ok(0) => return Flush::FileShrank,
-                            Err(error) if is_of_the_file(error) => return Flush::FileFailed,
-                            other => other,
-                        },
+                        None => {
+                            match self.waited.take().unwrap_or_else(|| send_file(socket, slice, window)) {
+                                Ok(0) => return Flush::FileShrank,
+                                Err(error) if is_of_the_file(error) => return Flush::FileFailed,
+                                other => other,
+                            }
+                        }
                         Some(memory) => match read(slice, window, memory) {
                             Ok(0) => return Flush::FileShrank,
                             Err(Errno::INTR) => continue,
@@ -240,25 +275,33 @@ fn read(slice: &FileSlice, window: u64, memory: &mut [u8]) -> Result<usize, Errn
 }
 
 /// Sends a range of a file from the page cache.
-fn send_file(
-    socket: BorrowedFd<'_>,
-    slice: &FileSlice,
-    window: u64,
-    mode: SendfileMode,
-) -> Result<u64, Errno> {
+fn send_file(socket: BorrowedFd<'_>, slice: &FileSlice, window: u64) -> Result<u64, Errno> {
     let mut offset = slice.offset();
     let count = usize::try_from(window).unwrap_or(usize::MAX);
-    let wait_for_this_one = matches!(mode, SendfileMode::BySize(bytes) if slice.len() >= bytes);
-    if !wait_for_this_one {
-        // With `SendfileMode::Blocking` the socket itself is in blocking mode, see `Session::new`.
-        return rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count)
-            .map(|count| count as u64);
-    }
+    rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count).map(|count| count as u64)
+}
+
+/// Sends a range of a file in one call that ends when the client has taken all, or nothing for as long as `patience`.
+///
+/// The socket is in blocking mode for this call, during which nothing else uses it. Its timeout goes again: an application
+/// that is passed the socket would not expect one.
+pub(crate) fn send_waiting(
+    socket: BorrowedFd<'_>,
+    slice: &FileSlice,
+    patience: Duration,
+) -> Result<u64, Errno> {
+    set_socket_timeout(socket, Timeout::Send, Some(patience))?;
     let flags = rustix::fs::fcntl_getfl(socket)?;
-    rustix::fs::fcntl_setfl(socket, flags - OFlags::NONBLOCK)?;
-    let sent = rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count);
-    rustix::fs::fcntl_setfl(socket, flags)?;
-    sent.map(|count| count as u64)
+    let is_accepted_so = !flags.contains(OFlags::NONBLOCK);
+    if !is_accepted_so {
+        rustix::fs::fcntl_setfl(socket, flags - OFlags::NONBLOCK)?;
+    }
+    let sent = send_file(socket, slice, slice.len());
+    if !is_accepted_so {
+        rustix::fs::fcntl_setfl(socket, flags)?;
+    }
+    set_socket_timeout(socket, Timeout::Send, None)?;
+    sent
 }
 
 /// Whether `sendfile` failed for a reason that has nothing to do with the client.

@@ -135,6 +135,8 @@ pub enum SendfileMode {
     Blocking,
     /// Blocking for files of at least this size, in bytes; non-blocking for the others.
     BySize(u64),
+    /// Ranges of files are read into memory and sent from there.
+    Never,
 }
 
 impl fmt::Display for SendfileMode {
@@ -142,6 +144,7 @@ impl fmt::Display for SendfileMode {
         match self {
             Self::NonBlocking => f.write_str("non-blocking"),
             Self::Blocking => f.write_str("blocking"),
+            Self::Never => f.write_str("never"),
             Self::BySize(bytes) => write!(f, "by-size (blocking from {bytes} bytes on)"),
         }
     }

@@ -13,6 +13,7 @@ use baton_gateway::{Admission, Arriving, ClientSocket, HandOver};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
+use crate::SendfileMode;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 
 /// A client's end of a connection.
@@ -189,7 +190,8 @@ impl Transport {
         last: bool,
         unix_seconds: u64,
     ) -> Flush {
-        let through = (!self.sends_files()).then_some(scratch);
+        let by_reference = self.sends_files() && policy.sendfile != SendfileMode::Never;
+        let through = (!by_reference).then_some(scratch);
         outlet.flush(self.socket.as_fd(), policy, through, last, unix_seconds)
     }
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use baton_content::{Blocking, Cache};
 use baton_sys::descriptors;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::acceptor::Acceptor;
-use crate::arch::{self, ArchitectureName};
+use crate::arch;
 use crate::client::Client;
 use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
@@ -19,7 +18,7 @@ use crate::log::{AccessLog, LogSettings, LogWriter};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
-use crate::settings::{SendfileMode, Tuning};
+use crate::settings::Tuning;
 use crate::steering::Steering;
 use crate::ways::Ways;
 
@@ -50,13 +49,7 @@ pub struct Worker {
 /// What kept it from beginning, or an event queue that broke: descriptors or memory ran out.
 pub fn run(worker: Worker) -> io::Result<()> {
     let Worker { tuning, plan, listeners, counters, heartbeats, log, steering, remarks } = worker;
-    if tuning.sendfile != SendfileMode::NonBlocking {
-        // A client that takes nothing must not hold a thread for ever; connections inherit the bound.
-        let limit = std::time::Duration::from_millis(plan.limits.send_timeout_ms);
-        for listener in &listeners {
-            set_socket_timeout(&listener.socket, Timeout::Send, Some(limit))?;
-        }
-    }
+    let tuning = arch::adapted(tuning);
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
     let headcount = Headcount::new(tuning.clients_max);
@@ -87,9 +80,6 @@ impl Process {
         let mut settings = self.tuning.cache.clone();
         settings.files_max /= caches;
         settings.memory_bytes_max /= caches as u64;
-        if self.tuning.architecture == ArchitectureName::ThreadsCache {
-            settings.memory_file_bytes_max = settings.memory_bytes_max;
-        }
         let cache = Arc::new(Cache::new(settings));
         descriptors::register(&cache);
         cache

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use baton_engine::SendWay;
+use baton_engine::arch::{self, ArchitectureName};
 use baton_engine::listen::ListenAddress;
 
 use super::Config;
@@ -11,6 +13,7 @@ use super::limits::Limits;
 use super::media_types::{self, MediaTypes};
 use super::raw::{RawConfig, Step};
 use super::report::{Complaint, ConfigError};
+use super::send::Sendfile;
 use super::setting::{Section, Table};
 use super::site::Site;
 
@@ -85,6 +88,8 @@ struct Conflicts<'a> {
 impl Conflicts<'_> {
     fn find(mut self) -> Vec<Complaint> {
         self.lengths();
+        self.waiting_for_clients();
+        self.sendfile_without_sendfile();
         // An array that has something else than tables in it cannot be pointed into.
         if self.raw.find(&[Step::Key("site"), Step::Index(self.config.sites.len())]).is_none() {
             self.doubled_hosts();
@@ -110,6 +115,57 @@ impl Conflicts<'_> {
                     .at(self.raw.span(&target), format!("targets, a part of them, {target_bytes_max}"));
             self.found.push(complaint);
         }
+    }
+
+    /// Calls that wait for a client, where others would wait with them.
+    fn waiting_for_clients(&mut self) {
+        let (mode, architecture) = (self.config.send.sendfile, self.config.server.architecture);
+        if mode == Sendfile::NonBlocking {
+            return;
+        }
+        let Some(held_up) = arch::held_up_by_a_slow_client(architecture) else { return };
+        let fitting = ArchitectureName::ALL.into_iter();
+        let fitting = fitting
+            .filter(|name| arch::held_up_by_a_slow_client(*name).is_none() && arch::uses_sendfile(*name));
+        let fitting: Vec<_> = fitting.map(|name| format!("`{name}`")).collect();
+        self.with_architecture(
+            "sendfile",
+            &format!("`send.sendfile` must be non-blocking under `{architecture}`"),
+            &format!("a client that takes nothing would hold up {held_up}"),
+            &format!("leave `send.sendfile` as it is, or choose one of {}", fitting.join(", ")),
+        );
+    }
+
+    /// `sendfile` wished for where there is none.
+    fn sendfile_without_sendfile(&mut self) {
+        let (send, architecture) = (&self.config.send, self.config.server.architecture);
+        if arch::uses_sendfile(architecture) {
+            return;
+        }
+        let wishes =
+            [("sendfile", send.sendfile != Sendfile::NonBlocking), ("way", send.way == SendWay::File)];
+        for (key, _) in wishes.into_iter().filter(|(_, wished)| *wished) {
+            self.with_architecture(
+                key,
+                &format!("`send.{key}` does not apply to `{architecture}`"),
+                "is about `sendfile`, which this architecture does without",
+                "take it out, or choose `threads`",
+            );
+        }
+    }
+
+    /// Complains of a setting of `[send]` that does not fit the architecture.
+    fn with_architecture(&mut self, key: &str, title: &str, why: &str, help: &str) {
+        let setting = [Step::Key("send"), Step::Key(key)];
+        let architecture = [Step::Key("server"), Step::Key("architecture")];
+        if !self.is_sound(&setting) || !self.is_sound(&architecture) {
+            return;
+        }
+        let mut complaint = Complaint::new(title.to_owned()).at(self.raw.span(&setting), why.to_owned());
+        if let Some(span) = self.raw.find(&architecture) {
+            complaint = complaint.at(span, "under this architecture");
+        }
+        self.found.push(complaint.help(help.to_owned()));
     }
 
     /// Two sites that answer to the same host at the same address: one of them would never be asked.

@@ -124,7 +124,7 @@ mod tests {
         /// Whatever is left out of a configuration, what is written of it reads back to the same.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
+            let keys = ["[", "architecture", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));

@@ -11,7 +11,7 @@ words! {
     Sendfile {
         /// returns at once; the rest goes when the socket is writable again
         NonBlocking = "non-blocking",
-        /// waits until the client has taken everything: the thread serves nobody else meanwhile
+        /// waits until the client has taken everything: the thread that sends serves no other client meanwhile
         Blocking = "blocking",
         /// blocking for files of at least `blocking_bytes_min`, non-blocking for the others
         BySize = "by-size",
@@ -35,7 +35,10 @@ settings! {
         /// Which way files of 4 KiB and more go that are kept in memory (see `[cache]`). The status says what was
         /// measured and chosen.
         way: SendWay = SendWay::Measured, Word::<SendWay>::new();
-        /// Whether `sendfile` waits for the client.
+        /// Whether `sendfile` waits for the client. Refused where one slow client would hold up others (`auto`, `sped`,
+        /// `amped`, `n-copy`), and for `threads-cache`, which sends nothing by `sendfile`. `threads` gives the calls that
+        /// wait to its helpers, `pipeline` to all of its writers but one: `helpers_max` and `writers` bound the clients
+        /// waited for.
         sendfile: Sendfile = Sendfile::NonBlocking, Word::<Sendfile>::new();
         /// Files of at least this size are sent blocking under `sendfile = "by-size"`.
         blocking_bytes_min: u64 = 256 << 10, Bytes(0, 1 << 50);

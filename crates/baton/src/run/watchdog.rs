@@ -217,6 +217,9 @@ mod tests {
             |text: &str| limit(&Config::from_toml(&format!("{text}\n[[site]]\nroot = '/'\n")).unwrap());
         assert_eq!(limit_of(""), Some(Duration::from_secs(10)));
         assert_eq!(limit_of("[server]\nwatchdog_ms = 0"), None);
-        assert_eq!(limit_of("[send]\nsendfile = 'blocking'"), Some(Duration::from_secs(120)));
+        assert_eq!(
+            limit_of("[server]\narchitecture = 'symped'\n[send]\nsendfile = 'blocking'"),
+            Some(Duration::from_secs(120))
+        );
     }
 }

@@ -287,3 +287,58 @@ error: the page for status 404 is a script
 "#,
     );
 }
+
+/// Goal: no setting makes a slow client stop others silently, and none that does nothing is taken. Method: the modes of
+/// `sendfile` that wait, and architectures for which they are not.
+#[test]
+fn sendfile_waits_for_clients_where_that_holds_up_no_others() {
+    for mode in ["blocking", "by-size"] {
+        refused(
+            &format!(
+                "[server]\narchitecture = \"n-copy\"\n[send]\nsendfile = \"{mode}\"\n[[site]]\nroot = \"www\"\n"
+            ),
+            &format!(
+                r#"
+error: `send.sendfile` must be non-blocking under `n-copy`
+ --> baton.toml:4:12
+  |
+2 | architecture = "n-copy"
+  |                -------- under this architecture
+3 | [send]
+4 | sendfile = "{mode}"
+  |            {carets} a client that takes nothing would hold up all others of its copy: one thread does everything, and no other copy has their socket
+  |
+  = help: leave `send.sendfile` as it is, or choose one of `symped`, `shared-symped`, `pipeline`, `threads`
+"#,
+                carets = "^".repeat(mode.len() + 2)
+            ),
+        );
+    }
+    let otherwise =
+        "[send]\nway = \"sendfile\"\n[server]\narchitecture = \"threads-cache\"\n[[site]]\nroot = \"www\"\n";
+    refused(
+        otherwise,
+        r#"
+error: `send.way` does not apply to `threads-cache`
+ --> baton.toml:2:7
+  |
+2 | way = "sendfile"
+  |       ^^^^^^^^^^ is about `sendfile`, which this architecture does without
+3 | [server]
+4 | architecture = "threads-cache"
+  |                --------------- under this architecture
+  |
+  = help: take it out, or choose `threads`
+"#,
+    );
+}
+
+/// The default, which is not written, counts as well.
+#[test]
+fn sendfile_does_not_wait_for_clients_by_default() {
+    let told = "error: `send.sendfile` must be non-blocking under `auto`\n --> baton.toml:2:12\n  |\n\
+                2 | sendfile = \"blocking\"\n  |            ^^^^^^^^^^ a client that takes nothing would hold up the disk \
+                jobs of all others: it would hold a helper\n  |\n  = help: leave `send.sendfile` as it is, or choose one \
+                of `symped`, `shared-symped`, `pipeline`, `threads`";
+    refused("[send]\nsendfile = \"blocking\"\n[[site]]\nroot = \"www\"\n", told);
+}

@@ -22,6 +22,31 @@ fn sped_makes_the_calls_of_the_document() {
     compare_with_document("sped");
 }
 
+/// Goal: a server with a cache of its own never uses `sendfile`, whatever the size, and whether the file fits its memory;
+/// the same server without one does. Method: often enough for every way to have been tried.
+#[test]
+fn threads_cache_goes_without_sendfile() {
+    for (architecture, expected) in [("threads-cache", false), ("threads", true)] {
+        let folder = Folder::new();
+        folder.write("medium.bin", pattern(100_000, 1)).write("large.bin", pattern(1_000_000, 2));
+        folder.write("larger.bin", pattern(6_000_000, 3));
+        let limit = "cache.memory_bytes_max=4000000";
+        let server =
+            Server::serve(folder, &["--architecture", architecture, "--workers", "1", "--set", limit]);
+        let trace = Trace::attach(server.workers()[0], &server.folder().base().join("trace"));
+        let mut client = server.connect();
+        for (path, len, seed) in
+            [("/medium.bin", 100_000, 1), ("/large.bin", 1_000_000, 2), ("/larger.bin", 6_000_000, 3)]
+        {
+            for _ in 0..40 {
+                assert!(client.get(path).body == pattern(len, seed), "{path}");
+            }
+        }
+        let used = trace.calls().iter().any(|call| call.name == "sendfile");
+        assert_eq!(used, expected, "{architecture}");
+    }
+}
+
 /// A situation on a connection that is kept open: what the client asks, again and again, and how many responses that
 /// has.
 struct Kept {

@@ -41,5 +41,6 @@ mod site;
 mod slow;
 mod still;
 mod storm;
+mod waiting;
 mod watched;
 mod workers;

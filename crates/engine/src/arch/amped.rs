@@ -23,6 +23,7 @@ use std::os::fd::BorrowedFd;
 use baton_content::Blocking;
 use serde_json::{Value, json};
 
+use super::{Architecture, ListenerSharing};
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::helpers::Helpers;
@@ -30,7 +31,16 @@ use crate::job::{Job, JobDone};
 use crate::session::Session;
 use crate::worker::Process;
 
-pub(super) fn serve(process: &Process) -> io::Result<()> {
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::Shared,
+    loops: |_| 1,
+    held_up_by_a_slow_client: Some("the disk jobs of all others: it would hold a helper"),
+    adapt: |_| (),
+    serve,
+};
+
+fn serve(process: &Process) -> io::Result<()> {
     let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers = Helpers::new(process.tuning.helpers_max)?;
     process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run(process.heartbeats.heart(0))

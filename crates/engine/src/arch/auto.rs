@@ -21,6 +21,7 @@
 
 use std::io;
 
+use super::{Architecture, ListenerSharing};
 use baton_content::{Blocking, CacheSettings};
 use serde_json::{Value, json};
 
@@ -33,7 +34,16 @@ use crate::metrics::Metric;
 use crate::session::Session;
 use crate::worker::Process;
 
-pub(super) fn serve(process: &Process) -> io::Result<()> {
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |cpus| cpus,
+    listeners: ListenerSharing::PerProcess,
+    loops: |_| 1,
+    held_up_by_a_slow_client: Some("the disk jobs of all others: it would hold a helper"),
+    adapt: |_| (),
+    serve,
+};
+
+fn serve(process: &Process) -> io::Result<()> {
     let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers_max = process.tuning.helpers_max.max(1);
     let helpers = Helpers::new(HELPERS_FEW.min(helpers_max))?;

@@ -17,7 +17,7 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-use crate::Tuning;
+use crate::settings::{SendfileMode, Tuning};
 use crate::worker::Process;
 
 /// Gives the table of all architectures to the macro that is named, behind what stands there already. A row: variant,
@@ -93,7 +93,7 @@ pub struct Topology {
 pub enum ListenerSharing {
     /// All processes accept from the same sockets.
     Shared,
-    /// Each process has sockets of its own (`SO_REUSEPORT`).
+    /// Each process has sockets of its own (`SO_REUSEPORT`), and a CPU that it is bound to.
     PerProcess,
 }
 
@@ -127,19 +127,37 @@ impl fmt::Display for UnknownArchitecture {
 
 impl std::error::Error for UnknownArchitecture {}
 
+/// What an architecture has decided before the first client comes: its file says it, beside what it does.
+struct Architecture {
+    /// Worker processes on so many CPUs, unless the configuration says it.
+    processes: fn(cpus: usize) -> usize,
+    /// What several processes accept from.
+    listeners: ListenerSharing,
+    /// Loops of a worker process, each with an interest set of its own.
+    loops: fn(&Tuning) -> usize,
+    /// Whom a client holds up that takes nothing, if `sendfile` waits for it; `None`: only the thread that sends to it.
+    held_up_by_a_slow_client: Option<&'static str>,
+    /// Turns what is configured into what the architecture is about.
+    adapt: fn(&mut Tuning),
+    /// Serves until told to stop.
+    serve: fn(&Process) -> io::Result<()>,
+}
+
+macro_rules! architectures {
+    ($($variant:ident $module:ident $word:literal $summary:literal;)+) => {
+        fn architecture(name: ArchitectureName) -> Architecture {
+            match name { $(ArchitectureName::$variant => $module::ARCHITECTURE,)+ }
+        }
+    };
+}
+
+for_each_architecture!(architectures!);
+
 /// How many processes the configured architecture wants on a machine with these CPUs, and what they share.
 pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
-    use ArchitectureName as A;
+    let Architecture { processes, listeners, .. } = architecture(tuning.architecture);
     let per_cpu = cpus.len().max(1);
-    let (own_choice, listeners) = match tuning.architecture {
-        A::Sped | A::Amped | A::SharedSymped | A::Pipeline | A::Threads | A::ThreadsCache => {
-            (1, ListenerSharing::Shared)
-        }
-        // Enough that some can run while others wait for the disk (Harji, section 3.10).
-        A::Symped => (4 * per_cpu, ListenerSharing::Shared),
-        A::NCopy | A::Auto => (per_cpu, ListenerSharing::PerProcess),
-    };
-    let processes = tuning.processes.unwrap_or(own_choice).max(1);
+    let processes = tuning.processes.unwrap_or_else(|| processes(per_cpu)).max(1);
     let listeners = if processes == 1 { ListenerSharing::Shared } else { listeners };
     // A single process is left to the scheduler: it may be one of several servers on the machine.
     let pinned = tuning.affinity && listeners == ListenerSharing::PerProcess;
@@ -150,27 +168,26 @@ pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
 
 /// How many loops, each with an interest set of its own, a worker process runs.
 pub fn loops(tuning: &Tuning) -> usize {
-    use ArchitectureName as A;
-    match tuning.architecture {
-        A::Auto | A::Sped | A::Amped | A::Symped | A::NCopy => 1,
-        A::SharedSymped => shared_symped::loops(tuning),
-        A::Threads | A::ThreadsCache => threads::kernel_threads(tuning),
-        A::Pipeline => pipeline::LOOPS,
-    }
+    (architecture(tuning.architecture).loops)(tuning)
+}
+
+/// Whom a client would hold up that takes nothing, if `sendfile` waited for it; `None`: only the thread that sends to it.
+pub fn held_up_by_a_slow_client(name: ArchitectureName) -> Option<&'static str> {
+    architecture(name).held_up_by_a_slow_client
+}
+
+/// Whether files leave by `sendfile` under this architecture at all.
+pub fn uses_sendfile(architecture: ArchitectureName) -> bool {
+    adapted(Tuning { architecture, ..Tuning::default() }).sendfile != SendfileMode::Never
+}
+
+/// What is configured, as the architecture has it.
+pub(crate) fn adapted(mut tuning: Tuning) -> Tuning {
+    (architecture(tuning.architecture).adapt)(&mut tuning);
+    tuning
 }
 
 /// Serves with the configured architecture until told to stop.
 pub(crate) fn serve(process: &Process) -> io::Result<()> {
-    use ArchitectureName as A;
-    match process.tuning.architecture {
-        A::Auto => auto::serve(process),
-        A::Sped => sped::serve(process),
-        A::Amped => amped::serve(process),
-        A::Symped => symped::serve(process),
-        A::SharedSymped => shared_symped::serve(process),
-        A::NCopy => n_copy::serve(process),
-        A::Pipeline => pipeline::serve(process),
-        A::Threads => threads::serve(process),
-        A::ThreadsCache => threads_cache::serve(process),
-    }
+    (architecture(process.tuning.architecture).serve)(process)
 }

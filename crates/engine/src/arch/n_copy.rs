@@ -11,12 +11,15 @@
 //!
 //! Source: Harji 2010, sections 2.2.1 (N-copy) and 4.4 (partitioning of processes, interrupts and subnets).
 
-use std::io;
+use super::{Architecture, ListenerSharing, sped};
 
-use super::sped;
-use crate::worker::Process;
-
-/// Each copy is a `sped` server; pinning and sockets are the topology's affair.
-pub(super) fn serve(process: &Process) -> io::Result<()> {
-    sped::serve(process)
-}
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |cpus| cpus,
+    listeners: ListenerSharing::PerProcess,
+    loops: |_| 1,
+    held_up_by_a_slow_client: Some(
+        "all others of its copy: one thread does everything, and no other copy has their socket",
+    ),
+    adapt: |_| (),
+    serve: sped::serve,
+};

@@ -19,11 +19,21 @@ use std::io;
 use baton_content::Blocking;
 
 use super::sped::Inline;
+use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::session::Session;
 use crate::worker::{Process, on_threads};
 
-pub(super) fn serve(process: &Process) -> io::Result<()> {
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::Shared,
+    loops,
+    held_up_by_a_slow_client: None,
+    adapt: |_| (),
+    serve,
+};
+
+fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
     on_threads(loops(&process.tuning), |index| {
         let ctx = process.context(cache.clone(), Blocking::Allowed);
@@ -34,7 +44,7 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
 }
 
 /// Enough that some can run while others wait for the disk.
-pub(super) fn loops(tuning: &Tuning) -> usize {
+fn loops(tuning: &Tuning) -> usize {
     let own_choice = || 4 * std::thread::available_parallelism().map_or(1, usize::from);
     tuning.threads.unwrap_or_else(own_choice).max(1)
 }

@@ -20,11 +20,21 @@ use std::os::fd::BorrowedFd;
 use baton_content::Blocking;
 use serde_json::Value;
 
+use super::{Architecture, ListenerSharing};
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
 use crate::session::Session;
 use crate::worker::Process;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::Shared,
+    loops: |_| 1,
+    held_up_by_a_slow_client: Some("all others: one thread does everything"),
+    adapt: |_| (),
+    serve,
+};
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
     let ctx = process.context(process.cache(1), Blocking::Allowed);

@@ -11,12 +11,14 @@
 //!
 //! Source: Harji 2010, section 3.8.3.
 
-use std::io;
+use super::{Architecture, ListenerSharing, sped};
 
-use super::sped;
-use crate::worker::Process;
-
-/// Each process is a `sped` server; that they share a socket is the topology's affair.
-pub(super) fn serve(process: &Process) -> io::Result<()> {
-    sped::serve(process)
-}
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    // Enough that some can run while others wait for the disk (Harji, section 3.10).
+    processes: |cpus| 4 * cpus,
+    listeners: ListenerSharing::Shared,
+    loops: |_| 1,
+    held_up_by_a_slow_client: None,
+    adapt: |_| (),
+    serve: sped::serve,
+};

@@ -23,6 +23,7 @@ use baton_gateway::ClientSocket;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::client::{Client, Wake};
 use crate::clients::Resident;
@@ -32,6 +33,15 @@ use crate::lent::Lent;
 use crate::log::Outcome;
 use crate::session::{Need, Session, Stage};
 use crate::worker::{Process, on_threads};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::Shared,
+    loops: kernel_threads,
+    held_up_by_a_slow_client: None,
+    adapt: |_| (),
+    serve,
+};
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
     let kernel_threads = kernel_threads(&process.tuning);

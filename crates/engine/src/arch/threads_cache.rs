@@ -2,16 +2,28 @@
 //!
 //! The same user-level threads, but every file is read into memory of the server's own, whatever its size, and
 //! sent from there: two copies of each cached file, one in the page cache and one here, and a copy for each send.
-//! It is what a server without `sendfile` has to do, and shows what `sendfile` is worth.
+//! What does not fit is read a piece at a time, for each answer anew. It is what a server without `sendfile` has to do,
+//! and shows what `sendfile` is worth.
 //!
 //! Source: Harji 2010, sections 3.8.1 and 3.10 (`knot-c`).
 
-use std::io;
+use super::{Architecture, ListenerSharing, threads};
+use crate::Tuning;
+use crate::settings::{SendWay, SendfileMode};
 
-use super::threads;
-use crate::worker::Process;
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::Shared,
+    loops: threads::kernel_threads,
+    held_up_by_a_slow_client: None,
+    adapt,
+    serve: threads::serve,
+};
 
-/// That files of all sizes are kept in memory is a matter of settings, see [`Process::cache`].
-pub(super) fn serve(process: &Process) -> io::Result<()> {
-    threads::serve(process)
+/// Files of every size come into memory, and none leaves by `sendfile`.
+fn adapt(tuning: &mut Tuning) {
+    tuning.way = SendWay::Memory;
+    tuning.sendfile = SendfileMode::Never;
+    tuning.cache.memory_file_bytes_max =
+        tuning.cache.memory_bytes_max / threads::kernel_threads(tuning) as u64;
 }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_content::Found;
 use baton_gateway::ClientSocket;
@@ -218,6 +218,7 @@ impl Session {
                 _ => self.state = State::Found(Box::new(found)),
             },
             JobDone::BroughtIn { until } => self.outlet.handle_pages(until),
+            JobDone::Sent(sent) => self.outlet.handle_waited(sent),
         }
         self.wait_for(Waiting::Send, ctx);
     }
@@ -315,6 +316,11 @@ impl Session {
             Flush::NeedsPages(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);
                 Some(Need::Job(Job::BringIn(slice)))
+            }
+            Flush::Waits(slice) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                let patience = Duration::from_millis(ctx.plan.limits.send_timeout_ms.max(1));
+                Some(Need::Job(Job::Send { socket: Arc::clone(self.transport.socket()), slice, patience }))
             }
             Flush::FileShrank => Some(self.end(Outcome::FileChanged, ctx)),
             Flush::FileFailed => Some(self.end(Outcome::Failed, ctx)),

@@ -33,6 +33,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use serde_json::json;
 
+use super::{Architecture, ListenerSharing};
 use crate::acceptor::{Acceptor, Arrival, Arrivals};
 use crate::context::Context;
 use crate::log::{AccessLog, Outcome};
@@ -45,7 +46,16 @@ use cohort::{Cohort, Kind};
 use parked::{Direction, Parked, Traveller};
 use queue::Queue;
 
-pub(super) fn serve(process: &Process) -> io::Result<()> {
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    processes: |_| 1,
+    listeners: ListenerSharing::PerProcess,
+    loops: |_| LOOPS,
+    held_up_by_a_slow_client: None,
+    adapt: |_| (),
+    serve,
+};
+
+fn serve(process: &Process) -> io::Result<()> {
     let line = Line::new(process)?;
     let readers = process.tuning.threads.unwrap_or(1).max(1);
     std::thread::scope(|scope| {
@@ -363,7 +373,7 @@ const FOREMAN: usize = 0;
 pub(super) const APPLICATIONS: usize = 1;
 
 /// Interest sets: of the listeners, of clients in each direction, of applications.
-pub(super) const LOOPS: usize = 4;
+const LOOPS: usize = 4;
 
 /// Clients that wait for a stage, at the most; who brings more waits with them.
 const QUEUE_CAPACITY: usize = 1024;
