@@ -9,6 +9,7 @@
 
 mod application;
 mod file;
+mod location;
 mod named;
 mod page;
 mod selection;
@@ -174,7 +175,8 @@ pub(crate) fn answer(
         _ if !is_read => asked.page(ctx, Page::method_not_allowed(), outlet),
         (None, _) => asked.page(ctx, Page::error(Status::NOT_FOUND), outlet),
         (Some(Action::Redirect { status, location }), _) => {
-            let location = page::expand(location, head);
+            let route_path = routed.ok().flatten().map_or("/", |route| &route.path);
+            let location = location::expand(location, route_path, head);
             asked.page(ctx, Page::redirect(Status::new(*status), &location), outlet)
         }
         (Some(Action::Respond { status, media_type, body }), _) => {
@@ -274,7 +276,7 @@ impl Asked<'_> {
             Found::File(stored) => self.file(ctx, head, &stored, ranges_max, outlet),
             Found::Listing(listed) => self.page(ctx, Page::listing(&listed), outlet),
             Found::AddSlash => {
-                let location = page::with_slash(head);
+                let location = location::with_slash(head);
                 self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
             }
             // A script that nobody runs is not to be read either.

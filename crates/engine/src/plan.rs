@@ -67,7 +67,8 @@ pub enum Action {
     Scripts(Arc<Tree>, Arc<Delegate>),
     /// An application answers.
     Application(Arc<Delegate>),
-    /// The client is sent elsewhere. A `$uri` in the location stands for the request's path and query.
+    /// The client is sent elsewhere. At the end of the location, `$uri` stands for the request's path
+    /// and query, `$rest` for what of them is behind the path of the route.
     Redirect {
         /// 301, 302, 303, 307 or 308.
         status: u16,

@@ -79,8 +79,17 @@ pub fn as_uri(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(uri)
 }
 
+/// A decoded path as a URI has it (RFC 3986 section 3.3): what may stand in a segment, and slashes, stay as they are.
+pub fn encode_path(path: &[u8]) -> Vec<u8> {
+    let mut uri = Vec::with_capacity(path.len());
+    for byte in path {
+        push_as_uri(&mut uri, *byte, byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(byte));
+    }
+    uri
+}
+
 /// Appends a byte as it is, or its percent-encoding.
-pub(crate) fn push_as_uri(out: &mut Vec<u8>, byte: u8, as_it_is: bool) {
+fn push_as_uri(out: &mut Vec<u8>, byte: u8, as_it_is: bool) {
     if as_it_is {
         out.push(byte);
     } else {
@@ -160,5 +169,6 @@ mod tests {
         {
             assert_eq!(as_uri(text), uri.as_bytes());
         }
+        assert_eq!(encode_path(b"/a b/%?#\\\xe4/~(c)"), b"/a%20b/%25%3F%23%5C%E4/~(c)");
     }
 }

@@ -33,7 +33,7 @@ settings! {
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
         /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A `$uri` at the end stands for
-        /// the request's path and query; without `status`, 302.
+        /// the request's path and query, a `$rest` for what of them is behind the `path` of the route; without `status`, 302.
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
@@ -50,7 +50,9 @@ settings! {
 settings! {
     /// Where clients are sent.
     Redirect in "site.route.redirect" needs ["to"] {
-        /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query.
+        /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query. A `$rest`
+        /// there stands for what is behind the `path` of the route, with the query: below `/old`, `/new$rest` sends
+        /// `/old/a?b` to `/new/a?b`.
         to: String = "/".into(), LOCATION;
         /// 301, 302, 303, 307 or 308.
         status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
@@ -210,14 +212,15 @@ const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
 
 /// The value of a `Location` field.
 const LOCATION: TextOf = TextOf {
-    accepted: "a URL or a path, perhaps ending in `$uri`",
+    accepted: "a URL or a path, perhaps ending in `$uri` or `$rest`",
     check: |to| {
-        let plain = to.strip_suffix("$uri").unwrap_or(&to);
-        let begins_well = ["/", "http://", "https://", "$uri"].iter().any(|begin| to.starts_with(begin));
+        let plain = to.strip_suffix("$uri").or_else(|| to.strip_suffix("$rest")).unwrap_or(&to);
+        let begins_well =
+            ["/", "http://", "https://", "$uri", "$rest"].iter().any(|begin| to.starts_with(begin));
         let label = if !begins_well {
             "expected `/…`, `http://…` or `https://…`"
         } else if plain.contains('$') {
-            "only `$uri`, at the end, is replaced"
+            "only `$uri` and `$rest`, at the end, are replaced"
         } else if plain.contains(|c: char| !c.is_ascii_graphic()) {
             "other characters than visible ASCII must be percent-encoded"
         } else {

@@ -164,6 +164,10 @@ path = "/old"
 redirect = { to = "https://new.example/moved$uri", status = 308 }
 
 [[site.route]]
+path = "/moved"
+redirect = { to = "https://new.example/docs$rest", status = 301 }
+
+[[site.route]]
 path = "/here"
 redirect = { to = "/small.txt" }
 headers = { X-Route = "here", location = "/never" }

@@ -132,6 +132,9 @@ fn routes_redirect_and_respond(server: &Server) {
         ("/old", 308, "https://new.example/moved/old"),
         ("/old/a%20b?c=d", 308, "https://new.example/moved/old/a%20b?c=d"),
         ("/old//a", 308, "https://new.example/moved/old//a"),
+        ("/moved", 301, "https://new.example/docs"),
+        ("/moved/a%2Fb/ä?c=d", 301, "https://new.example/docs/a%2Fb/%C3%A4?c=d"),
+        ("/x/..//%6Doved//a", 301, "https://new.example/docs/a"),
         ("/here", 302, "/small.txt"),
         ("/here/and?there", 302, "/small.txt"),
     ] {

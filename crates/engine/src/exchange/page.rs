@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use baton_content::Listed;
-use baton_http::{Method, PathRefusal, ReplyHead, RequestHead, Status, Version, as_uri};
+use baton_http::{Method, PathRefusal, ReplyHead, RequestHead, Status, Version};
 
 use super::{Asked, Ready};
 use crate::context::Context;
@@ -192,27 +192,6 @@ pub(super) fn prefers_json(head: &RequestHead<'_>) -> bool {
             .any(|range| range.trim_ascii().to_ascii_lowercase().starts_with(b"application/json"))
     };
     head.query == Some(b"format=json") || head.accept.is_some_and(asked_for)
-}
-
-/// Where a directory without its slash is found. One slash in front and no more: `//host/` would be another host.
-pub(super) fn with_slash(head: &RequestHead<'_>) -> String {
-    let (path, query) = uri_parts(head);
-    format!("/{}/{query}", path.trim_start_matches('/'))
-}
-
-/// A configured location, `$uri` replaced by the request's path and query.
-pub(super) fn expand(location: &str, head: &RequestHead<'_>) -> String {
-    if !location.contains("$uri") {
-        return location.to_owned();
-    }
-    let (path, query) = uri_parts(head);
-    location.replace("$uri", &format!("/{}{query}", path.trim_start_matches('/')))
-}
-
-/// The path of a request, and its query with the `?` in front, as a `Location` may have them.
-fn uri_parts(head: &RequestHead<'_>) -> (String, String) {
-    let text = |bytes| String::from_utf8_lossy(&as_uri(bytes)).into_owned();
-    (text(head.path), head.query.map_or_else(String::new, |query| format!("?{}", text(query))))
 }
 
 fn explanation(status: Status) -> &'static str {
