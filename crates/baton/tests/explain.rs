@@ -172,6 +172,24 @@ fn a_script_that_no_application_runs() {
     assert!(told.contains(line), "{told}");
 }
 
+/// As the links of Debian's packages, which are absolute; behind an application's fallback, too.
+#[test]
+fn a_link_that_is_not_followed() {
+    let dir = site();
+    let target = dir.path().join("manual");
+    std::os::unix::fs::symlink(&target, dir.path().join("www/shared")).unwrap();
+    std::os::unix::fs::symlink(&target, dir.path().join("app/shared")).unwrap();
+    for (url, root) in [("http://example.org/shared/a.txt", "www"), ("http://127.0.0.1/shared/a.txt", "app")]
+    {
+        let told = explain(dir.path(), &["-c", "baton.toml", url]);
+        let line = format!(
+            "link      shared/a.txt is not found: the link shared -> DIR/manual in DIR/{root} is absolute or leads out of it, and \
+             `symlinks` is \"beneath\": \"anywhere\" follows it\n"
+        );
+        assert!(told.contains(&line), "{told}");
+    }
+}
+
 #[test]
 fn a_port_that_nobody_listens_on() {
     let dir = site();

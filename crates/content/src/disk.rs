@@ -106,6 +106,17 @@ pub(crate) fn look(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<(Kind
     kind_and_identity(&file)
 }
 
+/// Where the link at `path` leads to, as it is written in it; `None` if there is no link.
+pub(crate) fn link_target(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Option<Vec<u8>>, Trouble> {
+    let link = open(tree, path, OFlags::PATH | OFlags::NOFOLLOW, blocking)?;
+    let stat = rustix::fs::fstat(&link).map_err(Trouble::Errno)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+        return Ok(None);
+    }
+    let target = rustix::fs::readlinkat(&link, "", Vec::new()).map_err(Trouble::Errno)?;
+    Ok(Some(target.into_bytes()))
+}
+
 /// Opens a regular file for reading.
 ///
 /// The caller knows already that it is one; should it have become something else in between, `O_NONBLOCK` and

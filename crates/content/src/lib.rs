@@ -24,6 +24,7 @@ mod allowance;
 mod cache;
 mod disk;
 mod glob;
+mod hidden_link;
 mod listing;
 mod load;
 mod lookup;
@@ -42,6 +43,7 @@ mod tree;
 
 pub use cache::{Cache, Found, Query};
 pub use disk::{Blocking, NeedsDisk};
+pub use hidden_link::HiddenLink;
 pub use listing::Listed;
 pub use policy::Policy;
 pub use reply::{Persistence, Way, Whole};

@@ -3,6 +3,7 @@
 use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_any_path, decode_path};
 
 use crate::disk::{self, Blocking, Identity, Kind, Trouble, Verdict};
+use crate::hidden_link::{self, HiddenLink};
 use crate::tree::Tree;
 
 /// Where a name leads to.
@@ -80,6 +81,20 @@ fn named(
         Entered::WithoutSlash => Ok(Place::AddSlash),
         Entered::Outside => Ok(Place::Missing),
     }
+}
+
+/// The link that keeps the raw path of a request from being found, if one does.
+pub(crate) fn hidden_link(tree: &Tree, raw: &[u8]) -> Option<HiddenLink> {
+    let mut path = Vec::with_capacity(raw.len());
+    decode_path(raw, &mut path).ok()?;
+    let Entered::Inside = enter(tree, &mut path) else { return None };
+    let names: &[String] = match path.last() {
+        None | Some(b'/') => &tree.config().index,
+        Some(_) => &[],
+    };
+    let indexes = names.iter().map(|index| [&path, index.as_bytes()].concat());
+    let mut paths = std::iter::once(path.clone()).chain(indexes);
+    paths.find_map(|path| hidden_link::find(tree, &path, Blocking::Allowed))
 }
 
 /// Enough for the name of an index and the extension of a coding, so that the path grows in place.
@@ -194,7 +209,10 @@ fn examine(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Examined, Tro
         Ok((Kind::Directory, _)) => Ok(Examined::Directory),
         Ok((Kind::Special, _)) => Ok(Examined::Closed),
         Err(Trouble::Errno(errno)) => match disk::verdict(errno) {
-            Verdict::Missing => Ok(Examined::Nothing),
+            Verdict::Missing => {
+                tree.hidden_links().note(tree, path, errno, blocking);
+                Ok(Examined::Nothing)
+            }
             Verdict::Forbidden => Ok(Examined::Closed),
             Verdict::Failed => Err(Trouble::Errno(errno)),
         },

@@ -10,6 +10,8 @@ use baton_http::{Coding, FieldRules, MediaTypes, field_name_is_safe, field_value
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::hidden_link::{HiddenLink, HiddenLinks};
+use crate::resolve;
 use crate::source_code::is_named_like_a_script;
 
 use crate::roots::Roots;
@@ -110,6 +112,7 @@ pub struct Tree {
     root: Arc<OwnedFd>,
     config: TreeConfig,
     resolve: ResolveFlags,
+    hidden_links: HiddenLinks,
 }
 
 impl Tree {
@@ -145,7 +148,7 @@ impl Tree {
             .map_err(|errno| explain(&config.root, errno, confinement_cause(errno)))?;
         let root = roots.share(root).map_err(|errno| explain(&config.root, errno, root_cause(errno)))?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { id, root, config, resolve })
+        Ok(Self { id, root, config, resolve, hidden_links: HiddenLinks::default() })
     }
 
     /// Number of this tree, different from that of any other tree that this process opened.
@@ -171,6 +174,20 @@ impl Tree {
     /// Whether the file at this path is source code that is not run here, and so must not be sent.
     pub fn withholds(&self, path: &[u8]) -> bool {
         is_named_like_a_script(path, &self.config.withheld) && !self.is_script(path)
+    }
+
+    /// A link that requests have come upon and that is not followed: each is told of once.
+    pub fn take_hidden_link(&self) -> Option<HiddenLink> {
+        self.hidden_links.take_news()
+    }
+
+    /// The link that keeps the raw path of a request from being found, if one does.
+    pub fn hidden_link(&self, path: &[u8]) -> Option<HiddenLink> {
+        resolve::hidden_link(self, path)
+    }
+
+    pub(crate) fn hidden_links(&self) -> &HiddenLinks {
+        &self.hidden_links
     }
 
     pub(crate) fn root(&self) -> BorrowedFd<'_> {

@@ -144,6 +144,9 @@ pub(crate) fn answer(
     };
     let is_read = matches!(head.method, Method::Get | Method::Head);
     let mut found = given.found.take();
+    if let (Some(Action::Files(tree) | Action::Scripts(tree, _)), Some(_)) = (action, &found) {
+        tell_hidden_link(ctx, tree);
+    }
     match find_program(ctx, action, head, &mut found) {
         Ok(Some((delegate, program))) => {
             return asked.application(ctx, request, given, delegate, &program, outlet);
@@ -247,7 +250,16 @@ fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) ->
         accept_json: tree.lists() && page::prefers_json(head),
     };
     let found = ctx.cache.find(tree, &query, ctx.clock.stamp(), ctx.blocking);
+    tell_hidden_link(ctx, tree);
     found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
+}
+
+/// Tells the operator of a link that is not followed, and so of a path that is not found, when the first request comes upon
+/// it.
+fn tell_hidden_link(ctx: &Context, tree: &Tree) {
+    if let Some(link) = tree.take_hidden_link() {
+        ctx.remark(format_args!("{link}"));
+    }
 }
 
 impl Asked<'_> {

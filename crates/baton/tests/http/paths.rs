@@ -8,6 +8,7 @@ crate::architectures::under_every_architecture!(
     paths_that_could_deceive_are_refused,
     no_path_leads_out_of_the_root,
     links_lead_where_the_site_allows,
+    a_link_that_hides_something_is_logged,
     names_with_a_dot_are_hidden,
 );
 
@@ -150,6 +151,15 @@ fn links_lead_where_the_site_allows(server: &Server) {
             }
         }
     }
+}
+
+/// What the client is not told, the operator is: once for each link.
+fn a_link_that_hides_something_is_logged(server: &Server) {
+    assert_eq!(server.get("/links/absolute.txt?a").status, 404);
+    assert_eq!(server.get("/links/out/index.html?b").status, 404);
+    server.wait_until_said("links/absolute.txt is not found: the link links/absolute.txt -> /");
+    server.wait_until_said("the link links/out -> ");
+    assert!(server.said().contains("`symlinks` is \"beneath\": \"anywhere\" follows it"));
 }
 
 /// At every depth, with one exception (RFC 8615), unless the site wants to show them.

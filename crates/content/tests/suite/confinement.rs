@@ -51,6 +51,39 @@ fn links_lead_where_the_policy_lets_them() {
     }
 }
 
+/// Goal: the operator learns which link hides a path, and by which setting; once for each link, whoever asks.
+#[test]
+fn a_link_that_is_not_followed_is_told_of_once() {
+    for (symlinks, setting) in [
+        (Symlinks::Beneath, Some("`symlinks` is \"beneath\": \"anywhere\" follows it")),
+        (Symlinks::Refused, Some("`symlinks` is \"refused\"")),
+        (Symlinks::Anywhere, None),
+    ] {
+        let site = site_with(symlinks);
+        site.write("a/b/real", PUBLIC);
+        symlink(site.folder.path().join("outside"), site.path("a/b/link")).unwrap();
+        symlink("loop", site.path("a/loop")).unwrap();
+        let ask = |path: &str| {
+            let _ = site.find(path);
+            let told = site.tree.take_hidden_link().map(|link| link.to_string());
+            let explained = site.tree.hidden_link(path.as_bytes()).map(|link| link.to_string());
+            (told, explained)
+        };
+        assert_eq!(ask("/a/b/real"), (None, None));
+        assert_eq!(ask("/a/none/file"), (None, None));
+        let (told, explained) = ask("/a/b/link/file");
+        assert_eq!(told, explained);
+        assert_eq!(told.is_some(), setting.is_some());
+        if let (Some(told), Some(setting)) = (told, setting) {
+            let link = format!("the link a/b/link -> {}/outside in ", site.folder.path().display());
+            assert!(told.starts_with("a/b/link/file is not found: ") && told.contains(&link), "{told}");
+            assert!(told.contains(setting), "{told}");
+        }
+        let (told, explained) = ask("/a/b/link/other");
+        assert_eq!((told, explained.is_some()), (None, setting.is_some()));
+    }
+}
+
 /// A directory and a link that leads out change places as fast as they can, while it is asked for a file in "it": at
 /// any moment one of them is there. What is found is the file inside or nothing, never the one outside.
 #[test]

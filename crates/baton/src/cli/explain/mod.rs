@@ -120,6 +120,11 @@ impl Explain {
                 }
             }
         }
+        if let Action::Files(tree) | Action::Scripts(tree, _) = &route.action
+            && let Some(link) = tree.hidden_link(path.as_bytes())
+        {
+            lines.add("link", link.to_string());
+        }
         if delegated {
             lines.add("response", "the application's, which is not asked here".into());
             head.clear();
