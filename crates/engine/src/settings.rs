@@ -97,7 +97,7 @@ impl Default for Tuning {
             processes: None,
             threads: None,
             helpers_max: 16,
-            writers: 4,
+            writers: 16,
             clients_max: usize::MAX,
             accepts_per_wake: 64,
             way: SendWay::Measured,

@@ -48,8 +48,8 @@ settings! {
         /// Helpers for blocking work (opening files, reading the disk) per process, where the architecture has them.
         /// When all are busy, further work waits in a queue.
         helpers_max: u64 = 16, Integer(1, 1_024);
-        /// Writer threads of the `pipeline` architecture.
-        writers: u64 = 4, Integer(1, 1_024);
+        /// Writer threads of the `pipeline` architecture. All but one may wait at a time, for the disk or for a client.
+        writers: u64 = 16, Integer(1, 1_024);
         /// Connections accepted per wake-up of a listener; the others stay in its queue until the next.
         accepts_per_wake: u64 = 64, Integer(1, 65_536);
         /// Send buffer of a connection. `auto`: the kernel's choice, which grows with the need.

@@ -17,6 +17,7 @@ mod hostile;
 mod passed_sockets;
 mod program;
 mod requests;
+mod resets;
 mod scgi;
 mod site;
 mod temporary;

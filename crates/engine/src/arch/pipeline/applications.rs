@@ -6,7 +6,8 @@
 //!                                    └──────── sent: what comes next? ───────┘
 //! ```
 //!
-//! Its thread owns the gateway. Clients come to it with an errand and leave when there is something to send.
+//! Its thread owns the gateway. Clients come to it with an errand and leave when there is something to send, or when the
+//! kernel tells that they have gone.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,11 +16,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use baton_gateway::{Gateway, Request};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use serde_json::Value;
 
-use super::parked::Traveller;
+use super::parked::{Direction, Traveller};
 use super::{APPLICATIONS, EVENTS_PER_WAKE, Hands, Line};
 use crate::log::Outcome;
 use crate::session::{Need, Stage};
@@ -78,13 +79,13 @@ impl Line<'_> {
     /// Runs the stage until the line closes; then sends away who still waits.
     pub(super) fn run_applications(&self) -> io::Result<()> {
         let mut hands = self.hands()?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = self.parked.set(Direction::End);
         let wakers = [self.applications.waker.as_fd(), self.closed.as_fd(), hands.subscription.descriptor()];
         for waker in wakers {
-            epoll::add(&epoll, waker, EventData::new_u64(0), EventFlags::IN)?;
+            epoll::add(epoll, waker, EventData::new_u64(0), EventFlags::IN)?;
         }
         let gateway = Gateway::new(epoll.try_clone()?);
-        let mut office = Office { gateway, waiting: HashMap::new(), next_number: 1 };
+        let mut office = Office { gateway, waiting: HashMap::new(), next_number: FIRST_NUMBER };
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE);
         let mut heart = self.process.heartbeats.heart(APPLICATIONS);
         while !self.is_closing() {
@@ -94,7 +95,7 @@ impl Line<'_> {
             let wait_ms = office.gateway.deadline_ms().map_or(1000, |at| at.saturating_sub(now_ms).min(1000));
             let wait = Timespec::try_from(Duration::from_millis(wait_ms)).ok();
             events.clear();
-            match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
+            match epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -102,8 +103,11 @@ impl Line<'_> {
                 office.gateway.drain();
             }
             let now_ms = hands.ctx.clock.now_ms();
-            for event in events.iter().filter(|event| Gateway::owns(event.data.u64())) {
-                office.gateway.handle_event(event.data.u64(), event.flags, now_ms);
+            for event in &events {
+                match event.data.u64() {
+                    data if Gateway::owns(data) => office.gateway.handle_event(data, event.flags, now_ms),
+                    number => self.handle_end(number, &mut office, &mut hands),
+                }
             }
             for errand in self.applications.take() {
                 self.run_errand(errand, &mut office, &mut hands);
@@ -148,6 +152,21 @@ impl Line<'_> {
         }
     }
 
+    /// The client of this number, if it waits here, takes nothing any more.
+    fn handle_end(&self, number: u64, office: &mut Office, hands: &mut Hands) {
+        let Some(mut traveller) = office.waiting.remove(&number) else { return };
+        if office.gateway.is_unanswered(number) {
+            self.send_home(traveller, Outcome::ClientGone, &mut hands.ctx);
+            return;
+        }
+        traveller.session.handle_input_end();
+        traveller.session.handle_hangup();
+        match traveller.session.step(&mut hands.ctx, Stage::Read) {
+            Need::News | Need::NewsUnderWay => self.bring_news(number, traveller, office, hands),
+            need => self.settle(traveller, need, &mut hands.ctx),
+        }
+    }
+
     /// Tells a client all that is new; it goes on to be written to, or waits.
     fn bring_news(&self, number: u64, mut traveller: Traveller, office: &mut Office, hands: &mut Hands) {
         while traveller.session.is_delegated() {
@@ -159,9 +178,16 @@ impl Line<'_> {
             }
         }
         if traveller.session.is_delegated() && traveller.session.stage() == Stage::Read {
+            if !traveller.session.is_hung_up() {
+                // Without it, sending the answer will tell.
+                let _ = self.parked.watch(&mut traveller, Direction::End, number);
+            }
             office.waiting.insert(number, traveller);
         } else {
             self.settle(traveller, Need::Turn, &mut hands.ctx);
         }
     }
 }
+
+/// Numbers of clients; smaller ones mean other things to the interest set.
+const FIRST_NUMBER: u64 = 1 << 32;

@@ -3,7 +3,9 @@
 //! The work on a request is cut into five stages, each with threads of its own. A client is with one stage at a
 //! time and travels from one to the next through a queue, or through the kernel, which holds the interest sets of
 //! the two poll stages. Readers and writers never work at the same time ([`cohort`]), so that each kind finds its
-//! code and data in the CPU's caches.
+//! code and data in the CPU's caches; a poll stage rests while the stage behind it has enough to do, so that it finds
+//! more events at once. Whatever waits for a disk or, with a `sendfile` that blocks, for a client is one writer's affair:
+//! it leaves its cohort for it, and all others go on.
 //!
 //! ```text
 //!   1 accept ──queue──► 3 read ─────(interest set)────► 4 write poll ──queue──► 5 write (k threads)
@@ -15,7 +17,9 @@
 //!
 //! Requests for applications leave the line between reading and writing ([`applications`]).
 //!
-//! Source: Harji 2010, sections 2.2.3, 3.8.5 (WatPipe) and 5.1.1 (its scheduling).
+//! Several processes are copies of it, each with a listening socket and a CPU of its own.
+//!
+//! Source: Harji 2010, sections 2.2.3, 3.8.5 (WatPipe), 4.6.2 (N-copy) and 5.1.1 (its scheduling).
 
 mod applications;
 mod cohort;
@@ -26,14 +30,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use baton_content::{Blocking, Cache};
+use baton_gateway::ClientSocket;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
+use rustix::net::Shutdown;
 use serde_json::json;
 
 use super::{Architecture, ListenerSharing};
+use crate::Tuning;
 use crate::acceptor::{Acceptor, Arrival, Arrivals};
 use crate::context::Context;
 use crate::log::{AccessLog, Outcome};
@@ -44,7 +52,7 @@ use crate::worker::Process;
 use applications::{Applications, Errand};
 use cohort::{Cohort, Kind};
 use parked::{Direction, Parked, Traveller};
-use queue::Queue;
+use queue::{Queue, Taken};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,
@@ -57,7 +65,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 
 fn serve(process: &Process) -> io::Result<()> {
     let line = Line::new(process)?;
-    let readers = process.tuning.threads.unwrap_or(1).max(1);
     std::thread::scope(|scope| {
         let line = &line;
         let mut stages = Vec::new();
@@ -65,10 +72,10 @@ fn serve(process: &Process) -> io::Result<()> {
             stages.push(scope.spawn(move || line.poll(direction, queue)));
         }
         stages.push(scope.spawn(|| line.run_applications()));
-        for _ in 0..readers {
+        for _ in 0..readers(&process.tuning) {
             stages.push(scope.spawn(move || line.work(Kind::Readers, &line.to_read)));
         }
-        for _ in 0..process.tuning.writers.max(1) {
+        for _ in 0..writers(&process.tuning) {
             stages.push(scope.spawn(move || line.work(Kind::Writers, &line.to_write)));
         }
         let accepted = line.accept();
@@ -89,6 +96,8 @@ struct Line<'p> {
     parked: Parked,
     applications: Applications,
     cohort: Cohort,
+    /// Clients that writers wait for.
+    waited_for: Mutex<Vec<Arc<ClientSocket>>>,
     closing: AtomicBool,
     /// Wakes the poll stages when the line closes.
     closed: OwnedFd,
@@ -136,18 +145,19 @@ impl<'p> Line<'p> {
         Ok(Self {
             process,
             cache: process.cache(1),
-            to_read: Queue::new(QUEUE_CAPACITY),
-            to_write: Queue::new(QUEUE_CAPACITY),
+            to_read: Queue::new(QUEUE_CAPACITY, readers(&process.tuning)),
+            to_write: Queue::new(QUEUE_CAPACITY, writers(&process.tuning)),
             parked,
             applications: Applications::new()?,
             cohort: Cohort::default(),
+            waited_for: Mutex::default(),
             closing: AtomicBool::new(false),
             closed,
         })
     }
 
     fn hands(&self) -> io::Result<Hands> {
-        let ctx = self.process.context(Arc::clone(&self.cache), Blocking::Allowed);
+        let ctx = self.process.context(Arc::clone(&self.cache), Blocking::Never);
         Ok(Hands { ctx, subscription: self.process.steering.subscribe()? })
     }
 
@@ -249,6 +259,7 @@ impl<'p> Line<'p> {
                 }
             }
             queue.push_all(ready.drain(..));
+            queue.wait_until_taken(POLL_REST_MAX);
         }
         Ok(())
     }
@@ -265,17 +276,23 @@ impl<'p> Line<'p> {
             let patience = hands.ctx.log.as_ref().and_then(AccessLog::deadline_ms);
             let patience =
                 patience.map(|at| Duration::from_millis(at.saturating_sub(hands.ctx.clock.now_ms()) + 1));
-            if !queue.take(BATCH_MAX, patience, &mut batch) {
-                break;
+            match queue.take(BATCH_MAX, patience, &mut batch) {
+                Taken::Closed => break,
+                Taken::Long => {
+                    batch.drain(..).for_each(|traveller| self.wait_for(traveller, &mut hands));
+                    queue.finish_long();
+                }
+                Taken::Batch => {
+                    let turn = self.cohort.enter(kind);
+                    hands.refresh();
+                    for mut traveller in batch.drain(..) {
+                        hands.look_for_orders();
+                        let need = traveller.session.step(&mut hands.ctx, stage);
+                        self.settle(traveller, need, &mut hands.ctx);
+                    }
+                    drop(turn);
+                }
             }
-            let turn = self.cohort.enter(kind);
-            hands.refresh();
-            for mut traveller in batch.drain(..) {
-                hands.look_for_orders();
-                let need = traveller.session.step(&mut hands.ctx, stage);
-                self.settle(traveller, need, &mut hands.ctx);
-            }
-            drop(turn);
             hands.publish();
             hands.subscription.rest();
         }
@@ -283,6 +300,28 @@ impl<'p> Line<'p> {
             log.flush();
         }
         Ok(())
+    }
+
+    /// Does what takes long, outside of all cohorts: one thread waits, for one client.
+    fn wait_for(&self, mut traveller: Traveller, hands: &mut Hands) {
+        let Some(job) = traveller.job.take() else { return };
+        let socket = Arc::clone(traveller.session.socket());
+        self.clients_waited_for().push(Arc::clone(&socket));
+        // Whoever closes the line ends the wait for all that stand in the list.
+        let done = if self.is_closing() { None } else { Some(job.run()) };
+        self.clients_waited_for().retain(|other| !Arc::ptr_eq(other, &socket));
+        hands.refresh();
+        match done {
+            Some(done) => {
+                traveller.session.handle_job(done, &hands.ctx);
+                self.settle(traveller, Need::Turn, &mut hands.ctx);
+            }
+            None => self.send_home(traveller, Outcome::Stopped, &mut hands.ctx),
+        }
+    }
+
+    fn clients_waited_for(&self) -> MutexGuard<'_, Vec<Arc<ClientSocket>>> {
+        self.waited_for.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Brings a client to where it gets what it needs.
@@ -297,10 +336,10 @@ impl<'p> Line<'p> {
                 Stage::Write => self.to_write.put_back(traveller),
                 Stage::Read | Stage::Any => self.to_read.put_back(traveller),
             },
-            // Readers and writers may wait for the disk: that is what there are several for.
+            // Writers may wait: that is what there are several for.
             Need::Job(job) => {
-                traveller.session.handle_job(job.run(), ctx);
-                self.settle(traveller, Need::Turn, ctx);
+                traveller.job = Some(job);
+                self.to_write.put_long(traveller);
             }
             Need::Delegate(request) => self.applications.come(Errand::Begin(traveller, request)),
             Need::News | Need::NewsUnderWay => self.applications.come(Errand::Next(traveller)),
@@ -336,15 +375,18 @@ impl<'p> Line<'p> {
         let _ = rustix::io::write(&self.closed, &1_u64.to_ne_bytes());
         self.to_read.close();
         self.to_write.close();
+        for client in self.clients_waited_for().iter() {
+            // It may be gone already.
+            let _ = rustix::net::shutdown(client, Shutdown::Both);
+        }
     }
 
     /// Sends away who is still here.
     fn end_all(&self) -> io::Result<()> {
         let mut hands = self.hands()?;
         let mut left = self.parked.take_all();
-        for queue in [&self.to_read, &self.to_write] {
-            while queue.take(BATCH_MAX, None, &mut left) {}
-        }
+        left.extend(self.to_read.drain());
+        left.extend(self.to_write.drain());
         for traveller in left {
             self.send_home(traveller, Outcome::Stopped, &mut hands.ctx);
         }
@@ -372,6 +414,14 @@ impl<'p> Line<'p> {
 const FOREMAN: usize = 0;
 pub(super) const APPLICATIONS: usize = 1;
 
+fn readers(tuning: &Tuning) -> usize {
+    tuning.threads.unwrap_or(1).max(1)
+}
+
+fn writers(tuning: &Tuning) -> usize {
+    tuning.writers.max(1)
+}
+
 /// Interest sets: of the listeners, of clients in each direction, of applications.
 const LOOPS: usize = 4;
 
@@ -381,6 +431,9 @@ const QUEUE_CAPACITY: usize = 1024;
 /// Clients that a stage takes at a time: the longer the batch, the better the caches are used, and the longer the
 /// other kind has to wait.
 const BATCH_MAX: usize = 64;
+
+/// For how long a poll stage rests at the most.
+const POLL_REST_MAX: Duration = Duration::from_millis(1);
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::clients::{Clients, Resident, Token};
+use crate::job::Job;
 use crate::session::Session;
 
 /// What a client waits for.
@@ -17,20 +18,24 @@ use crate::session::Session;
 pub(super) enum Direction {
     Input,
     Output,
+    /// The end of the connection in both directions, while an application thinks.
+    End,
 }
 
 /// A client, and the sets that its socket is in.
 #[derive(Debug)]
 pub(super) struct Traveller {
     pub(super) session: Box<Session>,
-    registered: [bool; 2],
+    registered: [bool; 3],
     /// Under which number its last request for an application is known.
     pub(super) application: Option<u64>,
+    /// What it needs that may take long.
+    pub(super) job: Option<Job>,
 }
 
 impl Traveller {
     pub(super) fn new(session: Session) -> Self {
-        Self { session: Box::new(session), registered: [false; 2], application: None }
+        Self { session: Box::new(session), registered: [false; 3], application: None, job: None }
     }
 }
 
@@ -47,13 +52,13 @@ impl Resident for Traveller {
 /// The clients that wait, and the sets of their sockets.
 pub(super) struct Parked {
     waiting: Mutex<Clients<Traveller>>,
-    sets: [OwnedFd; 2],
+    sets: [OwnedFd; 3],
 }
 
 impl Parked {
     pub(super) fn new() -> io::Result<Self> {
         let set = || epoll::create(CreateFlags::CLOEXEC);
-        Ok(Self { waiting: Mutex::default(), sets: [set()?, set()?] })
+        Ok(Self { waiting: Mutex::default(), sets: [set()?, set()?, set()?] })
     }
 
     /// The set of those that wait in this direction.
@@ -63,26 +68,35 @@ impl Parked {
 
     /// Parks a client until its socket is ready. Gives it back if the kernel cannot watch it.
     pub(super) fn park(&self, traveller: Traveller, direction: Direction) -> Result<(), Traveller> {
-        let flags = match direction {
-            Direction::Input => EventFlags::IN | EventFlags::RDHUP | EventFlags::ONESHOT,
-            Direction::Output => EventFlags::OUT | EventFlags::ONESHOT,
-        };
         // It may be found ready, and taken, as soon as it is registered: so it is parked before.
         let mut waiting = self.lock();
-        let known = traveller.registered[direction as usize];
         let token = waiting.insert(traveller);
         let Some(guest) = waiting.get_mut(token) else { return Ok(()) };
-        guest.client.registered[direction as usize] = true;
-        let (set, data) = (self.set(direction), EventData::new_u64(token.to_data()));
-        let socket = guest.client.session.socket();
-        let watched = if known {
+        match self.watch(&mut guest.client, direction, token.to_data()) {
+            Ok(()) => Ok(()),
+            Err(_) => waiting.remove(token).map_or(Ok(()), |guest| Err(guest.client)),
+        }
+    }
+
+    /// Has the kernel tell once, with `data`, that the client's socket is ready.
+    pub(super) fn watch(
+        &self,
+        traveller: &mut Traveller,
+        direction: Direction,
+        data: u64,
+    ) -> rustix::io::Result<()> {
+        let flags = match direction {
+            Direction::Input => EventFlags::IN | EventFlags::RDHUP,
+            Direction::Output => EventFlags::OUT,
+            // That a connection is over is told in any case.
+            Direction::End => EventFlags::empty(),
+        };
+        let (set, data) = (self.set(direction), EventData::new_u64(data));
+        let (socket, flags) = (traveller.session.socket(), flags | EventFlags::ONESHOT);
+        if std::mem::replace(&mut traveller.registered[direction as usize], true) {
             epoll::modify(set, socket, data, flags)
         } else {
             epoll::add(set, socket, data, flags)
-        };
-        match watched {
-            Ok(()) => Ok(()),
-            Err(_) => waiting.remove(token).map_or(Ok(()), |guest| Err(guest.client)),
         }
     }
 

@@ -1,0 +1,69 @@
+//! Clients that go away while an application thinks, under every architecture.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::common::folder::Folder;
+use crate::common::server::{Server, wait_until};
+use crate::failures::logged;
+use crate::program;
+
+crate::architectures::under_every_architecture!(by name: a_reset_is_heard);
+
+/// Goal: a client that resets its connection while the application thinks is known to be gone before there is an answer,
+/// whatever the application was offered. Method: one that takes every offer, and one that knows nothing of offers.
+fn a_reset_is_heard(architecture: &str) {
+    let folder = Folder::new();
+    program::start(&folder.base().join("passfd.sock"), folder.base(), 1);
+    program::start(&folder.base().join("auto.sock"), folder.base(), 1);
+    think_plainly(&folder.base().join("plain.sock"), folder.base());
+    let route = |path: &str, transport: &str| {
+        let to = format!("to = 'unix:{{base}}/{path}.sock', transport = '{transport}'");
+        format!("[[site.route]]\npath = '/{path}'\nfastcgi = {{ {to} }}\n")
+    };
+    let routes = [route("passfd", "passfd"), route("auto", "auto"), route("plain", "auto")].concat();
+    let server = format!("architecture = '{architecture}'\n");
+    let site = "[log]\naccess = '{base}/access.log'\nflush_ms = 10\n[[site]]\nlisten = ['127.0.0.1:0']\n";
+    let server = Server::run(folder, &format!("{server}{site}root = '{{root}}'\n{routes}"));
+    let sign = |name: &str| server.folder().base().join(name);
+    for below in ["/passfd", "/auto", "/plain"] {
+        let mut client = server.connect();
+        client.send(format!("GET {below}/thinks?reset HTTP/1.1\r\nHost: stage\r\n\r\n"));
+        wait_until("the application thinks", || sign("thinks").exists());
+        rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("an option");
+        drop(client);
+        logged(&server, &format!("{below}/thinks?reset HTTP/1.1\" 400 0"));
+        fs::remove_file(sign("thinks")).expect("a file");
+    }
+    wait_until("the plain application is told", || sign("left").exists());
+    fs::write(sign("enough"), "").expect("a file");
+}
+
+/// An application that never answers, not even questions about itself.
+fn think_plainly(socket: &Path, folder: &Path) {
+    let listener = UnixListener::bind(socket).expect("a socket");
+    fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
+    let folder = folder.to_owned();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (mut connection, folder) = (connection.expect("a connection"), folder.clone());
+            std::thread::spawn(move || {
+                let mut header = [0; 8];
+                let is_request = connection.read_exact(&mut header).is_ok() && header[1] == BEGIN_REQUEST;
+                if is_request {
+                    fs::write(folder.join("thinks"), "").expect("a file");
+                    // How it ends does not matter.
+                    let _ = connection.read_to_end(&mut Vec::new());
+                    fs::write(folder.join("left"), "").expect("a file");
+                }
+            });
+        }
+    });
+}
+
+/// The type of the record with which a request begins.
+const BEGIN_REQUEST: u8 = 1;
