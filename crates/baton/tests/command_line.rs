@@ -44,7 +44,7 @@ fn scripts_that_are_not_sent_are_told_by_check() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "<?php").unwrap();
     }
-    let scripts = "fastcgi = { to = 'unix:a.sock', scripts = ['.php'] }";
+    let scripts = "fastcgi = { to = 'unix:a.sock', transport = 'unix', scripts = ['.php'] }";
     let routes = format!(
         "[[site.route]]\npath = '/'\n{scripts}\n[[site.route]]\npath = '/sub'\n\
          [[site.route]]\npath = '/sub/run'\n{scripts}\n[[site.route]]\npath = '/raw'\nscript_sources = true\n"

@@ -66,7 +66,7 @@ impl Negotiation {
             return None;
         }
         if users.is_empty() {
-            return Some("Baton has not started it, and `passfd_users` names nobody".into());
+            return Some("Baton has not started it, and `passfd_users` is empty".into());
         }
         self.distrusted.map(|user| format!("`passfd_users` does not name user {user}, who listens there"))
     }

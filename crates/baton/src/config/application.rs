@@ -178,7 +178,7 @@ pub(crate) fn passfd_condition((is_fastcgi, application): (bool, &Application)) 
         && application.transport == Transport::Auto
         && matches!(application.to, Some(Target::Unix(_)));
     is_asked.then(|| match &application.passfd_users[..] {
-        [] => "no `passfd`: Baton has not started it, and `passfd_users` names nobody".into(),
+        [] => "no `passfd`: Baton has not started it, and `passfd_users` is empty".into(),
         users => format!("`passfd` only if {} listens at its socket (`passfd_users`)", users.join(" or ")),
     })
 }

@@ -51,7 +51,7 @@ fn sockets_are_passed_where_a_trusted_user_listens() {
 fn who_gets_no_sockets_is_told_why() {
     // A user of every system, who does not run the tests.
     for (users, why) in [
-        ("", "no passfd: Baton has not started it, and `passfd_users` names nobody"),
+        ("", "no passfd: Baton has not started it, and `passfd_users` is empty"),
         ("passfd_users = ['daemon']", "no passfd: `passfd_users` does not name user "),
     ] {
         let server = server(users);
