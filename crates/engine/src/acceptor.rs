@@ -198,6 +198,11 @@ impl Acceptor {
         }
     }
 
+    /// Lets a pause end with the next [`handle_time`](Self::handle_time).
+    pub(crate) fn resume(&mut self, now_ms: u64) {
+        self.resume_ms = self.resume_ms.map(|_| now_ms);
+    }
+
     /// When [`handle_time`](Self::handle_time) has something to do.
     pub(crate) fn resume_ms(&self) -> Option<u64> {
         self.resume_ms

@@ -32,7 +32,7 @@ pub(crate) struct Context {
     pub(crate) ways: Ways,
     /// Whether connections are to end with the request under way.
     pub(crate) draining: bool,
-    /// Connections that a tuner lets in; the configured limit holds besides.
+    /// Connections that the architecture or its tuner lets into this loop; the configured limit holds besides.
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
     pub(crate) heads: Pool,

@@ -264,7 +264,9 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     self.note_input(token.to_data());
                 }
                 Arrival::Paused => {
-                    self.ctx.tally.add(Metric::AcceptsPaused, 1);
+                    if self.admitted() > 0 {
+                        self.ctx.tally.add(Metric::AcceptsPaused, 1);
+                    }
                     self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
                 }
             }
@@ -339,6 +341,9 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 Need::Finished => {
                     if let Some(guest) = self.clients.remove(token) {
                         self.headcount.leave();
+                        if self.admitted() == 1 {
+                            self.acceptor.resume(self.ctx.clock.now_ms());
+                        }
                         if guest.delegated {
                             self.gateway.abandon(token.to_data(), self.ctx.clock.now_ms());
                         }
@@ -371,7 +376,8 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             clients.then_some(self.next_second_ms),
             self.ctx.tally.is_dirty().then_some(self.next_publish_ms),
             self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
-            self.acceptor.resume_ms(),
+            // A loop that has all clients that it is to have sees by itself when one leaves.
+            self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until_ms,
             self.gateway.deadline_ms(),
             self.deference.is_on().then(|| self.ctx.clock.now_ms() + DEFERENCE_MS),
@@ -467,8 +473,12 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
 
     /// How many more clients may come in.
     fn room(&self) -> usize {
-        let admitted = self.ctx.connections_admitted.saturating_sub(self.clients.len());
-        admitted.min(self.headcount.room(&self.ctx))
+        self.admitted().min(self.headcount.room(&self.ctx))
+    }
+
+    /// How many more clients this loop is to have, whatever the process has room for.
+    fn admitted(&self) -> usize {
+        self.ctx.connections_admitted.saturating_sub(self.clients.len())
     }
 
     fn is_stopped(&self) -> bool {

@@ -71,13 +71,14 @@ const EVERYTHING: [Asked; 6] = [
 
 /// Architectures that run the steps on the thread that calls `run`. In `pipeline` and among the further loops of
 /// `shared-symped` other threads do; the machines are the same.
-const ON_ONE_THREAD: [ArchitectureName; 6] = [
+const ON_ONE_THREAD: [ArchitectureName; 7] = [
     ArchitectureName::Auto,
     ArchitectureName::Sped,
     ArchitectureName::Amped,
     ArchitectureName::SharedSymped,
     ArchitectureName::Threads,
     ArchitectureName::ThreadsCache,
+    ArchitectureName::Mp,
 ];
 
 #[test]

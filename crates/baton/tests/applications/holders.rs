@@ -10,6 +10,7 @@ use baton_fcgi::response::ProtocolStatus;
 use baton_fcgi::{AnswerOutcome, Answered};
 
 use crate::common::folder::Folder;
+use crate::common::processes;
 use crate::common::server::Server;
 
 /// A server, behind which `end` is what becomes of each request: it gets the application's end of the connection and the
@@ -40,12 +41,13 @@ fn server_with_keys(architecture: &str, timeouts: &str, keys: &str, end: fn(Unix
         }
     });
     let site = SITE.replace("{architecture}", architecture).replace("{timeouts}", timeouts);
+    let site = site.replace("{processes}", &processes(architecture, 1).to_string());
     Server::run(folder, &site.replace("{keys}", keys))
 }
 
 const SITE: &str = r#"
 architecture = "{architecture}"
-processes = 1
+processes = {processes}
 [timeouts]
 {timeouts}
 [[site]]

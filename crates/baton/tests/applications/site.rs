@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::{LazyLock, OnceLock};
 
-use crate::common::ARCHITECTURES;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
+use crate::common::{ARCHITECTURES, processes};
 use crate::{program, scgi};
 
 /// What no client may ever see.
@@ -48,15 +48,21 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
         }
         scgi::start(&folder.base().join("scgi.sock"), folder.base());
         routes.push_str(SCGI_ROUTE);
-        Server::run(folder, &SITE.replace("{architecture}", architecture).replace("{routes}", &routes))
+        Server::run(
+            folder,
+            &SITE
+                .replace("{architecture}", architecture)
+                .replace("{processes}", &processes(architecture, 2).to_string())
+                .replace("{routes}", &routes),
+        )
     })
 }
 
-/// Two worker processes at the most: together they may keep all threads of the application busy, and no more. Nobody is
+/// Two worker processes at the most (`mp`: more): together they may keep all threads of the application busy, and no more. Nobody is
 /// turned away because the machine is busy: the patience of the tests ends before `queue_ms`.
 const SITE: &str = r#"
 architecture = "{architecture}"
-processes = 2
+processes = {processes}
 [log]
 access = "{base}/access.log"
 flush_ms = 10

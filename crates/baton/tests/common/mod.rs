@@ -37,3 +37,9 @@ pub(crate) const ARCHITECTURES: [&str; ArchitectureName::ALL.len()] = {
     }
     words
 };
+
+/// Worker processes for a test that is content with so many: under `mp`, which serves one client with each, enough for the
+/// clients of a test.
+pub(crate) fn processes(architecture: &str, enough: usize) -> usize {
+    if architecture == ArchitectureName::Mp.name() { enough.max(12) } else { enough }
+}

@@ -80,7 +80,7 @@ error: `server.architecture` has an unknown word
  --> baton.toml:2:16
   |
 2 | architecture = "spedd"
-  |                ^^^^^^^ expected one of "auto", "sped", "amped", "symped", "shared-symped", "n-copy", "pipeline", "threads", "threads-cache"
+  |                ^^^^^^^ expected one of "auto", "sped", "amped", "symped", "shared-symped", "n-copy", "pipeline", "threads", "threads-cache", "mt", "mp"
   |
   = help: did you mean `sped`?
 

@@ -13,6 +13,14 @@ under_each_architecture! { descriptors_run_out, nobody_hears_that_descriptors_ru
 // Its loops share the bound.
 under_each_architecture! { shared_symped = "shared-symped", connections_max_is_reached }
 
+/// Those with a client at a time for each thread or process.
+mod one_at_a_time {
+    under_each_architecture! { mt = "mt", one_client_is_served_to_its_end }
+    under_each_architecture! { mp = "mp", one_client_is_served_to_its_end }
+
+    use super::one_client_is_served_to_its_end;
+}
+
 /// Goal: without a descriptor left, the server says so once, serves whom it has, and goes on accepting when it can.
 /// Method: a limit that is lower than the one that the server has counted on, and more clients than descriptors; then
 /// those inside leave.
@@ -99,6 +107,23 @@ fn connections_max_is_reached(architecture: &str) {
 fn assert_served(client: &TcpStream) {
     let (bytes, in_order) = read_to_the_end(client);
     assert!(bytes.ends_with(b"\r\n\r\nsmall") && in_order, "who waited is served");
+}
+
+/// Goal: a client has its thread, or process, to itself until its connection ends, idle or not; then the next is served,
+/// and that is no shortage. Method: one thread in one process.
+fn one_client_is_served_to_its_end(architecture: &str) {
+    let server = Watched::start(folder(), architecture, &["server.processes=1", "server.threads=1"]);
+    let before = server.sockets();
+    let mut first = server.connect();
+    assert_eq!(first.get("/small.txt").text(), "small");
+    let mut waiting: Vec<TcpStream> =
+        (0..WAITING).map(|_| connect_and_send(server.server().address(), LAST)).collect();
+    assert_eq!(first.get("/small.txt").text(), "small", "the connection goes on");
+    assert!(waiting.iter().all(is_silent), "it is alone");
+    drop(first);
+    waiting.drain(..).for_each(|client| assert_served(&client));
+    assert_eq!(server.metric("baton_accepts_paused_total"), 0);
+    server.wait_until_nothing_is_left(&before);
 }
 
 fn complains(server: &Watched) -> bool {

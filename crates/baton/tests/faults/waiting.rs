@@ -14,6 +14,8 @@ use crate::watched::Watched;
 under_each_architecture! { symped = "symped", blocking, by_size }
 under_each_architecture! { shared_symped = "shared-symped", blocking, by_size }
 under_each_architecture! { pipeline = "pipeline", blocking, by_size }
+under_each_architecture! { mt = "mt", blocking, by_size }
+under_each_architecture! { mp = "mp", blocking, by_size }
 under_each_architecture! { threads = "threads", blocking, by_size }
 
 fn blocking(architecture: &str) {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::common::client::{Client, Response};
 use crate::common::folder::Folder;
+use crate::common::processes;
 use crate::common::server::{Server, wait_until};
 
 /// A running server with an admin listener and a log in JSON.
@@ -126,7 +127,8 @@ fn descriptors(process: Pid, leads_there: impl Fn(&Path) -> bool) -> usize {
 /// What `baton` is called with. Architectures of several processes get two, whatever the machine has.
 fn arguments(log: &Path, folder: &Folder, architecture: &str, settings: &[&str]) -> Vec<String> {
     let text = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
-    let workers = if ["auto", "symped", "n-copy"].contains(&architecture) { "2" } else { "1" };
+    let several = ["auto", "symped", "n-copy"].contains(&architecture);
+    let workers = processes(architecture, if several { 2 } else { 1 });
     let mut arguments = vec!["serve".to_owned(), text(&folder.root())];
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", "127.0.0.1:0".to_owned());
@@ -134,7 +136,7 @@ fn arguments(log: &Path, folder: &Folder, architecture: &str, settings: &[&str])
     add("--control", text(&folder.base().join("control")));
     add("--architecture", architecture.to_owned());
     if !settings.iter().any(|setting| setting.starts_with("server.processes=")) {
-        add("--workers", workers.to_owned());
+        add("--workers", workers.to_string());
     }
     add("--log-format", "json".to_owned());
     add("--set", "log.flush_ms=20".to_owned());

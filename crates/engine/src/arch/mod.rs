@@ -5,6 +5,8 @@
 
 mod amped;
 mod auto;
+mod mp;
+mod mt;
 mod n_copy;
 mod pipeline;
 mod shared_symped;
@@ -40,6 +42,8 @@ macro_rules! for_each_architecture {
             Threads threads "threads" "one user-level thread per connection over few kernel threads";
             ThreadsCache threads_cache "threads-cache"
                 "threads, with an application's file cache and write instead of sendfile";
+            Mt mt "mt" "one kernel thread per connection, from a pool";
+            Mp mp "mp" "one process per connection, from a pool";
         }
     };
 }

@@ -37,7 +37,13 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 };
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
-    let ctx = process.context(process.cache(1), Blocking::Allowed);
+    serve_at_most(usize::MAX, process)
+}
+
+/// The same with so many clients at a time.
+pub(super) fn serve_at_most(clients: usize, process: &Process) -> io::Result<()> {
+    let mut ctx = process.context(process.cache(1), Blocking::Allowed);
+    ctx.connections_admitted = clients;
     process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run(process.heartbeats.heart(0))
 }
 
