@@ -40,22 +40,20 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// A library beside the server's executable. Tests of the whole workspace find it there; those of this package alone
-/// have it built, since no crate depends on it.
+/// A library beside the server's executable, built anew if it is older than its sources: no crate depends on it, so that
+/// cargo does not build it for these tests.
 fn library(name: &str, package: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let folder = Path::new(env!("CARGO_BIN_EXE_baton")).parent().expect("a folder");
     let library = folder.join(name);
     let _guard = ONE_AT_A_TIME.lock().expect("nobody has failed");
-    if !library.exists() {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", package, "--target-dir"]);
-        build.arg(folder.parent().expect("the target folder")).current_dir(repository());
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo").success(), "{package} cannot be built");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet", "--locked", "--package", package, "--target-dir"]);
+    build.arg(folder.parent().expect("the target folder")).current_dir(repository());
+    if folder.ends_with("release") {
+        build.arg("--release");
     }
+    assert!(build.status().expect("cargo").success(), "{package} cannot be built");
     library
 }
