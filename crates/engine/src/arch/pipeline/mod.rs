@@ -174,7 +174,15 @@ impl<'p> Line<'p> {
         loop {
             heart.beat();
             if let Some(orders) = hands.refresh() {
-                let listeners = if orders.phase == Phase::Serving { &orders.listeners[..] } else { &[] };
+                let serving = orders.phase == Phase::Serving;
+                if !serving {
+                    // The kernel has announced the clients in these queues to this process.
+                    for data in acceptor.leave(&door)? {
+                        let arrivals = acceptor.begin(data);
+                        heart.held(|| self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx));
+                    }
+                }
+                let listeners = if serving { &orders.listeners[..] } else { &[] };
                 for left in acceptor.listen(listeners, &door)? {
                     let arrivals = Acceptor::finish_with(left);
                     heart.held(|| self.let_in(&mut acceptor, arrivals, &door, &mut hands.ctx));
