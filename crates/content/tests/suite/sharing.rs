@@ -89,8 +89,9 @@ fn threads_never_see_a_mixture() {
 /// were in the file, or the file is given up; nothing hangs or crashes.
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_not_padded() {
-    // Large enough that it often happens.
-    const LEN: usize = 2_000_000;
+    // Large enough that it often happens, and for more than one folio of the page cache.
+    const LEN: usize = 3_000_000;
+    const FOLIO_BYTES_MAX: usize = 2 << 20;
     let site = Site::with(CacheSettings {
         revalidate_ms: 0,
         memory_file_bytes_max: LEN as u64,
@@ -114,9 +115,9 @@ fn a_file_that_shrinks_while_it_is_read_is_not_padded() {
                 Found::File(stored) => {
                     let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory));
                     assert_eq!(body.len() as u64, stored.len());
-                    // The kernel clears the rest of the page at which it cuts a file; a read at that instant sees it.
-                    let (first_page, others) = body.split_at(body.len().min(4096));
-                    assert!(first_page.iter().all(|byte| b"x\0".contains(byte)), "bytes from elsewhere");
+                    // The kernel clears the rest of the folio at which it cuts a file; a read at that instant sees it.
+                    let (first_folio, others) = body.split_at(body.len().min(FOLIO_BYTES_MAX));
+                    assert!(first_folio.iter().all(|byte| b"x\0".contains(byte)), "bytes from elsewhere");
                     assert!(others.iter().all(|&byte| byte == b'x'), "bytes that were never in the file");
                     assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
                 }
