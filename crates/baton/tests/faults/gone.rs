@@ -8,6 +8,7 @@ use crate::site::{LARGE, SMALL_BUFFERS, large, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! { clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
+under_each_architecture! { mt = "mt", clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
 
 /// Goal: no phase leaks a connection or a descriptor. Method: for each phase, connections are brought there and given
 /// up, by FIN and by reset; then the gauge of connections and the worker's descriptors are what they were.
