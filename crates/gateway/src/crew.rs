@@ -170,6 +170,10 @@ impl Crew {
         }
         if now_ms >= self.epoch.since_ms + EPOCH_MS {
             self.end_epoch(now_ms);
+        } else if self.is_much_worse(now_ms) {
+            // An application that waits for something answers half as much: those who wait for it have waited long enough.
+            self.reject(now_ms);
+            self.epoch = Epoch::begin(now_ms);
         }
     }
 
@@ -230,6 +234,18 @@ impl Crew {
         } else {
             self.trial = Some(Trial { is_others_epoch: false, pairs, lead, ..trial });
         }
+    }
+
+    /// Whether the other way, with fewer requests at a time, answers so much less that an epoch need not come to its end.
+    fn is_much_worse(&self, now_ms: u64) -> bool {
+        let fewer = self.trial.filter(|trial| trial.is_others_epoch && trial.other.limit < self.way.limit);
+        let elapsed_ms = now_ms.saturating_sub(self.epoch.since_ms);
+        fewer.is_some_and(|trial| {
+            let expected = elapsed_ms as f64 / trial.pace;
+            elapsed_ms >= LOOK_MS
+                && expected >= ANSWERS_MIN as f64
+                && (self.epoch.answered as f64) < MUCH_WORSE * expected
+        })
     }
 
     fn begin_trial(&mut self, epoch: &Epoch, pace: f64) {
@@ -318,6 +334,11 @@ impl Epoch {
 /// A request that takes longer presumably waits for something; one that computes for longer has been switched away from
 /// by the kernel, and its pages are no longer in the caches anyway. Clocks of loops advance in steps of up to 10 ms.
 const STALL_MS: u64 = 12;
+
+/// After how long an epoch may end because far less is answered in it, and how much less that is. What was under way when it
+/// began is answered in it, too.
+const LOOK_MS: u64 = 10;
+const MUCH_WORSE: f64 = 0.7;
 
 /// How long an epoch is at the least. As each ends with a step of the clock, its length is known well enough.
 const EPOCH_MS: u64 = 50;

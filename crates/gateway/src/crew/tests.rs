@@ -111,6 +111,14 @@ fn who_computes_gets_few_at_a_time() {
     assert!(!stage.crew.defers(), "nobody gains by it");
 }
 
+/// A trial that answers half as much is not carried to its end.
+#[test]
+fn an_application_that_waits_is_hardly_held_up_by_trials() {
+    let mut stage = Stage::new(Model::Waits { micros: 3_000 }, 16);
+    let (answers, possible) = (stage.run(4), 4_000_000 / 3_000 * PROCESSES as u64);
+    assert!(answers * 1_000 > possible * 990, "{answers} of {possible}");
+}
+
 #[test]
 fn who_is_held_up_by_interruptions_is_not_interrupted() {
     for (clients, lost) in [(16, 10), (64, 40)] {
