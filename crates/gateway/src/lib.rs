@@ -42,6 +42,7 @@
 mod admission;
 mod answer;
 mod arriving;
+mod backlog;
 mod bell;
 mod client_socket;
 mod connection;
