@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_sys::descriptors;
+use baton_sys::{descriptors, progress};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -147,7 +147,6 @@ impl Gateway {
         let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
-        connection.shows_acceptance = pool.is_learning();
         connection.is_trusted = pool.negotiation.trusts(&connection.socket);
         self.connections.put(id, Box::new(connection));
         pool.opened(id, now_ms);
@@ -393,9 +392,14 @@ impl Gateway {
     }
 }
 
-/// Whether there is such a connection that the application may not have accepted.
+/// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
+/// its backlog; over TCP that cannot be seen, so that only an answer tells.
 pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
-    connections.get_mut(id).is_some_and(Connection::is_unaccepted)
+    let Some(connection) = connections.get_mut(id) else { return false };
+    if !connection.is_accepted && connection.is_local {
+        connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);
+    }
+    !connection.is_accepted
 }
 
 /// How often a request is sent again that no application has seen. Each time another process has left: the next
