@@ -191,7 +191,7 @@ impl Pool {
     }
 
     /// Whether only the lanes say how many processes there are.
-    fn is_learning(&self) -> bool {
+    pub(crate) fn is_learning(&self) -> bool {
         self.attendance.as_ref().is_some_and(Attendance::is_learned)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_sys::{descriptors, progress};
+use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -147,6 +147,7 @@ impl Gateway {
         let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
+        connection.shows_acceptance = pool.is_learning();
         connection.is_trusted = pool.negotiation.trusts(&connection.socket);
         self.connections.put(id, Box::new(connection));
         pool.opened(id, now_ms);
@@ -392,14 +393,9 @@ impl Gateway {
     }
 }
 
-/// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
-/// its backlog; over TCP that cannot be seen, so that only an answer tells.
+/// Whether there is such a connection that the application may not have accepted.
 pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
-    let Some(connection) = connections.get_mut(id) else { return false };
-    if !connection.is_accepted && connection.is_local {
-        connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);
-    }
-    !connection.is_accepted
+    connections.get_mut(id).is_some_and(Connection::is_unaccepted)
 }
 
 /// How often a request is sent again that no application has seen. Each time another process has left: the next

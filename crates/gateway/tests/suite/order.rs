@@ -4,12 +4,12 @@
 //! numbers are counts of requests, never times.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use baton_gateway::{Application, Request, TransportChoice};
 
-use crate::common::app::{App, Asked, shared};
+use crate::common::app::{App, Asked, Event, shared};
 use crate::common::driver::Driver;
 use crate::common::{application as with, get};
 use crate::pool::HELLO;
@@ -161,4 +161,36 @@ fn more_processes_get_more_requests() {
         clients(driver);
         most.load(Ordering::SeqCst) == PROCESSES
     });
+}
+
+/// Goal: a connection is not taken for unaccepted because the application, as php-fpm does, leaves the end of a body unread
+/// while it makes a response. Method: all processes but one are busy with such requests; the one that is left keeps its
+/// connection, as none starves.
+#[test]
+fn what_is_read_in_part_has_been_accepted() {
+    let (go, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let app = App::with_processes(PROCESSES, move |peer| {
+        peer.read_bytes = 1;
+        while let Some(asked) = peer.head() {
+            if peer.index < PROCESSES - 1 {
+                receiver.lock().unwrap().recv().unwrap();
+            }
+            while peer.event() != Some(Event::StdinEnd) {}
+            peer.answer_at_once(&asked, HELLO);
+        }
+    });
+    let application = application(&app);
+    let mut driver = Driver::new();
+    (1..PROCESSES).for_each(|busy| driver.begin(busy as u64, get(&application)));
+    driver.run_until(|_| app.accepted() == PROCESSES - 1);
+    let end = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < end {
+        assert_eq!(driver.ask(0, get(&application)).body, b"hello");
+    }
+    assert_eq!(app.accepted(), PROCESSES, "no connection was given up");
+    for busy in 1..PROCESSES {
+        go.send(()).unwrap();
+        driver.finish(busy as u64);
+    }
 }
