@@ -6,7 +6,6 @@ use crate::connection::Doing;
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::pool::Pool;
-use crate::roster::Attendance;
 use crate::service::is_unaccepted;
 use crate::{Request, Why};
 
@@ -33,26 +32,13 @@ impl Gateway {
         let Some(pool) = self.pools.get_mut(index).and_then(Option::as_mut) else { return };
         let mut unwanted = pool.idle_connections().to_vec();
         unwanted.retain(|id| {
-            self.connections.get_mut(*id).is_some_and(|connection| pool.is_spent(connection.lane))
+            self.connections.get_mut(*id).is_some_and(|connection| pool.is_wanted_elsewhere(connection.lane))
         });
         unwanted.into_iter().for_each(|id| self.close(id));
-        self.give_up_idle(index, now_ms);
-        self.feed_others(index);
         self.leave_ended(index, now_ms);
         self.advance_queue(index, now_ms);
         if let Some(attendance) = self.pools[index].as_ref().and_then(|pool| pool.attendance.as_ref()) {
             attendance.call_for_more();
-        }
-    }
-
-    /// Gives up connections without a request for those of other loops that starve.
-    fn feed_others(&mut self, index: usize) {
-        while let Some(pool) = &mut self.pools[index]
-            && pool.idle() > 0
-            && let Some(parting) = pool.attendance.as_ref().and_then(Attendance::take_starving)
-            && let Some(oldest) = pool.give_up_oldest_idle()
-        {
-            self.close_as(oldest, parting);
         }
     }
 

@@ -271,8 +271,6 @@ impl Gateway {
                 self.fail_in_queue(whose);
             }
             self.advance_queue(index, now_ms);
-            self.ask_for_idle(index, now_ms);
-            self.give_up_idle(index, now_ms);
             self.feed_starving(index, now_ms);
             self.retire(index);
         }

@@ -42,7 +42,6 @@
 mod admission;
 mod answer;
 mod arriving;
-mod backlog;
 mod bell;
 mod client_socket;
 mod connection;

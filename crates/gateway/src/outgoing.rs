@@ -22,8 +22,6 @@ pub(crate) struct Outgoing {
     /// Whole records, or all of a request that is in no records; the memory is used again and again.
     first: Vec<u8>,
     first_sent: usize,
-    /// The end of what is sent with a call of its own; 0: nothing is.
-    split: usize,
     /// What follows, in records.
     queue: Aggregate,
     /// What is to be put into records yet.
@@ -51,7 +49,7 @@ impl Outgoing {
     /// Begins a message; what `first` holds is written by the caller.
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.first.clear();
-        (self.first_sent, self.split) = (0, 0);
+        self.first_sent = 0;
         self.queue.clear();
         self.body.clear();
         self.records_of = None;
@@ -59,17 +57,6 @@ impl Outgoing {
         self.descriptor = None;
         (self.sends, self.sent) = (0, 0);
         &mut self.first
-    }
-
-    /// Sends what was written up to now with a call of its own.
-    pub(crate) fn split(&mut self) {
-        self.split = self.first.len();
-    }
-
-    /// How much was sent behind the [split](Self::split), if that was all, with one call.
-    pub(crate) fn sent_behind_split(&self) -> Option<usize> {
-        let is_whole = self.split > 0 && self.sends == 2 && self.is_empty() && !self.is_open;
-        is_whole.then(|| self.sent - self.split)
     }
 
     /// Sends a descriptor with the first byte.
@@ -119,7 +106,7 @@ impl Outgoing {
         if self.queue.is_empty() {
             if self.first_sent == self.first.len() {
                 self.first.clear();
-                (self.first_sent, self.split) = (0, 0);
+                self.first_sent = 0;
             }
             write(&mut self.first);
         } else {
@@ -170,12 +157,11 @@ impl Outgoing {
     }
 
     fn write_some(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
-        let is_split = self.first_sent < self.split;
-        let first = &self.first[self.first_sent..if is_split { self.split } else { self.first.len() }];
+        let first = &self.first[self.first_sent..];
         if !first.is_empty() {
             let mut parts = [IoSlice::new(first); PARTS_MAX];
             let mut count = 1;
-            for (part, piece) in parts[1..].iter_mut().zip(self.queue.pieces()).filter(|_| !is_split) {
+            for (part, piece) in parts[1..].iter_mut().zip(self.queue.pieces()) {
                 let Piece::Memory(slice) = piece else { break };
                 *part = IoSlice::new(slice);
                 count += 1;

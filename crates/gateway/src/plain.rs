@@ -5,22 +5,11 @@ use baton_fcgi::{Broken, request, scgi};
 use crate::Request;
 use crate::outgoing::Outgoing;
 
-/// Writes a FastCGI request. `block`: its parameters, with an offer in front or without. `splits`: they are sent with a call
-/// of their own.
-pub(crate) fn push_fastcgi(
-    outgoing: &mut Outgoing,
-    id: u16,
-    keep: bool,
-    block: &[u8],
-    splits: bool,
-    asked: &Request,
-) {
+/// Writes a FastCGI request. `block`: its parameters, with an offer in front or without.
+pub(crate) fn push_fastcgi(outgoing: &mut Outgoing, id: u16, keep: bool, block: &[u8], asked: &Request) {
     let first = outgoing.begin();
     request::push_begin(first, id, keep);
     request::push_params(first, id, block);
-    if splits {
-        outgoing.split();
-    }
     outgoing.push_body(id, &asked.body, asked.rest.is_some());
 }
 

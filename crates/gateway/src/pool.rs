@@ -5,15 +5,10 @@
 //!                                                        │
 //!   released ◄───────────────────────────────────────────┘ the one that waits longest is next
 //! ```
-//!
-//! Requests are served in their order only as long as they wait here: one that waits in the application's backlog is
-//! overtaken by all that come on connections which the application has accepted. So no connection is opened for which there
-//! is presumably no process, and one that starves in the backlog gets the process of the next that is released.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::backlog::{Backlog, Doubt};
 use crate::connections::ConnectionId;
 use crate::crew::Crew;
 use crate::negotiate::Negotiation;
@@ -34,12 +29,8 @@ pub(crate) struct Pool {
     /// Most recently used last: those that are not needed grow old and are closed.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
-    /// Connections that the application may not have accepted yet.
-    pub(crate) backlog: Backlog,
-    /// Whether there may be no process for the next connection.
-    doubt: Option<Doubt>,
-    /// Since when requests of other loops come before those that wait here.
-    gives_way_since_ms: Option<u64>,
+    /// Connections that the application may not have accepted yet, and since when a process was expected to.
+    unaccepted: VecDeque<(ConnectionId, u64)>,
     open: usize,
     /// Connections on which there was an answer: each has a process at its other end.
     answered: usize,
@@ -51,7 +42,6 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     whose: u64,
-    since_us: u64,
     until_ms: u64,
 }
 
@@ -69,16 +59,14 @@ pub(crate) enum Supply {
 impl Pool {
     pub(crate) fn new(application: Arc<Application>) -> Self {
         Self {
-            attendance: attendance(&application),
+            attendance: application.roster().map(Attendance::new),
             negotiation: Negotiation::new(&application),
             tally: Tally::default(),
             crew: Crew::new(application.settings().connections_max, application.settings().take_turns),
             application,
             idle: Vec::new(),
             waiting: VecDeque::new(),
-            backlog: Backlog::default(),
-            doubt: None,
-            gives_way_since_ms: None,
+            unaccepted: VecDeque::new(),
             open: 0,
             answered: 0,
             backlog_full_until_ms: 0,
@@ -91,10 +79,9 @@ impl Pool {
             return Supply::Nothing;
         }
         if let Some(connection) = self.idle.pop() {
-            self.note_taken();
             return Supply::Idle(connection);
         }
-        let lane = if self.gives_way(now_ms) { None } else { self.take_lane(now_ms) };
+        let lane = self.take_lane(now_ms);
         if lane.is_none() {
             // Who waited for their turn before waits for a process now.
             self.note_waiting();
@@ -104,24 +91,17 @@ impl Pool {
 
     /// Whether another connection may be opened.
     pub(crate) fn may_open(&self, now_ms: u64) -> bool {
-        self.has_room(now_ms) && self.attendance.as_ref().is_none_or(Attendance::can_take)
+        self.open < self.application.settings().connections_max
+            && now_ms >= self.backlog_full_until_ms
+            && self.attendance.as_ref().is_none_or(Attendance::can_take)
     }
 
     /// Takes a lane for another connection, if there may be one.
     pub(crate) fn take_lane(&mut self, now_ms: u64) -> Option<usize> {
-        if !self.has_room(now_ms) {
+        if !self.may_open(now_ms) {
             return None;
         }
-        let Some(attendance) = &mut self.attendance else { return Some(0) };
-        let doubt = Doubt { given_back: attendance.given_back() };
-        let lane = attendance.take();
-        let is_doubtful = attendance.is_learned() && (lane.is_none() || !attendance.is_bounded());
-        self.doubt = is_doubtful.then_some(doubt);
-        lane.or_else(|| attendance.probe(now_ms))
-    }
-
-    fn has_room(&self, now_ms: u64) -> bool {
-        self.open < self.application.settings().connections_max && now_ms >= self.backlog_full_until_ms
+        self.attendance.as_mut().map_or(Some(0), Attendance::take)
     }
 
     /// Where the process of a lane listens.
@@ -133,14 +113,14 @@ impl Pool {
     /// processes. Whether there may be others.
     pub(crate) fn give_up_lane(&mut self, lane: usize, is_gone: bool) -> bool {
         let parting = if is_gone { Parting::Unsure } else { Parting::Done };
-        let Some(attendance) = &mut self.attendance else { return false };
-        attendance.give_back(lane, parting);
-        !attendance.is_learned()
+        self.attendance.as_mut().map(|attendance| attendance.give_back(lane, parting)).is_some()
     }
 
-    /// Whether the process of a lane gets no further requests.
-    pub(crate) fn is_spent(&self, lane: usize) -> bool {
-        self.attendance.as_ref().is_some_and(|attendance| attendance.is_spent(lane))
+    /// Whether a connection is not to be used again: its process gets nothing more, or others wait for it.
+    pub(crate) fn is_wanted_elsewhere(&self, lane: usize) -> bool {
+        self.attendance
+            .as_ref()
+            .is_some_and(|attendance| attendance.is_spent(lane) || attendance.is_wanted_by_others())
     }
 
     /// Whether requests of other loops wait for the application: then they have their turn, too.
@@ -148,58 +128,19 @@ impl Pool {
         self.attendance.as_ref().is_some_and(Attendance::is_wanted_by_others)
     }
 
-    /// Whether a request of another loop has waited for considerably longer than all that wait here.
-    pub(crate) fn is_wanted_before(&self) -> bool {
-        let since_us = self.waiting.front().map(|waiter| waiter.since_us);
-        self.attendance.as_ref().is_some_and(|attendance| attendance.is_wanted_before(since_us))
-    }
-
-    /// Whether a connection that has been released is to be closed for a request of another loop.
-    pub(crate) fn hands_over(&mut self) -> bool {
-        let since_us = self.waiting.front().map(|waiter| waiter.since_us);
-        self.attendance.as_mut().is_some_and(|attendance| attendance.hands_over(since_us))
-    }
-
-    /// Whether those who wait here leave a process that is free to another loop. They do so for a moment only: that loop
-    /// may be busy with something else.
-    fn gives_way(&mut self, now_ms: u64) -> bool {
-        if !self.is_wanted_before() {
-            self.gives_way_since_ms = None;
-            return false;
-        }
-        now_ms < *self.gives_way_since_ms.get_or_insert(now_ms) + GIVE_WAY_MS
-    }
-
-    /// Whether another loop keeps connections that no request uses, for longer than a request may be on its way to it.
-    pub(crate) fn can_ask_for_idle(&self, now_ms: u64) -> bool {
-        !self.waiting.is_empty()
-            && !self.waits_for_turn()
-            && self.others_idle_since().is_some_and(|since| since < now_ms)
-    }
-
-    fn others_idle_since(&self) -> Option<u64> {
-        self.attendance.as_ref().and_then(Attendance::others_idle_since)
-    }
-
     /// Takes note of a connection, open or about to be.
     pub(crate) fn opened(&mut self, connection: ConnectionId, now_ms: u64) {
         self.open += 1;
         self.tally.opened += 1;
-        if self.attendance.as_ref().is_none_or(Attendance::is_learned) {
-            self.backlog.opened(connection, self.doubt.take(), now_ms);
+        if self.attendance.is_none() {
+            self.unaccepted.push_back((connection, now_ms));
         }
     }
 
-    /// Whether only the lanes say how many processes there are.
-    pub(crate) fn is_learning(&self) -> bool {
-        self.attendance.as_ref().is_some_and(Attendance::is_learned)
-    }
-
     /// A process has answered on a connection, for the first time.
-    pub(crate) fn note_process(&mut self, connection: ConnectionId, now_ms: u64) {
+    pub(crate) fn note_process(&mut self, now_ms: u64) {
         self.answered += 1;
         self.application.settings().streamed_bodies.note_seen(self.answered, now_ms);
-        self.backlog.note_process(connection, self.answered, self.attendance.as_ref());
     }
 
     /// A connection with a process at its other end is closed.
@@ -207,37 +148,34 @@ impl Pool {
         self.answered -= 1;
     }
 
-    /// In which state a connection that has been released is to be closed, because one of this loop or another starves in the
-    /// application's backlog, or because there is a connection too many. `is_unaccepted` looks at a connection.
-    pub(crate) fn take_reason_to_close(
+    /// Whether a connection has been in the application's backlog for so long that one without a request is to be closed
+    /// for it: the process at its other end may be the one that has to accept. `is_unaccepted` looks at a connection.
+    ///
+    /// A process that is free accepts as soon as it gets a CPU. To close a connection before that would only put the
+    /// next request into the backlog instead, and so on for ever.
+    pub(crate) fn has_starving(
         &mut self,
-        connection: ConnectionId,
         now_ms: u64,
-        is_unaccepted: impl FnMut(ConnectionId) -> bool,
-    ) -> Option<Parting> {
-        self.backlog.note_answer();
-        if self.backlog.take_surplus(connection) {
-            return Some(Parting::Surplus);
+        mut is_unaccepted: impl FnMut(ConnectionId) -> bool,
+    ) -> bool {
+        while let Some(&(oldest, since_ms)) = self.unaccepted.front() {
+            if is_unaccepted(oldest) {
+                if now_ms < since_ms + ACCEPT_MS {
+                    return false;
+                }
+                // The process that is freed by that has its time, too.
+                self.unaccepted.pop_front();
+                self.unaccepted.push_back((oldest, now_ms));
+                return true;
+            }
+            self.unaccepted.pop_front();
         }
-        self.take_starving(now_ms, is_unaccepted)
-            .or_else(|| self.attendance.as_ref().and_then(Attendance::take_starving))
-    }
-
-    /// Whether a connection of this loop starves in the application's backlog, as
-    /// [`Backlog::take_starving`] has it.
-    pub(crate) fn take_starving(
-        &mut self,
-        now_ms: u64,
-        is_unaccepted: impl FnMut(ConnectionId) -> bool,
-    ) -> Option<Parting> {
-        self.backlog.take_starving(self.answered, self.attendance.as_ref(), now_ms, is_unaccepted)
+        false
     }
 
     /// Takes note that a connection is no more, or has not come about.
     pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Option<Parting>) {
         self.idle.retain(|idle| *idle != connection);
-        self.note_taken();
-        self.backlog.closed(connection);
         self.crew.forget(connection);
         self.open -= 1;
         self.tally.closed += 1;
@@ -263,44 +201,32 @@ impl Pool {
     }
 
     /// A connection that waits for its next request.
-    pub(crate) fn keep(&mut self, connection: ConnectionId, now_ms: u64) {
+    pub(crate) fn keep(&mut self, connection: ConnectionId) {
         self.idle.push(connection);
-        if let Some(attendance) = self.attendance.as_mut().filter(|_| self.idle.len() == 1) {
-            attendance.keep_idle(now_ms);
-        }
-    }
-
-    fn note_taken(&mut self) {
-        if let Some(attendance) = self.attendance.as_mut().filter(|_| self.idle.is_empty()) {
-            attendance.keep_idle(0);
-        }
     }
 
     /// The connection that nobody has used for the longest time, which is not idle any more.
     pub(crate) fn give_up_oldest_idle(&mut self) -> Option<ConnectionId> {
-        let oldest = (!self.idle.is_empty()).then(|| self.idle.remove(0));
-        self.note_taken();
-        oldest
+        (!self.idle.is_empty()).then(|| self.idle.remove(0))
     }
 
     /// Puts a request at the end of the queue, or refuses it.
-    pub(crate) fn enqueue(&mut self, whose: u64, since_us: u64, now_ms: u64) -> bool {
+    pub(crate) fn enqueue(&mut self, whose: u64, now_ms: u64) -> bool {
         let settings = self.application.settings();
-        // Requests that wait for their turn, or in place of the backlog, would be with the application otherwise.
+        // Who waits for their turn would be with the application otherwise.
         let admitted = self.waiting.len() < settings.queue_max
-            || (self.crew.is_full() || self.is_learning())
-                && self.waiting.len() - settings.queue_max < self.free();
+            || self.crew.is_full() && self.waiting.len() - settings.queue_max < self.free();
         if admitted {
-            let until_ms = now_ms.saturating_add(settings.queue_timeout_ms);
-            self.waiting.push_back(Waiter { whose, since_us, until_ms });
+            self.waiting
+                .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
             self.note_waiting();
         }
         admitted
     }
 
     /// Puts a request back that had its turn already.
-    pub(crate) fn put_back(&mut self, whose: u64, since_us: u64, until_ms: u64) {
-        self.waiting.push_front(Waiter { whose, since_us, until_ms });
+    pub(crate) fn put_back(&mut self, whose: u64, until_ms: u64) {
+        self.waiting.push_front(Waiter { whose, until_ms });
         self.note_waiting();
     }
 
@@ -328,17 +254,15 @@ impl Pool {
 
     fn note_waiting(&mut self) {
         let waiting = if self.waits_for_turn() { 0 } else { self.waiting.len() };
-        let since_us = self.waiting.front().map_or(0, |waiter| waiter.since_us);
         if let Some(attendance) = &mut self.attendance {
-            attendance.want(waiting, since_us);
+            attendance.want(waiting);
         }
     }
 
-    /// How many more requests the application could be given if none had to wait for its turn, or in place of the backlog.
+    /// How many more requests the application could be given if nobody had to wait for their turn.
     fn free(&self) -> usize {
         let more = self.application.settings().connections_max - self.open;
-        let supervised = self.attendance.as_ref().filter(|attendance| !attendance.is_learned());
-        self.idle.len() + supervised.map_or(more, |attendance| attendance.free().min(more))
+        self.idle.len() + self.attendance.as_ref().map_or(more, |attendance| attendance.free().min(more))
     }
 
     /// When a request may have its turn although nobody has been answered.
@@ -357,31 +281,9 @@ impl Pool {
 
     /// When something is due that waits for the time alone.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
-        let starving = self.backlog.due_ms().filter(|_| self.can_feed());
-        let given_way = self.gives_way_since_ms.map(|since_ms| since_ms + GIVE_WAY_MS);
-        let given_way = given_way.filter(|due_ms| *due_ms > now_ms && !self.waiting.is_empty());
-        let probe = self.attendance.as_ref().and_then(Attendance::probe_due_ms);
-        let probe =
-            probe.filter(|_| !self.waiting.is_empty() && !self.crew.is_full() && self.has_room(now_ms));
-        let probe = probe.map(|due_ms| due_ms.max(given_way.unwrap_or(0)));
-        // What is idle here or elsewhere is given up a tick of the clock later, unless it is used by then.
-        let idle = !self.idle.is_empty() && self.is_wanted_by_others()
-            || !self.waiting.is_empty() && self.others_idle_since().is_some();
-        let idle = idle.then_some(now_ms + 1);
-        [self.queue_deadline_ms(now_ms), starving, given_way, probe, idle, self.turn_due_ms()]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
-    /// Whether anything can be done for a connection that starves before another one is released.
-    pub(crate) fn can_feed(&self) -> bool {
-        let has_others = || {
-            self.attendance
-                .as_ref()
-                .is_some_and(|attendance| attendance.is_learned() && attendance.has_others())
-        };
-        !self.idle.is_empty() || has_others()
+        let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
+        let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
+        [self.queue_deadline_ms(now_ms), starving, self.turn_due_ms()].into_iter().flatten().min()
     }
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
@@ -423,18 +325,12 @@ impl Pool {
     }
 }
 
-/// What the pool of one loop has to do with others, unless the application gives a connection to each request: then its
-/// backlog keeps them in order. Over TCP it cannot be seen what is in the backlog.
-fn attendance(application: &Application) -> Option<Attendance> {
-    let attendance = Attendance::new(application.roster()?);
-    (attendance.is_seated() || !attendance.is_learned()).then_some(attendance)
-}
-
 /// Patience with a client while other requests wait for the application.
 const PATIENCE_WHEN_WANTED_MS: u32 = 10;
 
-/// How long another loop may take to use a process that was left to it: as long as one round of a busy loop.
-const GIVE_WAY_MS: u64 = 20;
+/// How long a process that is free may take to accept a connection: its turn on a CPU that it shares with others of its
+/// kind, each of which makes a response first.
+const ACCEPT_MS: u64 = 20;
 
 /// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
 const BACKLOG_RETRY_MS: u64 = 5;
@@ -444,7 +340,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::backlog::ACCEPT_MS;
     use crate::{Place, Roster, Settings};
 
     fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
@@ -468,12 +363,12 @@ mod tests {
     fn the_connection_used_last_is_used_next() {
         let mut pool = Pool::new(application(0, |_| {}));
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
-        for (lane, id) in ids.iter().enumerate() {
-            assert_eq!(pool.supply(0), Supply::Open(lane));
+        for id in &ids {
+            assert_eq!(pool.supply(0), Supply::Open(0));
             pool.opened(*id, 0);
         }
         for id in &ids {
-            pool.keep(*id, 0);
+            pool.keep(*id);
         }
         assert_eq!(pool.supply(0), Supply::Idle(ids[2]));
         assert_eq!(pool.give_up_oldest_idle(), Some(ids[0]));
@@ -485,51 +380,29 @@ mod tests {
         let mut pool = Pool::new(application(0, |_| {}));
         pool.note_backlog_full(100);
         assert_eq!(pool.supply(100), Supply::Nothing);
-        assert!(pool.enqueue(1, 0, 100));
+        assert!(pool.enqueue(1, 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
         assert_eq!(pool.supply(100 + BACKLOG_RETRY_MS), Supply::Open(0));
     }
 
     #[test]
-    fn it_is_time_to_look_at_the_backlog_when_there_is_a_connection_to_give_up() {
+    fn a_connection_is_given_up_for_each_that_starves_in_the_backlog() {
         let mut pool = Pool::new(application(0, |_| {}));
-        let ids = [0, 1].map(ConnectionId::from_data);
+        let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for (id, now_ms) in ids.iter().zip(0..) {
-            assert!(matches!(pool.supply(now_ms), Supply::Open(_)));
             pool.opened(*id, now_ms);
         }
-        assert_eq!(pool.deadline_ms(1), None, "there is none to be given up");
-        pool.note_process(ids[0], 1);
-        pool.keep(ids[0], 1);
-        assert_eq!(pool.deadline_ms(1), Some(1 + ACCEPT_MS));
-        let parting = pool.take_reason_to_close(ids[0], 1 + ACCEPT_MS, |id| id == ids[1]);
-        assert_eq!(parting, Some(Parting::Surplus));
-    }
-
-    /// Goal: no more connections are opened than were accepted, but for one now and then; the requests that would be in the
-    /// backlog are not counted among those that wait.
-    #[test]
-    fn requests_wait_here_instead_of_in_the_backlog() {
-        let mut pool = Pool::new(application(0, |settings| {
-            settings.connections_max = 4;
-            settings.queue_max = 1;
-        }));
-        let ids = [0, 1].map(ConnectionId::from_data);
-        for id in ids {
-            assert!(matches!(pool.supply(0), Supply::Open(_)));
-            pool.opened(id, 0);
-        }
-        pool.note_process(ids[0], ACCEPT_MS);
-        assert_eq!(pool.take_reason_to_close(ids[0], ACCEPT_MS, |_| true), Some(Parting::Surplus));
-        pool.closed(ids[0], 0, Some(Parting::Surplus));
-        assert_eq!(pool.supply(ACCEPT_MS), Supply::Nothing, "there is one process");
-        let admitted: Vec<bool> = (0..5).map(|whose| pool.enqueue(whose, 0, ACCEPT_MS)).collect();
-        assert_eq!(admitted, [true, true, true, true, false], "three in place of the backlog, and one");
-        let due_ms = pool.deadline_ms(ACCEPT_MS).expect("a probe");
-        assert_eq!(pool.supply(due_ms - 1), Supply::Nothing);
-        assert!(matches!(pool.supply(due_ms), Supply::Open(_)), "there may be another one by now");
-        pool.opened(ids[0], due_ms);
-        assert_eq!(pool.supply(due_ms), Supply::Nothing, "one at a time");
+        let unaccepted = |id| id != ids[0];
+        assert!(!pool.has_starving(ACCEPT_MS, unaccepted), "it has just been opened");
+        assert_eq!(pool.deadline_ms(ACCEPT_MS), None, "there is none to be given up");
+        pool.keep(ids[0]);
+        assert_eq!(pool.deadline_ms(ACCEPT_MS), Some(ACCEPT_MS + 1));
+        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted));
+        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted), "there are two of them");
+        assert!(!pool.has_starving(ACCEPT_MS + 2, unaccepted), "one was given up for each");
+        assert!(pool.has_starving(2 * ACCEPT_MS + 2, unaccepted), "it was not enough");
+        assert!(!pool.has_starving(u64::MAX / 2, |_| false));
+        assert!(!pool.has_starving(u64::MAX / 2, |_| true), "what was accepted is not looked at again");
     }
 
     #[test]
@@ -546,7 +419,7 @@ mod tests {
         pool.opened(id, 0);
         pool.crew.begin(id, 0);
         assert_eq!(pool.supply(0), Supply::Nothing);
-        let admitted: Vec<bool> = (1..=4).map(|whose| pool.enqueue(whose, 0, 0)).collect();
+        let admitted: Vec<bool> = (1..=4).map(|whose| pool.enqueue(whose, 0)).collect();
         assert_eq!(admitted, [true, true, true, false], "as many as with all three at work");
         assert!(!other_loop.is_wanted_by_others(), "nobody has to give up a process");
         let due_ms = pool.deadline_ms(0).expect("a turn");
@@ -651,7 +524,7 @@ mod tests {
                         };
                         if supply != Supply::Nothing {
                             game.serve(supply);
-                        } else if game.pool.enqueue(whose, 0, game.now_ms) {
+                        } else if game.pool.enqueue(whose, game.now_ms) {
                             game.queue.push_back((whose, game.now_ms + 50));
                         } else {
                             prop_assert_eq!(game.queue.len(), 4);
@@ -660,7 +533,7 @@ mod tests {
                     Step::Release { which, keep } if which < game.busy.len() => {
                         let (id, member) = game.busy.remove(which);
                         if keep {
-                            game.pool.keep(id, game.now_ms);
+                            game.pool.keep(id);
                             game.idle.push((id, member));
                         } else {
                             game.pool.closed(id, member, Some(Parting::Done));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_sys::descriptors;
+use baton_sys::{descriptors, progress};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -12,7 +12,7 @@ use crate::exchange::At;
 use crate::gateway::Gateway;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
-use crate::roster::{Parting, monotonic_us};
+use crate::roster::Parting;
 use crate::shm::SharedRegion;
 use crate::{Application, Request, Why, socket};
 
@@ -49,17 +49,19 @@ impl Gateway {
     pub(crate) fn serve_or_queue(&mut self, whose: u64, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
-        if pool.waiting() == 0 && !pool.is_wanted_before() {
+        if pool.waiting() == 0 && !pool.is_wanted_by_others() {
             match pool.supply(now_ms) {
                 Supply::Nothing => {}
                 supply => return self.serve_with(whose, index, supply, now_ms),
             }
         }
-        if pool.enqueue(whose, monotonic_us(), now_ms) {
-            // For what was given back before other loops knew that it waits.
-            self.advance_queue(index, now_ms);
-            self.ask_for_idle(index, now_ms);
-            self.note_pool_due(index, now_ms);
+        if pool.enqueue(whose, now_ms) {
+            let due_ms = pool.deadline_ms(now_ms);
+            self.note_due(due_ms.unwrap_or(u64::MAX));
+            if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
+                // For what was given back before anybody knew that it waits.
+                self.advance_queue(index, now_ms);
+            }
         } else {
             self.fail(whose, Why::QueueFull, false);
         }
@@ -77,8 +79,8 @@ impl Gateway {
             let Some(whose) = pool.next_waiter() else { break };
             self.serve_with(whose, index, supply, now_ms);
         }
-        if self.pools[index].as_ref().is_some_and(|pool| pool.waiting() > 0) {
-            self.note_pool_due(index, now_ms);
+        if let Some(due_ms) = self.pools[index].as_ref().and_then(Pool::turn_due_ms) {
+            self.note_due(due_ms);
         }
     }
 
@@ -123,13 +125,8 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
         exchange.at = At::Queue;
-        pool.put_back(whose, monotonic_us(), exchange.connecting_until_ms.unwrap_or(queue_until_ms));
-        self.note_pool_due(index, now_ms);
-    }
-
-    /// Takes note of when something is due in a pool.
-    fn note_pool_due(&mut self, index: usize, now_ms: u64) {
-        let due_ms = self.pools[index].as_ref().and_then(|pool| pool.deadline_ms(now_ms));
+        pool.put_back(whose, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
+        let due_ms = pool.deadline_ms(now_ms);
         self.note_due(due_ms.unwrap_or(u64::MAX));
     }
 
@@ -147,11 +144,9 @@ impl Gateway {
         let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
-        connection.shows_acceptance = pool.is_learning();
         connection.is_trusted = pool.negotiation.trusts(&connection.socket);
         self.connections.put(id, Box::new(connection));
         pool.opened(id, now_ms);
-        self.note_pool_due(index, now_ms);
         Ok(id)
     }
 
@@ -222,89 +217,58 @@ impl Gateway {
     /// A connection has served its request.
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let (index, lane) = (connection.pool, connection.lane);
+        let index = connection.pool;
         (connection.parting, connection.doing) = (Some(Parting::Done), Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.crew.end(id, pool.waiting(), now_ms);
+        let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
-        let reason = pool.take_reason_to_close(id, now_ms, |id| is_unaccepted(connections, id));
-        let is_over = !reusable || pool.is_spent(lane) || pool.hands_over();
-        let parting = reason.or_else(|| is_over.then_some(Parting::Done));
-        if let Some(parting) = parting {
-            self.close_as(id, parting);
+        if !reusable || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
+            self.close(id);
+            if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
+                // They have heard that there is something for them, and so will we.
+                return;
+            }
             return self.advance_queue(index, now_ms);
         }
+        pool.keep(id);
         let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
-        pool.keep(id, now_ms);
         if pool.waiting() > 0 {
             // First goes what has just been read, while it is in the CPU's caches. Of a region it frees the room, too,
             // that would have to be made by copying for the next request otherwise.
             self.released.push(index);
         } else {
-            self.note_pool_due(index, now_ms);
+            let due_ms = pool.deadline_ms(now_ms);
+            self.note_due(due_ms.unwrap_or(u64::MAX));
         }
         self.set_deadline(id, idle_until_ms);
     }
 
-    /// Asks other loops to give up the connections that no request uses, if requests wait here.
-    pub(crate) fn ask_for_idle(&self, index: usize, now_ms: u64) {
-        if let Some(pool) = &self.pools[index]
-            && pool.can_ask_for_idle(now_ms)
-            && let Some(attendance) = &pool.attendance
-        {
-            attendance.ask_for_idle();
-        }
-    }
-
-    /// Gives up connections without a request for requests of other loops. What has been released in the same step of the
-    /// clock is kept: it costs less to use it again.
-    pub(crate) fn give_up_idle(&mut self, index: usize, now_ms: u64) {
-        let Some(pool) = self.pools[index].as_ref().filter(|pool| pool.is_wanted_by_others()) else { return };
-        let kept_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
-        let mut unwanted = pool.idle_connections().to_vec();
-        unwanted.retain(|id| {
-            self.connections.get_mut(*id).is_some_and(|connection| connection.deadline_ms < kept_until_ms)
-        });
-        unwanted.into_iter().for_each(|id| self.close(id));
-    }
-
-    /// Closes connections without a request for those that starve in the backlog of their application. If this loop has none,
-    /// others may.
+    /// Closes connections without a request for those that starve in the backlog of their application.
     pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
+        let connections = &mut self.connections;
         while let Some(pool) = &mut self.pools[index]
-            && pool.can_feed()
-            && let Some(parting) = pool.take_starving(now_ms, |id| is_unaccepted(&mut self.connections, id))
+            && pool.idle() > 0
+            && pool.has_starving(now_ms, |id| is_unaccepted(connections, id))
+            && let Some(oldest) = pool.give_up_oldest_idle()
         {
-            if let Some(oldest) = pool.give_up_oldest_idle() {
-                self.close_as(oldest, parting);
-            } else {
-                if let Some(attendance) = &pool.attendance {
-                    attendance.starve(Some(parting));
+            if let Some(connection) = connections.remove(oldest) {
+                if connection.is_counted {
+                    pool.note_process_left();
                 }
-                return;
+                pool.closed(oldest, connection.lane, connection.parting);
             }
         }
-    }
-
-    /// Closes a connection whose lane is left in this state.
-    pub(crate) fn close_as(&mut self, id: ConnectionId, parting: Parting) {
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.parting = Some(parting);
-        }
-        self.close(id);
     }
 
     /// Closes a connection.
     pub(crate) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
-        let Connection { pool: index, lane, parting, is_counted, .. } = *connection;
-        // The process is free before the lane is.
-        drop(connection);
-        if let Some(pool) = &mut self.pools[index] {
-            if is_counted {
+        if let Some(pool) = &mut self.pools[connection.pool] {
+            if connection.is_counted {
                 pool.note_process_left();
             }
-            pool.closed(id, lane, parting);
+            pool.closed(id, connection.lane, connection.parting);
         }
     }
 
@@ -393,9 +357,14 @@ impl Gateway {
     }
 }
 
-/// Whether there is such a connection that the application may not have accepted.
+/// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
+/// its backlog; over TCP that cannot be seen, so that only an answer tells.
 pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
-    connections.get_mut(id).is_some_and(Connection::is_unaccepted)
+    let Some(connection) = connections.get_mut(id) else { return false };
+    if !connection.is_accepted && connection.is_local {
+        connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);
+    }
+    !connection.is_accepted
 }
 
 /// How often a request is sent again that no application has seen. Each time another process has left: the next

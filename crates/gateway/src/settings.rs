@@ -87,9 +87,6 @@ pub struct Settings {
     pub name: String,
     /// Where its processes are.
     pub place: Place,
-    /// How many connections are accepted at a time of processes that share an address, as far as the loops of other
-    /// processes of the server have learned. Without one, the loops of this process learn it for themselves.
-    pub learned: Option<Arc<Roster>>,
     /// What they speak.
     pub protocol: Protocol,
     /// How their answers travel.
@@ -135,7 +132,6 @@ impl Settings {
         Self {
             name: name.into(),
             place,
-            learned: None,
             protocol: Protocol::FastCgi,
             transport: TransportChoice::Auto,
             passfd_trust: Trust::All,
@@ -161,22 +157,12 @@ impl Settings {
     }
 }
 
-impl Settings {
-    /// Whether it matters how many connections the application accepts at a time, and can be seen: if connections are kept,
-    /// and over Unix sockets. Otherwise requests wait in the backlog, which is a queue, too.
-    fn can_learn(&self) -> bool {
-        self.protocol == Protocol::FastCgi
-            && self.keep_connections
-            && matches!(self.place, Place::Shared(Address::Unix(_) | Address::Abstract(_)))
-    }
-}
-
 impl Application {
     /// Checks the settings.
     ///
     /// # Errors
     /// The first setting that makes no sense.
-    pub fn new(mut settings: Settings) -> Result<Arc<Self>, BadSettings> {
+    pub fn new(settings: Settings) -> Result<Arc<Self>, BadSettings> {
         static APPLICATIONS: AtomicU64 = AtomicU64::new(0);
         let within = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
         within((1..=CONNECTIONS_LIMIT).contains(&settings.connections_max), BadSettings::Connections)?;
@@ -187,12 +173,6 @@ impl Application {
         let remote = matches!(settings.place, Place::Shared(Address::Inet(_)));
         within(!(handed_over && remote), BadSettings::TransportOverTcp)?;
         within(!(handed_over && settings.protocol == Protocol::Scgi), BadSettings::TransportOverScgi)?;
-        if !settings.can_learn() {
-            settings.learned = None;
-        } else if settings.learned.is_none() {
-            // Without memory for it, requests wait in the backlog.
-            settings.learned = Roster::create_learned().ok().map(Arc::new);
-        }
         let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Self { settings, id }))
     }
@@ -227,10 +207,10 @@ impl Application {
         self.id
     }
 
-    /// The processes, or what is known of those that share an address.
+    /// The processes, if each has an address of its own.
     pub(crate) fn roster(&self) -> Option<&Arc<Roster>> {
         match &self.settings.place {
-            Place::Shared(_) => self.settings.learned.as_ref(),
+            Place::Shared(_) => None,
             Place::Members { roster, .. } => Some(roster),
         }
     }

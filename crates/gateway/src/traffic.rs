@@ -102,7 +102,7 @@ impl Gateway {
             && !std::mem::replace(&mut connection.is_counted, true)
             && let Some(pool) = &mut self.pools[connection.pool]
         {
-            pool.note_process(id, now_ms);
+            pool.note_process(now_ms);
         }
         if std::mem::take(&mut connection.waits_for_client)
             && let Some(pool) = &mut self.pools[connection.pool]

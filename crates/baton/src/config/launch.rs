@@ -58,14 +58,6 @@ pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
 pub(crate) const CGI_COMMAND: [&str; 3] = [OWN_EXECUTABLE, "app", "cgi"];
 
 impl Application {
-    /// The Unix socket at which it listens, if others start it.
-    pub(crate) fn socket_of_others(&self) -> Option<&Path> {
-        match &self.to {
-            Some(Target::Unix(path)) if self.command.is_empty() => Some(path),
-            _ => None,
-        }
-    }
-
     /// What is to be started for it, if anything is.
     pub(crate) fn launch(&self) -> Option<Launch> {
         (!self.command.is_empty()).then(|| Launch {

@@ -317,16 +317,10 @@ fn gateway_settings(
 ) -> io::Result<baton_gateway::Settings> {
     use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
-    let mut learned = None;
     let place = match &application.to {
         Some(Target::Unix(path)) => match rosters.get(path) {
-            Some(roster) if !roster.is_learned() => {
-                Place::Members { roster: Arc::clone(roster), prefix: path.clone() }
-            }
-            roster => {
-                learned = roster.cloned();
-                Place::Shared(Address::Unix(path.clone()))
-            }
+            Some(roster) => Place::Members { roster: Arc::clone(roster), prefix: path.clone() },
+            None => Place::Shared(Address::Unix(path.clone())),
         },
         Some(Target::Tcp(address)) => Place::Shared(Address::Inet(*address)),
         // It was not started: this plan is made to be looked at.
@@ -340,7 +334,6 @@ fn gateway_settings(
         }
     };
     Ok(Settings {
-        learned,
         passfd_trust,
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
         transport: match application.transport {

@@ -93,12 +93,9 @@ fn own(config: &Config, tuning: &Tuning, topology: &Topology) -> u64 {
         // Those of other workers, too, while these are away.
         ListenerSharing::PerProcess => addresses * topology.processes,
     };
-    let shared = config
-        .applications()
-        .filter(|application| !application.command.is_empty() || application.socket_of_others().is_some())
-        .count();
+    let started = config.applications().filter(|application| !application.command.is_empty()).count();
     let loops = arch::loops(tuning);
-    (OTHERS + listeners + folders(config).len() + shared * PER_APPLICATION + loops * PER_LOOP) as u64
+    (OTHERS + listeners + folders(config).len() + started * PER_APPLICATION + loops * PER_LOOP) as u64
 }
 
 /// The folders that a plan of this configuration keeps open.
@@ -127,7 +124,7 @@ const OTHERS: usize = 16;
 /// An interest set, a copy of it, an event descriptor for orders and one for jobs.
 const PER_LOOP: usize = 4;
 
-/// What tells which processes an application has, or how many connections it accepts.
+/// What tells which processes an application has.
 const PER_APPLICATION: usize = 4;
 
 #[cfg(test)]

@@ -73,31 +73,3 @@ fn a_loop_tries_nothing_where_it_is_told_not_to() {
         });
     });
 }
-
-/// Goal: requests wait in their order for all workers together, whichever of them has a connection. Method: clients that ask
-/// as fast as they are answered, for one process, are answered alike.
-#[test]
-fn clients_of_several_workers_are_served_alike() {
-    const ANSWERS: usize = 3_000;
-    let folder = Folder::new();
-    program::start(&folder.base().join("app.sock"), folder.base(), 1);
-    let site =
-        SITE.replace("processes = 1", "processes = 2").replace("connections_max = 1", "connections_max = 8");
-    let server = Server::run(folder, &site.replace("{keys}", "take_turns = false"));
-    let answers = AtomicUsize::new(0);
-    let mut shares = std::thread::scope(|scope| {
-        let ask = || {
-            let mut client = server.connect();
-            let mut own = 0;
-            while answers.fetch_add(1, Relaxed) < ANSWERS {
-                assert_eq!(client.get("/app/bytes?100").status, 200);
-                own += 1;
-            }
-            own
-        };
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(ask)).collect();
-        clients.into_iter().map(|client| client.join().expect("a client")).collect::<Vec<usize>>()
-    });
-    shares.sort_unstable();
-    assert!(shares[0] * 10 >= shares[CLIENTS - 1], "{shares:?}");
-}

@@ -16,7 +16,6 @@ use baton_buf::Slice;
 use baton_fcgi::record::MANAGEMENT_ID;
 use baton_fcgi::request;
 use baton_fcgi::response::ResponseReader;
-use baton_sys::progress;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
@@ -55,8 +54,6 @@ pub(crate) struct Connection {
     pub(crate) is_counted: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
-    /// Whether its first request is sent so that it can be seen when the application has accepted it.
-    pub(crate) shows_acceptance: bool,
     /// Whether the application at its other end may be passed clients' sockets.
     pub(crate) is_trusted: bool,
 
@@ -131,7 +128,6 @@ impl Connection {
             is_accepted: false,
             is_counted: false,
             is_local: true,
-            shows_acceptance: false,
             is_trusted: false,
             way: Way::Plain,
             outgoing: Outgoing::default(),
@@ -236,29 +232,11 @@ impl Connection {
             block.extend_from_slice(&request.params);
             &*block
         };
-        let splits = self.requests == 1 && self.shows_acceptance;
-        plain::push_fastcgi(&mut self.outgoing, self.request_id, self.keeps, block, splits, request);
+        plain::push_fastcgi(&mut self.outgoing, self.request_id, self.keeps, block, request);
         if let Some(descriptor) = descriptor {
             self.outgoing.attach(descriptor);
         }
         Ok(())
-    }
-
-    /// Whether the application may not have accepted the connection: whether it has read nothing that was sent. Over TCP that
-    /// cannot be seen, so that only an answer tells.
-    pub(crate) fn is_unaccepted(&mut self) -> bool {
-        if !self.is_accepted && self.is_local {
-            let unread = progress::unread_by_peer(&self.socket).unwrap_or(0);
-            // php-fpm answers a GET without having read that it has no body.
-            let behind = self.outgoing.sent_behind_split();
-            self.is_accepted = match behind {
-                _ if unread == 0 => true,
-                Some(len) => progress::unread_of(len).is_ok_and(|of_body| unread <= of_body),
-                // A body that takes more calls is being read.
-                None => self.shows_acceptance,
-            };
-        }
-        !self.is_accepted
     }
 
     /// Adds some of a body that was not complete when the request began.

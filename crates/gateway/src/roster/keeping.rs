@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::{
     ABSENT, CALLED, FREE, GENERATION_SHIFT, HELD, OPENING, OVERDUE, PLACE_GENERATION, PLACE_LIMIT, PLACE_PID,
-    PLACE_REQUESTS, ROOM, Roster, SEAT_IDLE, SEAT_MASK, SEAT_PID, SEAT_SHIFT, SEAT_STARVING, SEAT_WAITING,
-    SEATED, SEATS, SPENT, STATE_MASK, UNSURE, WAITING, notice,
+    PLACE_REQUESTS, ROOM, Roster, SEAT_MASK, SEAT_PID, SEAT_SHIFT, SEAT_WAITING, SEATED, SEATS, SPENT,
+    STATE_MASK, UNSURE, WAITING, notice,
 };
 
 /// One process, for people.
@@ -131,9 +131,6 @@ impl Roster {
     pub fn forget(&self, pid: u32) {
         self.forget_claims(pid);
         for seat in (0..SEATS).filter(|&seat| self.seat(seat)[SEAT_PID].load(SeqCst) == u64::from(pid)) {
-            if self.is_learned() {
-                self.free_lanes_of(seat);
-            }
             for place in 0..self.places {
                 for lane in self.lanes_of(place) {
                     let word = lane.load(SeqCst);
@@ -146,14 +143,9 @@ impl Roster {
             }
             let waiting = self.seat(seat)[SEAT_WAITING].swap(0, SeqCst);
             self.numbers[WAITING].fetch_sub(waiting, SeqCst);
-            self.seat(seat)[SEAT_IDLE].store(0, SeqCst);
-            self.seat(seat)[SEAT_STARVING].store(0, SeqCst);
             self.seat(seat)[SEAT_PID].store(0, SeqCst);
             self.numbers[SEATED].fetch_sub(1, SeqCst);
             self.call();
-        }
-        if self.waiting() > 0 {
-            self.ring();
         }
     }
 

@@ -16,16 +16,12 @@
 //! *bell*, which all loops hear; one that needs the keeper *calls* it. The states of lanes carry the number of the process
 //! that they are about, so that what is said too late is said of nobody.
 //!
-//! Processes that share an address, which others have started, have one place, and as many lanes as connections to them
-//! were accepted at a time: [`learning`] says how that is found out.
-//!
 //! Everything here survives the sudden end of any of them: the master frees what a dead loop has held
 //! ([`Roster::forget`]), and empties all places when the keeper has ended ([`Roster::clear`]).
 
 mod attendance;
 mod claim;
 mod keeping;
-mod learning;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use baton_sys::shared::SharedNumbers;
 use rustix::event::EventfdFlags;
 
-pub(crate) use self::attendance::{Attendance, monotonic_us};
+pub(crate) use self::attendance::Attendance;
 pub use self::claim::Claim;
 pub use self::keeping::PlaceReport;
 
@@ -64,8 +60,6 @@ pub(crate) enum Parting {
     Unsure,
     /// The process has had more time than it may have.
     Overdue,
-    /// The application has no process for it: another connection gets the one at its other end.
-    Surplus,
 }
 
 impl Roster {
@@ -131,9 +125,7 @@ impl Roster {
 
     /// Gives up a seat under which nothing is held any more.
     pub(crate) fn stand_up(&self, seat: u16) {
-        self.want(seat, 0, 0);
-        self.seat(seat.into())[SEAT_IDLE].store(0, SeqCst);
-        self.seat(seat.into())[SEAT_STARVING].store(0, SeqCst);
+        self.want(seat, 0);
         self.seat(seat.into())[SEAT_PID].store(0, SeqCst);
         self.numbers[SEATED].fetch_sub(1, SeqCst);
     }
@@ -143,9 +135,8 @@ impl Roster {
         self.numbers[SEATED].load(SeqCst) > 1
     }
 
-    /// Says how many requests of a loop wait, and since when the oldest of them does, in microseconds.
-    pub(crate) fn want(&self, seat: u16, waiting: u64, since_us: u64) {
-        self.seat(seat.into())[SEAT_SINCE].store(since_us, SeqCst);
+    /// Says how many requests of a loop wait.
+    pub(crate) fn want(&self, seat: u16, waiting: u64) {
         let before = self.seat(seat.into())[SEAT_WAITING].swap(waiting, SeqCst);
         self.numbers[WAITING].fetch_add(waiting.wrapping_sub(before), SeqCst);
     }
@@ -155,48 +146,13 @@ impl Roster {
         self.numbers[WAITING].load(SeqCst)
     }
 
-    /// Says since when a loop keeps connections that no request uses, in milliseconds; 0: it does not.
-    pub(crate) fn keep_idle(&self, seat: u16, since_ms: u64) {
-        self.seat(seat.into())[SEAT_IDLE].store(since_ms, SeqCst);
-    }
-
-    /// Since when another loop keeps connections that no request uses.
-    pub(crate) fn others_idle_since(&self, seat: u16) -> Option<u64> {
-        self.others(seat).map(|other| other[SEAT_IDLE].load(SeqCst)).filter(|since_ms| *since_ms != 0).min()
-    }
-
-    /// Whether a request of another loop has waited since a time before this one.
-    pub(crate) fn others_wait_since(&self, seat: u16, before_us: u64) -> bool {
-        let waits = |other: &[AtomicU64]| {
-            other[SEAT_WAITING].load(SeqCst) != 0 && other[SEAT_SINCE].load(SeqCst) < before_us
-        };
-        self.others(seat).any(waits)
-    }
-
-    /// The seats that other loops have. The first ones are taken first, so that few are looked at in vain.
-    fn others(&self, own: u16) -> impl Iterator<Item = &[AtomicU64]> {
-        let mut left = self.numbers[SEATED].load(SeqCst);
-        let seats = (0..SEATS).map(|seat| (seat, self.seat(seat)));
-        let taken = seats.take_while(move |(_, numbers)| {
-            let is_over = left == 0;
-            left = left.saturating_sub((numbers[SEAT_PID].load(SeqCst) != 0).into());
-            !is_over
-        });
-        taken.filter(move |(seat, _)| *seat != usize::from(own)).map(|(_, numbers)| numbers)
-    }
-
     /// Takes the first lane that is free. Loops prefer the same ones, so that those which are not needed show.
     pub(crate) fn take(&self, seat: u16) -> Option<Lane> {
-        let lane = self.free().find_map(|lane| self.hold(lane, seat))?;
-        self.note_free(-1);
-        Some(lane)
-    }
-
-    /// Takes a lane that is still as it was seen.
-    fn hold(&self, Lane { index, word }: Lane, seat: u16) -> Option<Lane> {
-        let held = word & !(STATE_MASK | SEAT_MASK) | HELD | u64::from(seat) << SEAT_SHIFT;
-        let taken = self.lane(index).compare_exchange(word, held, SeqCst, SeqCst).is_ok();
-        taken.then_some(Lane { index, word: held })
+        self.free().find_map(|Lane { index, word }| {
+            let held = word & !(STATE_MASK | SEAT_MASK) | HELD | u64::from(seat) << SEAT_SHIFT;
+            let taken = self.lane(index).compare_exchange(word, held, SeqCst, SeqCst).is_ok();
+            taken.then_some(Lane { index, word: held })
+        })
     }
 
     /// Whether [`take`](Self::take) would have something to give.
@@ -210,20 +166,13 @@ impl Roster {
     }
 
     fn free(&self) -> impl Iterator<Item = Lane> {
-        let none = self.is_learned() && self.numbers[FREE_LANES].load(SeqCst) == 0;
-        let lanes = if none { 0 } else { self.places * self.lanes };
-        self.seen(lanes).filter(|lane| lane.word & STATE_MASK == FREE && !self.is_spent(lane.place(self)))
-    }
-
-    fn seen(&self, lanes: usize) -> impl Iterator<Item = Lane> {
-        (0..lanes).map(|index| Lane { index, word: self.lane(index).load(SeqCst) })
+        let seen =
+            (0..self.places * self.lanes).map(|index| Lane { index, word: self.lane(index).load(SeqCst) });
+        seen.filter(|lane| lane.word & STATE_MASK == FREE && !self.is_spent(lane.place(self)))
     }
 
     /// Counts a request that is given to the process of a lane.
     pub(crate) fn count(&self, lane: Lane) {
-        if self.is_learned() {
-            return;
-        }
         let place = self.place(lane.place(self));
         let requests = place[PLACE_REQUESTS].fetch_add(1, SeqCst) + 1;
         let limit = place[PLACE_LIMIT].load(SeqCst);
@@ -240,13 +189,10 @@ impl Roster {
 
     /// Gives a lane back. Of a process that is no more, nothing is said.
     pub(crate) fn give_back(&self, lane: Lane, parting: Parting) {
-        if self.is_learned() {
-            return self.give_back_learned(lane, parting);
-        }
         let place = lane.place(self);
         let state = match parting {
-            Parting::Done | Parting::Surplus if self.is_spent(place) => SPENT,
-            Parting::Done | Parting::Surplus => FREE,
+            Parting::Done if self.is_spent(place) => SPENT,
+            Parting::Done => FREE,
             Parting::Unsure => UNSURE,
             Parting::Overdue => OVERDUE,
         };
@@ -350,17 +296,8 @@ const ROOM: usize = 4;
 const SEATED: usize = 5;
 /// Whether there were more claims than can be counted.
 const UNCOUNTED: usize = 6;
-/// Whether the lanes are those of processes that share an address; and what is known of these.
-const LEARNED: usize = 7;
-const FREE_LANES: usize = 8;
-const PROBE_DUE_MS: usize = 9;
-const PROBE_PAUSE_MS: usize = 10;
-const BOUNDED: usize = 11;
-const HAVE_STARVED: usize = 12;
-/// How often a lane was given back.
-const GIVEN_BACK: usize = 13;
 /// Then come the lanes, the places, the seats and the claims.
-const LANES_AT: usize = 16;
+const LANES_AT: usize = 8;
 
 const PLACE_PID: usize = 0;
 /// Which process in this place it is: counted, since process ids come again.
@@ -372,14 +309,7 @@ const PLACE_NUMBERS: usize = 4;
 
 const SEAT_PID: usize = 0;
 const SEAT_WAITING: usize = 1;
-/// Since when the oldest of the requests waits.
-const SEAT_SINCE: usize = 2;
-/// Since when the loop keeps connections that no request uses.
-const SEAT_IDLE: usize = 3;
-/// Whether a connection of the loop starves in the backlog.
-const SEAT_STARVING: usize = 4;
-/// A line of a CPU's cache: each loop writes to its own.
-const SEAT_NUMBERS: usize = 8;
+const SEAT_NUMBERS: usize = 2;
 
 /// Loops that can use a roster at a time: more than machines have CPUs, twice during a reload.
 const SEATS: usize = 2_048;

@@ -62,8 +62,8 @@ fn what_a_dead_loop_has_held_is_looked_at() {
     let (dead, alive) = (roster.sit_down().unwrap(), roster.sit_down().unwrap());
     roster.take(dead).unwrap();
     roster.take(alive).unwrap();
-    roster.want(dead, 3, 0);
-    roster.want(alive, 1, 0);
+    roster.want(dead, 3);
+    roster.want(alive, 1);
     roster.seat(dead.into())[SEAT_PID].store(1, SeqCst);
     roster.forget(1);
     assert_eq!(roster.report().iter().map(|place| place.state).collect::<Vec<_>>(), ["unsure", "busy"]);
@@ -84,9 +84,9 @@ fn who_may_ask_and_who_was_asked_keep_processes() {
     roster.give_back(lane, Parting::Unsure);
     assert!(!roster.is_abandoned(), "its client is gone, which the process may not know");
     roster.set_open(0);
-    roster.want(seat, 1, 0);
+    roster.want(seat, 1);
     assert!(!roster.is_abandoned(), "a request waits");
-    roster.want(seat, 0, 0);
+    roster.want(seat, 0);
     assert!(roster.is_abandoned());
 }
 

@@ -6,7 +6,6 @@ mod faults;
 mod leaving;
 mod members;
 mod negotiate;
-mod order;
 mod passfd;
 mod plain;
 mod pool;

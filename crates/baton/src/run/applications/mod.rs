@@ -12,22 +12,16 @@
 //! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
 //! configuration has addresses, and to each of these there is a roster.
 //!
-//! Of applications that others have started, the workers share what they learn of how many connections these accept at a
-//! time: a roster for each address.
-//!
 //! A reload keeps pools that stay the same. Others are stopped when no worker can have a request for them any more and
 //! none is under way, or when it may not take any longer.
 
 mod folder;
 mod pool;
 
-use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_gateway::Roster;
 use baton_sys::process::Ended;
 use serde_json::Value;
 
@@ -44,8 +38,6 @@ use crate::config::{Application, Config, Rosters, Target};
 pub(super) struct Applications {
     folder: Option<Folder>,
     pools: Vec<Pool>,
-    /// What is learned of applications that others have started, by their addresses.
-    learned: HashMap<PathBuf, Arc<Roster>>,
     /// How many pools there have ever been: each socket has another name.
     opened: u64,
     is_ending: bool,
@@ -64,14 +56,6 @@ impl Applications {
     ) -> Result<(), Trouble> {
         check_libraries(config)?;
         for application in config.applications() {
-            if let Some(path) = application.socket_of_others()
-                && !self.learned.contains_key(path)
-            {
-                let roster = Roster::create_learned().map_err(|error| {
-                    Trouble::of(format_args!("share what is known of {}", path.display()), &error)
-                })?;
-                self.learned.insert(path.to_owned(), Arc::new(roster));
-            }
             let Some(launch) = application.launch() else { continue };
             let patience = Duration::from_millis(application.timeout_ms);
             if let Some(pool) = self.pools.iter_mut().find(|pool| pool.launch == launch) {
@@ -98,23 +82,18 @@ impl Applications {
         })
     }
 
-    /// Which processes there are, or what is learned of them, by their addresses.
+    /// Which processes there are, by the addresses of the pools.
     pub(super) fn rosters(&self) -> Rosters {
-        let of_pools = self.pools.iter().map(|pool| (pool.path(), pool.roster()));
-        let learned = self.learned.iter().map(|(path, roster)| (path.as_path(), roster));
-        of_pools.chain(learned).map(|(path, roster)| (path.to_owned(), Arc::clone(roster))).collect()
+        self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.roster()))).collect()
     }
 
     /// A worker has ended: what it held of processes is free.
     pub(super) fn forget_worker(&self, pid: i32) {
-        let rosters = self.pools.iter().map(Pool::roster).chain(self.learned.values());
-        rosters.for_each(|roster| roster.forget(pid.unsigned_abs()));
+        self.pools.iter().for_each(|pool| pool.roster().forget(pid.unsigned_abs()));
     }
 
     /// Lets pools go, in their time, that the configuration does not have.
     pub(super) fn keep(&mut self, config: &Config, now: Instant) {
-        let addresses: Vec<_> = config.applications().filter_map(Application::socket_of_others).collect();
-        self.learned.retain(|path, _| addresses.contains(&path.as_path()));
         let launches: Vec<_> = config.applications().filter_map(Application::launch).collect();
         self.pools
             .iter_mut()

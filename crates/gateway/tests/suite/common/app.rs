@@ -19,8 +19,6 @@ use baton_gateway::{Address, Place};
 /// A process in all but name: it accepts one connection at a time and plays its script on it.
 pub(crate) struct App {
     folder: tempfile::TempDir,
-    listener: UnixListener,
-    script: Arc<Script>,
     accepted: Arc<AtomicUsize>,
     closed: Arc<AtomicUsize>,
 }
@@ -38,23 +36,20 @@ impl App {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("app")).unwrap();
         let (accepted, closed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let app = Self { folder, listener, script: Arc::new(script), accepted, closed };
-        (0..count).for_each(|_| app.add_process());
-        app
-    }
-
-    /// Starts another process.
-    pub(crate) fn add_process(&self) {
-        let (listener, script) = (self.listener.try_clone().unwrap(), Arc::clone(&self.script));
-        let (accepted, closed) = (Arc::clone(&self.accepted), Arc::clone(&self.closed));
-        // Blocked in `accept` when the test ends, and then gone with it.
-        std::thread::spawn(move || {
-            while let Ok((socket, _)) = listener.accept() {
-                let index = accepted.fetch_add(1, Ordering::SeqCst);
-                script(&mut Peer::new(socket, index));
-                closed.fetch_add(1, Ordering::SeqCst);
-            }
-        });
+        let script: Arc<Script> = Arc::new(script);
+        for _ in 0..count {
+            let (listener, script) = (listener.try_clone().unwrap(), Arc::clone(&script));
+            let (accepted, closed) = (Arc::clone(&accepted), Arc::clone(&closed));
+            // Blocked in `accept` when the test ends, and then gone with it.
+            std::thread::spawn(move || {
+                while let Ok((socket, _)) = listener.accept() {
+                    let index = accepted.fetch_add(1, Ordering::SeqCst);
+                    script(&mut Peer::new(socket, index));
+                    closed.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        Self { folder, accepted, closed }
     }
 
     /// Answers every request of a connection with the same output.
@@ -104,8 +99,6 @@ pub(crate) struct Peer {
     input: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
     region: Option<File>,
-    /// How much it reads with one call.
-    pub(crate) read_bytes: usize,
 }
 
 /// A request as the application got it.
@@ -147,15 +140,7 @@ pub(crate) enum Event {
 impl Peer {
     fn new(socket: UnixStream, index: usize) -> Self {
         let (input, descriptors) = (Vec::new(), VecDeque::new());
-        Self {
-            socket,
-            index,
-            reader: RequestReader::new(),
-            input,
-            descriptors,
-            region: None,
-            read_bytes: 65536,
-        }
+        Self { socket, index, reader: RequestReader::new(), input, descriptors, region: None }
     }
 
     /// The next thing that the server says; `None`: it has closed the connection.
@@ -167,8 +152,7 @@ impl Peer {
                 Part::NeedMore => {
                     self.input.clear();
                     let mut buffer = [0; 65536];
-                    let piece = &mut buffer[..self.read_bytes];
-                    let (count, descriptors) = baton_sys::passing::receive(&self.socket, piece).ok()?;
+                    let (count, descriptors) = baton_sys::passing::receive(&self.socket, &mut buffer).ok()?;
                     if count == 0 {
                         return None;
                     }
