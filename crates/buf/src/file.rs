@@ -25,7 +25,7 @@ impl OpenFile {
         Self { descriptor, seen_at, seen_from, seen_until, _held: None }
     }
 
-    /// The same; `held` is let go of when the file has been closed, whoever refers to it last.
+    /// The same; `held` is dropped when the last reference has closed the file.
     pub fn holding(descriptor: OwnedFd, held: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _held: Some(held), ..Self::new(descriptor) }
     }

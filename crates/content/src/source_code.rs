@@ -1,4 +1,5 @@
-//! Names of scripts. A file that is named like one is source code, whoever asks for it and however the name is spelled.
+//! Names of scripts. A file that is named like one is source code, however a request
+//! spells the name.
 
 use baton_http::Coding;
 

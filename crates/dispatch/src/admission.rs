@@ -40,7 +40,7 @@ impl Policy for Admission {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
         if cluster.serving().is_empty() {
-            return Decision::nobody();
+            return Decision::no_node();
         }
         if cluster.total_load() >= self.limit(cluster) {
             return Decision::wait();

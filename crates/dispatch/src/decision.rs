@@ -26,7 +26,7 @@ impl Decision {
     }
 
     /// No node serves.
-    pub const fn nobody() -> Self {
+    pub const fn no_node() -> Self {
         Self { node: None, why: Why::NoNode }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All copies of a descriptor share one file description, with its flags, and one socket, with its options. So from the
 //! moment in which a copy is sent to an application, anyone there can change them, now or later, also a process that got
-//! the copy by `fork`; and the kernel tells nobody whether there are copies left ([0018]). What the server does on such a
+//! the copy by `fork`; and the kernel does not tell whether there are copies left ([0018]). What the server does on such a
 //! socket must depend on none of that:
 //!
 //! - it sends and receives with `MSG_DONTWAIT`; `sendfile` and `splice`, which have no such flag, are not for it;

@@ -184,8 +184,8 @@ impl Pool {
         }
     }
 
-    /// Has the process of a lane ended, which has had more time for a request than it may have. False: nobody would end
-    /// it, because it answers others as well, or because Baton has not started it.
+    /// Has the process of a lane ended, which has had more time for a request than it may have. False: it is not
+    /// to be ended, because it answers others as well, or because Baton has not started it.
     pub(crate) fn end_process(&mut self, connection: ConnectionId, lane: usize) -> bool {
         let Some(attendance) = self.attendance.as_mut().filter(|attendance| attendance.ends_overdue()) else {
             return false;

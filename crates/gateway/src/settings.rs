@@ -74,7 +74,7 @@ pub enum TransportChoice {
 /// Whom [`TransportChoice::Auto`] trusts with clients' sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The application, whoever it is.
+    /// Any application.
     All,
     /// Applications at whose Unix socket one of these users listens, by their ids.
     Users(Vec<u32>),

@@ -126,8 +126,8 @@ fn other_major_versions_are_refused() {
     assert_eq!(Refusal::Version.status(), Status::HTTP_VERSION_NOT_SUPPORTED);
 }
 
-/// RFC 9110 section 2.5: whoever speaks HTTP/1.1 answers a higher minor version as if it were that; and refuses
-/// what 1.1 refuses.
+/// RFC 9110 section 2.5: a server of HTTP/1.1 answers a higher minor version as if it were 1.1, and refuses what it
+/// refuses there.
 #[test]
 fn a_higher_minor_version_is_1_1() {
     for version in 2..=9 {

@@ -254,7 +254,7 @@ impl Answer {
     }
 
     /// Sends what was collected if it has waited for long, since the application is slow: to be called now and then by
-    /// whoever writes into [`space`](Self::space). It costs a look at the clock for every few kilobytes.
+    /// code that writes into [`space`](Self::space). It costs a look at the clock for every few kilobytes.
     ///
     /// # Errors
     /// Output has ended.

@@ -1,4 +1,4 @@
-//! A server that may have few descriptors goes on with what it has: nobody is turned away for it.
+//! A server that may have few descriptors goes on with what it has, and turns no client away.
 //!
 //! The file cache once took all of them, for good: from then on there was a 503 for each file that it did not have, and
 //! a 502 for each application.

@@ -64,7 +64,7 @@ fn others_are_served(server: &Server) {
     }
 }
 
-/// Goal: a client that takes nothing of what it asked for on a socket in blocking mode keeps nobody waiting, and ends by
+/// Goal: a client that takes nothing of what it asked for on a socket in blocking mode keeps no other client waiting, and ends by
 /// `send_ms`. Without the care that is taken, `sendfile` waits for it, and the loop with it.
 fn a_socket_in_blocking_mode(architecture: &str) {
     let server = server_with(architecture, "send_ms = 500", |connection, client| {

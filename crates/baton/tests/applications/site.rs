@@ -58,8 +58,8 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
     })
 }
 
-/// Two worker processes at the most (`mp`: more): together they may keep all threads of the application busy, and no more. Nobody is
-/// turned away because the machine is busy: the patience of the tests ends before `queue_ms`.
+/// Two worker processes at the most (`mp`: more): together they may keep all threads of the application busy, and no more. A
+/// busy machine turns no request away: the patience of the tests ends before `queue_ms`.
 const SITE: &str = r#"
 architecture = "{architecture}"
 processes = {processes}

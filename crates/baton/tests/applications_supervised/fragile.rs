@@ -41,8 +41,8 @@ impl Drop for Killed {
     }
 }
 
-/// Goal: `transport = "auto"`, the default, kills no application. Method: a single process at an address, which nobody
-/// would start again.
+/// Goal: `transport = "auto"`, the default, kills no application. Method: a single process at an address, which is not
+/// started again.
 #[test]
 fn an_application_of_others_survives_auto() {
     let folder = folder();

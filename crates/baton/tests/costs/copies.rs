@@ -55,7 +55,7 @@ fn a_named_file_is_not_copied() {
     }
 }
 
-/// Goal: on a socket that the application was passed, a named file goes by `send`, the only call that waits for nobody
+/// Goal: on a socket that the application was passed, a named file goes by `send`, the only call that does not wait
 /// whatever the application does to the socket. All that the application says is that it names one.
 #[test]
 fn a_named_file_is_sent_from_memory_on_a_socket_that_was_passed() {

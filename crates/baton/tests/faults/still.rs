@@ -1,4 +1,4 @@
-//! A worker stands still: it is there, and serves nobody.
+//! A worker stands still: it is there, and serves no client.
 
 use std::net::SocketAddr;
 

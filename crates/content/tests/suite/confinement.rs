@@ -51,7 +51,7 @@ fn links_lead_where_the_policy_lets_them() {
     }
 }
 
-/// Goal: the operator learns which link hides a path, and by which setting; once for each link, whoever asks.
+/// Goal: the operator learns which link hides a path, and by which setting; once for each link.
 #[test]
 fn a_link_that_is_not_followed_is_told_of_once() {
     for (symlinks, setting) in [

@@ -23,7 +23,7 @@ impl Policy for BoundedHash {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         let mut nodes = self.ring.nodes_from(target.hash);
-        let Some(named) = nodes.next() else { return Decision::nobody() };
+        let Some(named) = nodes.next() else { return Decision::no_node() };
         let load = cluster.total_load() as f32 + 1.0;
         // Rounded up for each node: at one request in all, every node may have one.
         let pressure_max = self.factor * load / cluster.total_capacity();
@@ -37,7 +37,7 @@ impl Policy for BoundedHash {
         // Some node is within its share of the mean, but in slow start it may not take this target.
         match nodes.find(|&node| has_room(node)).or_else(|| cluster.least_loaded(named)) {
             Some(node) => Decision::to(node, Why::Overflow { from: named }),
-            None => Decision::nobody(),
+            None => Decision::no_node(),
         }
     }
 

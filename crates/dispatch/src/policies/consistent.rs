@@ -21,7 +21,7 @@ impl Policy for ConsistentHash {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         let mut nodes = self.ring.nodes_from(target.hash);
-        let Some(named) = nodes.next() else { return Decision::nobody() };
+        let Some(named) = nodes.next() else { return Decision::no_node() };
         if cluster.takes(named, target.hash) {
             return Decision::to(named, Why::Hashed);
         }
@@ -29,7 +29,7 @@ impl Policy for ConsistentHash {
             Some(node) => Decision::to(node, Why::Overflow { from: named }),
             // No node takes it: all that serve have just started.
             None if cluster.is_serving(named) => Decision::to(named, Why::Hashed),
-            None => Decision::nobody(),
+            None => Decision::no_node(),
         }
     }
 

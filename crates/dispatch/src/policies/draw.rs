@@ -19,7 +19,7 @@ pub(super) fn draw(target: Target, cluster: &Cluster, named_by: impl Fn(u64) -> 
     match takers.next().or_else(|| cluster.least_loaded(named)) {
         Some(node) if node == named => Decision::to(node, Why::Hashed),
         Some(node) => Decision::to(node, Why::Overflow { from: named }),
-        None => Decision::nobody(),
+        None => Decision::no_node(),
     }
 }
 

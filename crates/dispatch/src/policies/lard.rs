@@ -58,7 +58,7 @@ impl Policy for Lard {
         {
             return Decision::to(server, Why::Mapped);
         }
-        let Some(lightest) = cluster.least_loaded(self.next) else { return Decision::nobody() };
+        let Some(lightest) = cluster.least_loaded(self.next) else { return Decision::no_node() };
         self.next = lightest.following();
         let why = match server {
             // All nodes may be overloaded alike: then the target stays.

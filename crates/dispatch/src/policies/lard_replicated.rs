@@ -62,7 +62,7 @@ impl LardReplicated {
 
     fn assign(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
         let home = if self.has_homes { self.home(target, cluster) } else { None };
-        let Some(node) = home.or_else(|| cluster.least_loaded(self.next)) else { return Decision::nobody() };
+        let Some(node) = home.or_else(|| cluster.least_loaded(self.next)) else { return Decision::no_node() };
         self.next = node.following();
         if self.sets.is_full()
             && let Some(forgotten) = self.sets.forget_oldest()

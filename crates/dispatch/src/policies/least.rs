@@ -14,7 +14,7 @@ impl Policy for LeastConnections {
     }
 
     fn choose(&mut self, _: Target, cluster: &Cluster, _: Time) -> Decision {
-        let Some(node) = cluster.least_loaded(self.next) else { return Decision::nobody() };
+        let Some(node) = cluster.least_loaded(self.next) else { return Decision::no_node() };
         self.next = node.following();
         Decision::to(node, Why::LeastLoaded)
     }

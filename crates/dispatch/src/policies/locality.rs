@@ -20,7 +20,7 @@ impl Policy for LocalityBased {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         if self.total == 0 {
-            return Decision::nobody();
+            return Decision::no_node();
         }
         draw(target, cluster, |hash| self.node_of(hash))
     }

@@ -39,7 +39,7 @@ impl Policy for LocalityGlobalCache {
         let Some(node) =
             place.filter(|&node| cluster.is_serving(node)).or_else(|| cluster.serving().first().copied())
         else {
-            return Decision::nobody();
+            return Decision::no_node();
         };
         if !target.dynamic {
             self.mirror.insert(target.hash, node, bytes);

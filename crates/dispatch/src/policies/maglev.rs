@@ -82,7 +82,7 @@ impl Policy for Maglev {
 
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         if self.slots.is_empty() {
-            return Decision::nobody();
+            return Decision::no_node();
         }
         draw(target, cluster, |hash| self.slots[below(hash, self.slots.len() as u64) as usize])
     }

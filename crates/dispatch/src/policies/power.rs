@@ -23,7 +23,7 @@ impl Policy for PowerOfTwo {
         let serving = cluster.serving();
         let count = serving.len() as u64;
         if count == 0 {
-            return Decision::nobody();
+            return Decision::no_node();
         }
         let first = below(self.choices.next(), count);
         // Another one than the first, if there is another one: a step of 1 to count - 1 around the circle.

@@ -37,7 +37,7 @@ impl Policy for WeightedRoundRobin {
                 richest = Some(node);
             }
         }
-        let Some(node) = richest else { return Decision::nobody() };
+        let Some(node) = richest else { return Decision::no_node() };
         self.credits[node.index()] -= earned_by_all;
         Decision::to(node, Why::RoundRobin)
     }

@@ -187,13 +187,13 @@ fn no_policy_finds_a_node_where_none_serves() {
         let mut front_end = FrontEnd::of(name, 1);
         assert_eq!(front_end.serve(1).node, Some(A), "{name}");
         front_end.fail(A);
-        assert_eq!(front_end.request(1), Decision::nobody(), "{name}");
+        assert_eq!(front_end.request(1), Decision::no_node(), "{name}");
         assert_eq!(
             front_end.request(Target { dynamic: true, ..Target::new(1) }),
-            Decision::nobody(),
+            Decision::no_node(),
             "{name}"
         );
         let mut nobody_ever = FrontEnd::of(name, 0);
-        assert_eq!(nobody_ever.request(1), Decision::nobody(), "{name}");
+        assert_eq!(nobody_ever.request(1), Decision::no_node(), "{name}");
     }
 }

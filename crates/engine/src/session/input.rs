@@ -30,7 +30,7 @@ enum Next {
     Job(Job),
     /// The answer of an application to this request.
     Application(Box<baton_gateway::Request>),
-    /// The same request again, when so much of its body has come at the most. `is_wanted`: by whoever answers.
+    /// The same request again, when so much of its body has come at the most. `is_wanted`: the answer depends on it.
     Body { bytes_max: u64, is_wanted: bool },
 }
 

@@ -315,7 +315,7 @@ impl<'p> Line<'p> {
         let Some(job) = traveller.job.take() else { return };
         let socket = Arc::clone(traveller.session.socket());
         self.clients_waited_for().push(Arc::clone(&socket));
-        // Whoever closes the line ends the wait for all that stand in the list.
+        // Closing the line ends the wait of all that stand in the list.
         let done = if self.is_closing() { None } else { Some(job.run()) };
         self.clients_waited_for().retain(|other| !Arc::ptr_eq(other, &socket));
         hands.refresh();
