@@ -37,6 +37,7 @@ pub mod plan;
 mod report;
 mod session;
 mod settings;
+mod sink;
 mod steering;
 mod transport;
 mod upload;

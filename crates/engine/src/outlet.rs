@@ -8,18 +8,16 @@
 //! the socket can change. On such a socket files are sent through memory: of all calls that send, only those of the
 //! `send` family say for themselves that they do not wait (`MSG_DONTWAIT`).
 
-use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use baton_buf::gather::GATHERED_MAX;
 use baton_buf::{Aggregate, FileSlice, Piece};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::SendfileMode;
+use crate::sink::Sink;
 
 /// How an outlet sends; one per thread that runs steps, so that it can be tuned while the server runs.
 #[derive(Clone, Debug)]
@@ -140,12 +138,12 @@ impl Outlet {
         self.waited = Some(sent);
     }
 
-    /// Sends as much as the socket takes. `through`: memory through which ranges of files go; `None`: the socket's flags
-    /// are what the server has made them, and `sendfile` may be used. `last`: the connection ends behind it, so that the
-    /// kernel may keep the last packet until the FIN joins it.
+    /// Sends as much as the sink takes. `through`: memory through which ranges of files go; `None`: the socket's flags
+    /// are what the server has made them, and ranges of files may go by reference. `last`: the connection ends behind
+    /// it, so that the kernel may keep the last packet until the FIN joins it.
     pub(crate) fn flush(
         &mut self,
-        socket: BorrowedFd<'_>,
+        sink: &impl Sink,
         policy: &SendPolicy,
         mut through: Option<&mut [u8]>,
         last: bool,
@@ -157,7 +155,7 @@ impl Outlet {
             let sent = match self.queue.front() {
                 None => return Flush::Done,
                 Some(_) if self.sent >= quantum_end => return Flush::Quantum,
-                Some(Piece::Memory(_) | Piece::Shared(_)) => self.send_memory(socket, last),
+                Some(Piece::Memory(_) | Piece::Shared(_)) => sink.send_memory(&self.queue, last),
                 Some(Piece::File(slice)) => {
                     let mut window = slice.len().min(quantum_end - self.sent);
                     let waits = through.is_none() && policy.waits_for(slice.len());
@@ -176,20 +174,18 @@ impl Outlet {
                         self.tested_bytes_max = self.tested_bytes_max.saturating_mul(2);
                     }
                     match &mut through {
-                        None => {
-                            match self.waited.take().unwrap_or_else(|| send_file(socket, slice, window)) {
-                                Ok(0) => return Flush::FileShrank,
-                                Err(error) if is_of_the_file(error) => return Flush::FileFailed,
-                                other => other,
-                            }
-                        }
+                        None => match self.waited.take().unwrap_or_else(|| sink.send_file(slice, window)) {
+                            Ok(0) => return Flush::FileShrank,
+                            Err(error) if is_of_the_file(error) => return Flush::FileFailed,
+                            other => other,
+                        },
                         Some(memory) => match read(slice, window, memory) {
                             Ok(0) => return Flush::FileShrank,
                             Err(Errno::INTR) => continue,
                             Err(_) => return Flush::FileFailed,
                             Ok(count) => {
                                 let more_follows = (count as u64) < self.queue.len();
-                                send(socket, &memory[..count], more_follows || last)
+                                sink.send(&memory[..count], more_follows || last)
                             }
                         },
                     }
@@ -214,44 +210,6 @@ impl Outlet {
             }
         }
     }
-
-    /// One call for all pieces of memory in front.
-    fn send_memory(&self, socket: BorrowedFd<'_>, last: bool) -> Result<u64, Errno> {
-        let mut pieces = self.queue.pieces();
-        let count = self.queue.pieces().take_while(|piece| !matches!(piece, Piece::File(_))).count();
-        let more_follows = count < pieces.len() || count > GATHERED_MAX;
-        if pieces.clone().take(count).any(|piece| matches!(piece, Piece::Shared(_))) {
-            return baton_buf::gather::send(socket, pieces, more_follows || last)
-                .map(|count| count as u64)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        }
-        if count == 1 {
-            let Some(Piece::Memory(slice)) = pieces.next() else { return Ok(0) };
-            return send(socket, slice, more_follows || last);
-        }
-        let mut vector = [IoSlice::new(&[]); GATHERED_MAX];
-        let mut filled = 0;
-        for (space, piece) in vector.iter_mut().zip(pieces.take(count)) {
-            if let Piece::Memory(slice) = piece {
-                *space = IoSlice::new(slice);
-                filled += 1;
-            }
-        }
-        let flags = send_flags(more_follows || last);
-        rustix::net::sendmsg(socket, &vector[..filled], &mut SendAncillaryBuffer::default(), flags)
-            .map(|count| count as u64)
-    }
-}
-
-fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> Result<u64, Errno> {
-    rustix::net::send(socket, bytes, send_flags(more)).map(|count| count as u64)
-}
-
-fn send_flags(more: bool) -> SendFlags {
-    // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
-    let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    flags.set(SendFlags::MORE, more);
-    flags
 }
 
 /// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
@@ -274,13 +232,6 @@ fn read(slice: &FileSlice, window: u64, memory: &mut [u8]) -> Result<usize, Errn
     rustix::io::pread(slice.file(), &mut memory[..len], slice.offset())
 }
 
-/// Sends a range of a file from the page cache.
-fn send_file(socket: BorrowedFd<'_>, slice: &FileSlice, window: u64) -> Result<u64, Errno> {
-    let mut offset = slice.offset();
-    let count = usize::try_from(window).unwrap_or(usize::MAX);
-    rustix::fs::sendfile(socket, slice.file(), Some(&mut offset), count).map(|count| count as u64)
-}
-
 /// Sends a range of a file in one call that ends when the client has taken all, or nothing for as long as `patience`.
 ///
 /// The socket is in blocking mode for this call, during which nothing else uses it. Its timeout goes again: an application
@@ -296,7 +247,7 @@ pub(crate) fn send_waiting(
     if !is_accepted_so {
         rustix::fs::fcntl_setfl(socket, flags - OFlags::NONBLOCK)?;
     }
-    let sent = send_file(socket, slice, slice.len());
+    let sent = socket.send_file(slice, slice.len());
     if !is_accepted_so {
         rustix::fs::fcntl_setfl(socket, flags)?;
     }
@@ -372,7 +323,7 @@ mod tests {
         let mut theirs = Some(theirs);
         let mut reader = None;
         loop {
-            match outlet.flush(ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
+            match outlet.flush(&ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
                 Flush::Done => break,
                 Flush::Full => {
                     // Nobody reads before: a reader that keeps up would test nothing.
@@ -400,7 +351,7 @@ mod tests {
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), None, false, 1), Flush::FileShrank));
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, false, 1), Flush::FileShrank));
         assert_eq!(outlet.sent(), 5);
     }
 
@@ -411,10 +362,10 @@ mod tests {
         outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
         let policy = SendPolicy { quantum_bytes: 2000, ..policy() };
         for sent in [2000, 4000] {
-            assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Quantum));
+            assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Quantum));
             assert_eq!(outlet.sent(), sent);
         }
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Done));
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
     }
 
     /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
@@ -426,12 +377,12 @@ mod tests {
             let (ours, _theirs) = pair();
             let mut outlet = Outlet::default();
             outlet.push(FileSlice::new(file, 0, LEN));
-            let Flush::NeedsPages(missing) = outlet.flush(ours.as_fd(), &policy, None, false, 1) else {
+            let Flush::NeedsPages(missing) = outlet.flush(&ours.as_fd(), &policy, None, false, 1) else {
                 return false;
             };
             assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
             crate::job::Job::BringIn(missing).run();
-            assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Done));
+            assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
             true
         });
     }
@@ -448,7 +399,7 @@ mod tests {
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file, 0, LEN as u64));
         let policy = SendPolicy { test_residency: true, ..policy() };
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy, None, false, 1), Flush::Full));
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Full));
         let expected = (outlet.sent() * 2).max(TESTED_BYTES_MIN);
         assert!(expected < LEN as u64, "the socket took all of it: the test tests nothing");
         assert_eq!(outlet.tested_bytes_max, expected);
@@ -456,7 +407,7 @@ mod tests {
         let mut until = 0;
         loop {
             until += theirs.read(&mut received[until..]).unwrap();
-            match outlet.flush(ours.as_fd(), &policy, None, false, 2) {
+            match outlet.flush(&ours.as_fd(), &policy, None, false, 2) {
                 Flush::Done => break,
                 Flush::Full => assert!(outlet.tested_bytes_max < LEN as u64),
                 other => panic!("{other:?}"),
@@ -472,6 +423,6 @@ mod tests {
         drop(theirs);
         let mut outlet = Outlet::default();
         outlet.push(Buffer::new(b"hello".to_vec()));
-        assert!(matches!(outlet.flush(ours.as_fd(), &policy(), None, true, 1), Flush::ClientGone));
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, true, 1), Flush::ClientGone));
     }
 }

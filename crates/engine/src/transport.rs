@@ -192,7 +192,7 @@ impl Transport {
     ) -> Flush {
         let by_reference = self.sends_files() && policy.sendfile != SendfileMode::Never;
         let through = (!by_reference).then_some(scratch);
-        outlet.flush(self.socket.as_fd(), policy, through, last, unix_seconds)
+        outlet.flush(&self.socket.as_fd(), policy, through, last, unix_seconds)
     }
 
     /// Ends our half, behind what has been sent. `false`: the client is gone.
