@@ -2,8 +2,6 @@
 
 mod app;
 mod cli;
-mod config;
-mod run;
 
 use std::process::ExitCode;
 

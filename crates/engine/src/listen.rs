@@ -1,10 +1,15 @@
 //! Listening sockets, with every option that a connection can inherit set once.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
@@ -108,4 +113,44 @@ fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?)
+}
+
+/// Removes the file of a Unix socket that a dead server left behind: no process accepts from it.
+///
+/// # Errors
+/// `EADDRINUSE` if a running server listens there.
+pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
+            fs::remove_file(path)
+        }
+        Ok(_) => Err(rustix::io::Errno::ADDRINUSE.into()),
+        Err(_) => Ok(()), // Nothing there, or something that bind will complain about.
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+/// Removes the file of a Unix socket at the end of its use; TCP addresses have none.
+pub fn remove_socket_file(address: &ListenAddress) {
+    if let ListenAddress::Unix(path) = address {
+        // Gone already, or not ours to remove: either way it does no harm.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The address that a socket is bound to.
+///
+/// # Errors
+/// `EAFNOSUPPORT` if it is neither TCP nor a named Unix socket.
+pub fn address_of(socket: impl AsFd) -> io::Result<ListenAddress> {
+    let address = rustix::net::getsockname(socket)?;
+    if let Ok(tcp) = SocketAddr::try_from(address.clone()) {
+        return Ok(ListenAddress::Tcp(tcp));
+    }
+    let unix = SocketAddrUnix::try_from(address)?;
+    let path = unix.path_bytes().ok_or(rustix::io::Errno::AFNOSUPPORT)?;
+    Ok(ListenAddress::Unix(OsStr::from_bytes(path).into()))
 }

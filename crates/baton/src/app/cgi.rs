@@ -19,13 +19,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use baton_fcgi::environment::environment_of;
+use baton_report::Trouble;
 use baton_responder::{Request, Responder};
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use crate::run::Trouble;
 
 /// Run CGI programs for the requests that come to the socket that is standard input
 ///

@@ -7,13 +7,11 @@
 //!       └── process 1 …
 //! ```
 //!
-//! [`options`] is what is asked for, [`sockets`] where the processes listen, [`program`] how one begins, [`lines`] what
-//! becomes of what it says, and [`manager`] keeps them running. [`cgi`] and [`php_fpm`] are applications themselves:
+//! [`options`] is what is asked for, [`sockets`] where the processes listen, [`program`] how one begins, and [`manager`]
+//! keeps them running. [`cgi`] and [`php_fpm`] are applications themselves:
 //! for programs that know nothing of sockets, and for one that knows more than is good.
 
 mod cgi;
-mod libraries;
-mod lines;
 mod manager;
 mod options;
 mod php_fpm;
@@ -22,11 +20,8 @@ mod sockets;
 
 use std::process::ExitCode;
 
+use baton_report::Trouble;
 use clap::{Args, Subcommand};
-
-pub(crate) use self::libraries::{check as check_libraries, preload};
-pub(crate) use self::lines::Lines;
-use crate::run::Trouble;
 
 /// Run applications
 #[derive(Debug, Args)]

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use baton_config::{StopSignal, Target, find_program, libraries, target, words_of};
+use baton_report::Trouble;
 use baton_sys::process::{Identity, identity};
 use clap::{Args, ValueHint};
 
-use super::libraries;
 use super::manager::Keeper;
 use super::program::Program;
-use crate::config::{StopSignal, Target, find_program, target, words_of};
-use crate::run::Trouble;
 
 /// Keep the processes of a FastCGI application running
 ///

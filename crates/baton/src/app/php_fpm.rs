@@ -11,10 +11,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use baton_report::Trouble;
 use clap::{Args, ValueHint};
 use rustix::fs::MemfdFlags;
-
-use crate::run::Trouble;
 
 /// Run php-fpm at the socket that is standard input
 #[derive(Debug, Args)]

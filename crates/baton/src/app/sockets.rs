@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use baton_config::Target;
+use baton_engine::listen::remove_stale_socket;
+use baton_report::Trouble;
 use baton_sys::process::Identity;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::options::{Listen, Run};
-use crate::config::Target;
-use crate::run::{Trouble, remove_stale_socket};
 
 /// Listening sockets. Their names in the file system go with them.
 #[derive(Debug)]

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+use baton_config::{Config, ConfigSource, Resources, libraries, passfd_condition};
 use baton_engine::topology;
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
-use crate::app::check_libraries;
-use crate::config::{Config, ConfigSource, Resources, passfd_condition};
-use crate::run::budget;
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
 #[derive(Debug, Args)]
@@ -28,13 +26,13 @@ impl Check {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
         config.plan(&HashMap::new(), &Resources::default())?;
-        check_libraries(&config)?;
+        libraries::check(&config)?;
         if self.quiet {
             return Ok(ExitCode::SUCCESS);
         }
         let tuning = config.tuning();
         let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
-        let advice = budget(&config, &tuning, &topology).advice;
+        let advice = baton_master::descriptor_budget(&config, &tuning, &topology).advice;
         print(
             &(summary(&self.file, &config)
                 + &advice.map_or(String::new(), |advice| format!("warning: {advice}\n"))),

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use baton_config::{Entries, Node, RawConfig, Source, Value};
 use toml::Spanned;
-
-use crate::config::{Entries, Node, RawConfig, Source, Value};
 
 /// Collects flags.
 #[derive(Debug)]

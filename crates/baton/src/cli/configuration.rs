@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use baton_config::{ConfigSource, default_toml, reference_markdown};
 use clap::Args;
 
 use super::{ConfigFile, Failure, load, print};
-use crate::config::{ConfigSource, default_toml, reference_markdown};
 
 /// Print a configuration or its reference
 #[derive(Debug, Args)]

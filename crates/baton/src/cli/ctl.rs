@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use baton_master::control::{self, Command};
 use clap::{Args, Subcommand, ValueHint};
-
 use serde_json::Value;
 
 use super::{Failure, print, status};
-use crate::run::control::{self, Command};
 
 /// Ask a running server for its status, or to reload, drain, stop, reopen its logs or make way for its successor
 #[derive(Debug, Args)]

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use baton_config::reference_roff;
 use clap::{Args, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
 use super::{Cli, Failure, print};
-use crate::config::reference_roff;
 
 /// Print the completions of a shell
 #[derive(Debug, Args)]

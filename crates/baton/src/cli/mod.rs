@@ -19,11 +19,11 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use baton_config::{Config, ConfigError, ConfigSource, Words};
 use baton_engine::arch::ArchitectureName;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-use crate::config::{Config, ConfigError, ConfigSource, Words};
-use crate::{app, run};
+use crate::app;
 
 /// A web server that hands data and connections over instead of copying them
 #[derive(Debug, Parser)]
@@ -102,16 +102,16 @@ fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
             script.file.display()
         );
     }
-    Ok(run::supervise(config, source)?)
+    Ok(baton_master::run(config, source)?)
 }
 
 fn start(source: ConfigSource) -> Result<ExitCode, Failure> {
-    Ok(run::supervise(load_to_run(&source)?, source)?)
+    Ok(baton_master::run(load_to_run(&source)?, source)?)
 }
 
 fn load_to_run(source: &ConfigSource) -> Result<Config, Failure> {
     source.load().map_err(|error| {
-        run::give_notice(&error.to_string());
+        baton_master::report_failed_upgrade(&error.to_string());
         refused(&error)
     })
 }

@@ -1,5 +1,7 @@
 //! `baton serve [DIR]`: a folder, now. Every flag becomes the setting of the same meaning.
 
+use baton_config::libraries::preload;
+use baton_config::{Format, Node, OWN_EXECUTABLE, RawConfig, Value, parse_value, words_of};
 use baton_content::Symlinks;
 use baton_engine::arch::ArchitectureName;
 use clap::builder::{BoolishValueParser, PossibleValuesParser};
@@ -10,8 +12,6 @@ use super::command_line::{CommandLine, array, table};
 use super::listening::Listening;
 use super::parse_header;
 use super::php::Php;
-use crate::app::preload;
-use crate::config::{Format, Node, OWN_EXECUTABLE, RawConfig, Value, parse_value, words_of};
 
 /// Serve a folder
 ///
@@ -378,7 +378,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::Config;
+    use baton_config::Config;
 
     #[derive(Parser)]
     struct Flags {

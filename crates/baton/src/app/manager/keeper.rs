@@ -14,10 +14,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use baton_gateway::{Roster, member_path};
+use baton_report::Trouble;
 use baton_sys::passing;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
-
-use crate::run::Trouble;
 
 /// The processes as the loops see them.
 #[derive(Debug)]

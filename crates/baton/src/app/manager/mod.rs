@@ -23,19 +23,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use baton_report::{Trouble, log};
+use baton_supervise::Lines;
+use baton_supervise::describe_end;
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use serde_json::json;
 
 pub(super) use self::keeper::Keeper;
+
 use self::place::{Place, Process};
-use super::lines::Lines;
 use super::options::Run;
 use super::program::{MANAGERS_SIGNALS, Program};
 use super::sockets::Sockets;
-use crate::run::{Trouble, describe_end, log, timespec};
 
 /// Runs processes until a signal says that it is enough.
 ///
@@ -296,7 +298,8 @@ impl Manager {
         let others = outputs.chain(self.keeper.iter().flat_map(Keeper::descriptors));
         let others = others.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
         let mut descriptors: Vec<_> = std::iter::once(signals).chain(others).collect();
-        let timeout = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        let timeout = deadline
+            .and_then(|deadline| Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok());
         if let Err(error) = rustix::event::poll(&mut descriptors, timeout.as_ref())
             && error != rustix::io::Errno::INTR
         {

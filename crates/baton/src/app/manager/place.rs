@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::run::Backoff;
+use baton_supervise::Backoff;
 
 /// A process, or the lack of one, and the one that will come after it.
 #[derive(Debug)]
@@ -34,7 +34,14 @@ pub(super) struct Process {
 
 impl Place {
     pub(super) fn new(is_wanted: bool, now: Instant) -> Self {
-        Self { is_wanted, process: None, heir: None, is_to_change: false, backoff: Backoff::new(), due: now }
+        Self {
+            is_wanted,
+            process: None,
+            heir: None,
+            is_to_change: false,
+            backoff: Backoff::default(),
+            due: now,
+        }
     }
 
     /// Whether a process of it can be given requests.

@@ -9,6 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use baton_config::{
+    Config, ConfigSource, Destination, Files, Resources, Route, Site, Value, passfd_condition,
+};
 use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
 use clap::{Args, ValueHint};
@@ -17,9 +20,6 @@ use toml::Spanned;
 use self::target::Target;
 use super::command_line::CommandLine;
 use super::{ConfigFile, Failure, load, parse_header, print};
-use crate::config::{
-    Config, ConfigSource, Destination, Files, Resources, Route, Site, Value, passfd_condition,
-};
 
 /// Show which site, route, file, caches and steps a request takes, and the head of its response
 ///

@@ -6,10 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use baton_config::{Files, RouteSettings};
 use baton_content::Tree;
 use baton_http::{Coding, ETag, decode_path};
-
-use crate::config::{Files, RouteSettings};
 
 /// The file with this tag among those that a path may stand for, and its size in bytes.
 pub(super) fn find(

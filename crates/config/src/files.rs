@@ -1,0 +1,99 @@
+//! How the files of a site, or of a route of it, are served.
+
+use std::path::PathBuf;
+
+use baton_content::Symlinks;
+use baton_http::{Coding, FieldRules};
+
+use super::fields::{FIELD_VALUE, Fields};
+use super::kind::{Flag, ListOf, Or, Reading};
+use super::setting::{Inline, Section, Table, settings};
+use super::system::Folder;
+use super::text::{Text, TextOf, Wrong};
+use super::words::{Word, words};
+
+words! {
+    for Symlinks {
+        /// followed while they stay beneath the root; absolute links are missing
+        Beneath = "beneath",
+        /// never followed: the names behind them are missing
+        Refused = "refused",
+        /// followed wherever they lead
+        Anywhere = "anywhere",
+    }
+}
+
+words! {
+    for Coding {
+        /// `name.br` beside `name`
+        Brotli = "br",
+        /// `name.zst`
+        Zstd = "zstd",
+        /// `name.gz`
+        Gzip = "gzip",
+    }
+}
+
+settings! {
+    /// How files are served. A route takes what it does not set itself from its site.
+    Files in "site" {
+        /// Folder whose files are served. `off`: none, the site only has routes that redirect or respond.
+        root: Option<PathBuf> = None, Or("off", Folder);
+        /// Files that stand for their folder, the first that exists.
+        index: Vec<String> = vec!["index.html".into()], ListOf(FILE_NAME);
+        /// Whether folders without an index file are listed, as HTML or JSON. Off: 404.
+        browse: bool = false, Flag;
+        /// File, relative to the root, that answers with 200 where nothing is found: the start page of a single-page
+        /// application.
+        fallback: Option<String> = None, Or("off", Text);
+        /// Whether names that begin with a dot are served. `.well-known` always is.
+        hidden: bool = false, Flag;
+        /// Whether scripts that no application runs are sent as they are, source code and all: files whose names end as the
+        /// `scripts` of any route of the site say, or in `.php` or `.phtml`. Off: 404, and listings leave them out.
+        script_sources: bool = false, Flag;
+        /// What becomes of symbolic links.
+        symlinks: Symlinks = Symlinks::Beneath, Word::<Symlinks>::new();
+        /// Codings whose copies beside a file are sent to clients that accept them. Among equals the first wins.
+        precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
+        /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
+        /// "max-age=86400" }]`.
+        cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
+        /// What becomes of the fields of responses: of files, listings, redirections, errors and applications. `{
+        /// X-Frame-Options = "DENY" }` sets a field: it replaces all that an application has sent by this name. The same
+        /// with a word: `{ set = { X-Frame-Options = "DENY" }, add = { Link = "</a>; rel=preload" }, remove =
+        /// ["X-Powered-By"], default = { Cache-Control = "no-store" } }`: `add` leaves what there is, `remove` takes it out,
+        /// `default` is for responses that have none.
+        headers: FieldRules = FieldRules::default(), Fields;
+    }
+}
+
+settings! {
+    /// The value of `Cache-Control` for the paths that match a glob.
+    CacheRule in "site.cache_control" needs ["match", "value"] {
+        /// Glob on the path: `*` is any run of characters, `?` any one. With a `/` at its beginning it is about the whole
+        /// path, otherwise about any tail of it that begins behind a `/`.
+        r#match: String = "*".into(), Text;
+        /// Value of the field.
+        value: String = "no-cache".into(), FIELD_VALUE;
+    }
+}
+
+impl Files {
+    /// Reads the settings. A root that is refused has a stand-in, so that its absence is not a second mistake.
+    pub fn read_with_root(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self {
+        let mut files = Self::read(table, base, reading);
+        if table.has_refused("root", reading) {
+            files.root = Some("/".into());
+        }
+        files
+    }
+}
+
+/// The name of a file in a folder: one path segment.
+const FILE_NAME: TextOf = TextOf {
+    accepted: "the name of a file",
+    check: |name| match name.contains('/') || name == "." || name == ".." {
+        true => Err(Wrong::new("is not the name of a file", "expected a name without `/`")),
+        false => Ok(name),
+    },
+};

@@ -1,0 +1,86 @@
+//! `[log]`: what is written down, and where.
+
+use std::path::PathBuf;
+
+use super::kind::{Bytes, Integer, Kind, Reading};
+use super::raw::{Node, Value};
+use super::setting::settings;
+use super::text::FilePath;
+use super::words::{Word, words};
+
+words! {
+    /// How a request looks in the access log.
+    Format {
+        /// one line as Apache and nginx write it
+        Combined = "combined",
+        /// one JSON object per line
+        Json = "json",
+    }
+}
+
+/// Where a log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Nowhere.
+    Off,
+    /// The standard output of the server.
+    Stdout,
+    /// The standard error of the server.
+    Stderr,
+    /// A file, appended to and reopened on demand.
+    File(PathBuf),
+}
+
+/// A destination; `"off"` is a word only where a log may be switched off.
+struct Log {
+    may_be_off: bool,
+}
+
+impl Kind for Log {
+    type Value = Destination;
+
+    fn accepted(&self) -> String {
+        format!("{}\"stdout\", \"stderr\" or a path", if self.may_be_off { "\"off\", " } else { "" })
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Destination> {
+        let Value::String(text) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        match &**text {
+            "off" if self.may_be_off => Some(Destination::Off),
+            "stdout" => Some(Destination::Stdout),
+            "stderr" => Some(Destination::Stderr),
+            _ => FilePath.read(node, reading).map(Destination::File),
+        }
+    }
+
+    fn write(&self, value: &Destination) -> toml::Value {
+        match value {
+            Destination::Off => "off".into(),
+            Destination::Stdout => "stdout".into(),
+            Destination::Stderr => "stderr".into(),
+            Destination::File(path) => FilePath.write(path),
+        }
+    }
+}
+
+settings! {
+    /// The access log (a line per request) and the error log. Files are opened by the master process before it gives
+    /// up root, and opened anew on `baton ctl reopen-logs` or SIGUSR1. A reload can put one file in the place of another;
+    /// the rest needs a restart.
+    LogSettings in "log" {
+        /// Where requests are logged.
+        access: Destination = Destination::Off, Log { may_be_off: true };
+        /// How a request is written.
+        format: Format = Format::Combined, Word::<Format>::new();
+        /// Bytes gathered per process before they are written; 0: every line at once. If the disk is full, lines are
+        /// lost and counted, never a request.
+        buffer_bytes: u64 = 64 << 10, Bytes(0, 1 << 26);
+        /// Milliseconds after which gathered lines are written even if the buffer is not full.
+        flush_ms: u64 = 1_000, Integer(1, 3_600_000);
+        /// Where errors and events of the server are logged.
+        error: Destination = Destination::Stderr, Log { may_be_off: false };
+    }
+}

@@ -1,0 +1,417 @@
+//! From [`Config`] to what the machines work with. Made inside each worker, since folders are opened with its rights.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
+use baton_engine::listen::ListenAddress;
+use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
+use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
+use baton_gateway::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_http::{HeadLimits, MediaTypes};
+use baton_sys::process::identity;
+
+use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
+
+impl Config {
+    /// What the configuration means to a worker, whose listeners have these ids.
+    ///
+    /// # Errors
+    /// A folder or a page that cannot be opened, with its path.
+    pub fn plan(
+        &self,
+        listener_ids: &HashMap<&ListenAddress, usize>,
+        resources: &Resources,
+    ) -> io::Result<Plan> {
+        let mut types = MediaTypes::builtin();
+        for (extension, media_type) in &self.media_types {
+            types.set(extension, media_type);
+        }
+        let planner = Planner {
+            listener_ids,
+            resources,
+            space: resources.space.bounded(self.limits.temporary_bytes_max),
+            media_types: Arc::new(types),
+            server_header: self.server.server_header,
+            workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
+            streamed_bodies: RefCell::default(),
+        };
+        let sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<_>>()?;
+        Ok(Plan::new(sites, self.engine_limits(), self.server.server_header))
+    }
+
+    fn engine_limits(&self) -> baton_engine::Limits {
+        let (limits, timeouts) = (&self.limits, &self.timeouts);
+        baton_engine::Limits {
+            connections_max: count(limits.connections_max),
+            head: HeadLimits {
+                target_bytes_max: count(limits.target_bytes_max),
+                head_bytes_max: count(limits.head_bytes_max),
+                fields_max: count(limits.fields_max),
+            },
+            body_bytes_max: limits.body_bytes_max,
+            requests_per_connection_max: limits.requests_per_connection_max,
+            pipelined_max: count(limits.pipelined_max),
+            ranges_max: count(limits.ranges_max),
+            head_timeout_ms: timeouts.head_ms,
+            body_timeout_ms: timeouts.body_ms,
+            idle_timeout_ms: timeouts.idle_ms,
+            send_timeout_ms: timeouts.send_ms,
+            send_rate_min_bytes_per_s: timeouts.send_rate_min_bytes_per_s,
+            linger_timeout_ms: timeouts.linger_ms,
+        }
+    }
+
+    /// How the workers do their work.
+    pub fn tuning(&self) -> Tuning {
+        let (server, send) = (&self.server, &self.send);
+        Tuning {
+            architecture: server.architecture,
+            processes: server.processes.map(count),
+            threads: server.threads.map(count),
+            helpers_max: count(send.helpers_max),
+            writers: count(send.writers),
+            clients_max: usize::MAX,
+            accepts_per_wake: count(send.accepts_per_wake),
+            way: send.way,
+            sendfile: match send.sendfile {
+                Sendfile::NonBlocking => SendfileMode::NonBlocking,
+                Sendfile::Blocking => SendfileMode::Blocking,
+                Sendfile::BySize => SendfileMode::BySize(send.blocking_bytes_min),
+            },
+            send_quantum_bytes: send.quantum_bytes,
+            affinity: server.cpu_affinity,
+            steering: send.listener_per_cpu,
+            socket_send_buffer_bytes: send.socket_buffer_bytes.map(count),
+            defer_accept_s: u32::try_from(send.defer_accept_s).unwrap_or(u32::MAX),
+            cache: self.cache_settings(),
+        }
+    }
+
+    /// Bounds and switches of the file caches of one worker, where memory is plenty.
+    pub fn cache_settings(&self) -> CacheSettings {
+        let cache = &self.cache;
+        CacheSettings {
+            names_max: count(cache.names_max),
+            files_max: count(cache.files_max),
+            memory_bytes_max: cache.memory_bytes_max.unwrap_or(CacheSettings::default().memory_bytes_max),
+            memory_file_bytes_max: cache.memory_file_bytes_max,
+            memory_hot_file_bytes_max: cache.memory_hot_file_bytes_max,
+            heads: cache.heads,
+            names: cache.names,
+            files: cache.files,
+            revalidate_ms: cache.revalidate_ms,
+            policy: cache.policy,
+        }
+    }
+}
+
+/// What the plans of a worker share, from one configuration to the next.
+#[derive(Debug, Default)]
+pub struct Resources {
+    /// The processes of applications, by the addresses that workers know them by: each listens alone.
+    pub rosters: Rosters,
+    /// Folders that are open, and are not opened again.
+    pub roots: Roots,
+    /// What temporary files take.
+    pub space: TemporarySpace,
+}
+
+/// The processes of applications, by the addresses that workers know them by.
+pub type Rosters = HashMap<PathBuf, Arc<Roster>>;
+
+/// What is common to all sites.
+struct Planner<'a> {
+    listener_ids: &'a HashMap<&'a ListenAddress, usize>,
+    resources: &'a Resources,
+    /// Of the temporary files of all routes.
+    space: TemporarySpace,
+    media_types: Arc<MediaTypes>,
+    server_header: bool,
+    /// Among how many processes what is known of an application is shared out.
+    workers: usize,
+    /// The bodies that arrive at the processes behind each address: routes to the same ones share them.
+    streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
+}
+
+impl Planner<'_> {
+    fn site(&self, site: &Site) -> io::Result<plan::Site> {
+        let settings = &site.settings;
+        let endings = site.script_endings();
+        let routes = site.routes.iter().map(|route| self.route(route, &endings));
+        let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
+        let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
+        if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
+            let headers = site.files.headers.clone();
+            routes.push(plan::Route { path: "/".into(), headers, action: Action::Files(tree) });
+        }
+        let pages = settings.error_pages.iter().map(|(status, path)| {
+            let body = std::fs::read(path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            let media_type = self.media_types.of(path.as_os_str().as_encoded_bytes()).to_owned();
+            Ok(ErrorPage { status: *status, media_type, body })
+        });
+        Ok(plan::Site {
+            name: site.name(),
+            listeners: settings
+                .listen
+                .iter()
+                .filter_map(|address| self.listener_ids.get(address).copied())
+                .collect(),
+            hosts: settings.hosts.clone(),
+            error_pages: pages.collect::<io::Result<_>>()?,
+            routes,
+            headers: site.files.headers.clone(),
+            log: settings.access_log,
+        })
+    }
+
+    fn route(&self, route: &Route, endings: &[String]) -> io::Result<plan::Route> {
+        let settings = &route.settings;
+        let prefix = if settings.strip_prefix { &settings.path } else { "" };
+        let action = match (&settings.redirect, &settings.respond) {
+            (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
+                self.application(route, is_fastcgi, application, endings)?
+            }
+            (Some(redirect), _) => {
+                Action::Redirect { status: code(redirect.status), location: redirect.to.clone() }
+            }
+            (None, Some(respond)) => Action::Respond {
+                status: code(respond.status),
+                media_type: respond.media_type.clone(),
+                body: respond.body.clone().into_bytes(),
+            },
+            (None, None) => match self.tree(&route.files, prefix, &[], endings)? {
+                Some(tree) => Action::Files(tree),
+                None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
+            },
+        };
+        Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), action })
+    }
+
+    fn application(
+        &self,
+        route: &Route,
+        is_fastcgi: bool,
+        application: &Application,
+        endings: &[String],
+    ) -> io::Result<Action> {
+        let (settings, files) = (&route.settings, &route.files);
+        let mut streamed_bodies = self.streamed_bodies.borrow_mut();
+        let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
+        let temporary =
+            TemporaryFiles { folder: application.temporary_folder().into(), space: self.space.clone() };
+        let settings_of_pool = baton_gateway::Settings {
+            temporary: temporary.clone(),
+            streamed_bodies: match application.streamed_bodies_max {
+                Some(max) => streamed_bodies.with_max(count(max)),
+                None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),
+            },
+            ..gateway_settings(is_fastcgi, application, &self.resources.rosters)?
+        };
+        let pool = baton_gateway::Application::new(settings_of_pool)
+            .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
+        let delegate = Arc::new(Delegate {
+            application: pool,
+            path: settings.path.clone(),
+            hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
+            encoded_slashes: application.encoded_slashes,
+            keep_passed: application.passfd_keep_alive,
+            document_root: files.root.clone(),
+            local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
+            params: parameters(application),
+            headers: files.headers.clone(),
+            named: application
+                .named_files
+                .iter()
+                .map(|folder| self.named(folder))
+                .collect::<io::Result<_>>()?,
+            internal: application
+                .internal_files
+                .iter()
+                .map(|(path, folder)| Ok((path.clone(), self.named(folder)?)))
+                .collect::<io::Result<_>>()?,
+            upload: UploadSettings {
+                bytes_max: application.body_bytes_max,
+                memory_bytes_max: count(application.body_memory_bytes),
+                temporary,
+            },
+        });
+        if application.scripts.is_empty() {
+            return Ok(Action::Application(delegate));
+        }
+        let prefix = if settings.strip_prefix { &settings.path } else { "" };
+        let tree = self.tree(files, prefix, &application.scripts, endings)?;
+        let tree =
+            tree.ok_or_else(|| io::Error::other(format!("the route {} has no folder", settings.path)))?;
+        Ok(Action::Scripts(tree, delegate))
+    }
+
+    /// A folder whose files an application may name.
+    fn named(&self, folder: &Path) -> io::Result<Arc<Tree>> {
+        let config = TreeConfig {
+            root: folder.to_owned(),
+            index: Vec::new(),
+            hidden: true,
+            media_types: self.media_types.clone(),
+            server_header: self.server_header,
+            ..TreeConfig::default()
+        };
+        Tree::open_among(&self.resources.roots, config).map(Arc::new)
+    }
+
+    /// The folder of a route, if it has one. Of the files that `endings` tell to be scripts, those that end as `scripts` say
+    /// are run.
+    fn tree(
+        &self,
+        files: &Files,
+        strip_prefix: &str,
+        scripts: &[String],
+        endings: &[String],
+    ) -> io::Result<Option<Arc<Tree>>> {
+        let Some(root) = &files.root else { return Ok(None) };
+        let rule = |rule: &super::CacheRule| baton_content::CacheRule {
+            pattern: rule.r#match.clone(),
+            value: rule.value.clone(),
+        };
+        let config = TreeConfig {
+            root: root.clone(),
+            strip_prefix: strip_prefix.to_owned(),
+            index: files.index.clone(),
+            listing: if files.browse { Listing::On } else { Listing::Off },
+            fallback: files.fallback.clone(),
+            hidden: files.hidden,
+            symlinks: files.symlinks,
+            precompressed: files.precompressed.clone(),
+            cache_control: files.cache_control.iter().map(rule).collect(),
+            scripts: scripts.to_vec(),
+            withheld: if files.script_sources { Vec::new() } else { endings.to_vec() },
+            headers: files.headers.clone(),
+            media_types: self.media_types.clone(),
+            server_header: self.server_header,
+        };
+        Ok(Some(Arc::new(Tree::open_among(&self.resources.roots, config)?)))
+    }
+}
+
+/// So many share nothing out: this plan is made to be looked at.
+const WORKERS_UNKNOWN: usize = usize::MAX;
+
+/// Parameters that every request has.
+fn parameters(application: &Application) -> Vec<(String, String)> {
+    let mut parameters = application.params.clone();
+    if !application.named_files.is_empty() {
+        let folders: Vec<_> = application.named_files.iter().map(|path| path.display().to_string()).collect();
+        parameters.push(("BATON_ZEROCOPY".into(), folders.join(":")));
+    }
+    parameters
+}
+
+fn gateway_settings(
+    is_fastcgi: bool,
+    application: &Application,
+    rosters: &Rosters,
+) -> io::Result<baton_gateway::Settings> {
+    use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
+    let name = application.to.as_ref().map(Target::to_string);
+    let place = match &application.to {
+        Some(Target::Unix(path)) => match rosters.get(path) {
+            Some(roster) => Place::Members { roster: Arc::clone(roster), prefix: path.clone() },
+            None => Place::Shared(Address::Unix(path.clone())),
+        },
+        Some(Target::Tcp(address)) => Place::Shared(Address::Inet(*address)),
+        // It was not started: this plan is made to be looked at.
+        None => Place::Shared(Address::Unix(Path::new("/nonexistent").into())),
+    };
+    let passfd_trust = match &place {
+        Place::Members { .. } => Trust::All,
+        Place::Shared(_) => {
+            let user = |name: &String| Ok(identity(name, None)?.uid);
+            Trust::Users(application.passfd_users.iter().map(user).collect::<io::Result<_>>()?)
+        }
+    };
+    Ok(Settings {
+        passfd_trust,
+        protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
+        transport: match application.transport {
+            Transport::Auto => TransportChoice::Auto,
+            Transport::Unix | Transport::Inet => TransportChoice::Plain,
+            Transport::Shm => TransportChoice::Shm,
+            Transport::PassFd => TransportChoice::PassFd,
+        },
+        connections_max: count(application.connections_max),
+        take_turns: application.take_turns,
+        keep_connections: application.keep_connections,
+        queue_max: count(application.queue_max),
+        queue_timeout_ms: application.queue_ms,
+        timeout_ms: application.timeout_ms,
+        patience_ms: u32::try_from(application.patience_ms).unwrap_or(u32::MAX),
+        region_bytes: count(application.region_bytes),
+        spool_memory_bytes: application.response_memory_bytes,
+        spool_file_bytes_max: application.response_file_bytes_max,
+        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), place)
+    })
+}
+
+/// A checked number as a size; no bound of the configuration exceeds what a 64-bit system can count.
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn code(status: u64) -> u16 {
+    u16::try_from(status).unwrap_or(500)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_configuration_that_says_nothing_means_the_defaults_of_the_engine() {
+        let config = config("[[site]]\nroot = '/'\n");
+        assert_eq!(format!("{:?}", config.engine_limits()), format!("{:?}", baton_engine::Limits::default()));
+        assert_eq!(format!("{:?}", config.tuning()), format!("{:?}", Tuning::default()));
+    }
+
+    /// Goal: no number ends up in another one's place. Method: all of them differ.
+    #[test]
+    fn every_number_finds_its_place() {
+        let config = config(include_str!("everything.toml"));
+        let limits = config.engine_limits();
+        assert_eq!(
+            (
+                limits.connections_max,
+                limits.head.head_bytes_max,
+                limits.head.target_bytes_max,
+                limits.head.fields_max
+            ),
+            (11, 12 << 10, 1300, 14)
+        );
+        assert_eq!((limits.body_bytes_max, limits.requests_per_connection_max), (15, 16));
+        assert_eq!((limits.pipelined_max, limits.ranges_max), (17, 18));
+        assert_eq!((limits.head_timeout_ms, limits.body_timeout_ms, limits.idle_timeout_ms), (21, 22, 23));
+        assert_eq!(
+            (limits.send_timeout_ms, limits.send_rate_min_bytes_per_s, limits.linger_timeout_ms),
+            (24, 25, 26)
+        );
+        let tuning = config.tuning();
+        assert_eq!((tuning.processes, tuning.threads, tuning.affinity), (Some(3), Some(2), false));
+        assert_eq!(tuning.sendfile, SendfileMode::BySize(31 << 10));
+        assert_eq!(tuning.way, baton_engine::SendWay::File);
+        assert_eq!((tuning.send_quantum_bytes, tuning.helpers_max, tuning.writers), (32 << 10, 33, 34));
+        assert_eq!((tuning.accepts_per_wake, tuning.socket_send_buffer_bytes), (35, Some(36 << 10)));
+        assert_eq!((tuning.defer_accept_s, tuning.steering), (38, true));
+        let cache = tuning.cache;
+        assert_eq!((cache.names_max, cache.files_max, cache.revalidate_ms), (41, 42, 45));
+        assert_eq!((cache.memory_bytes_max, cache.memory_file_bytes_max), (43 << 20, 44));
+        assert_eq!(cache.memory_hot_file_bytes_max, 46);
+        assert_eq!(cache.policy, baton_content::Policy::Gds);
+    }
+}

@@ -1,0 +1,84 @@
+//! The list of all sections, for everything that explains settings to users.
+
+use super::admin::Admin;
+use super::application::Application;
+use super::cache::Cache;
+use super::files::{CacheRule, Files};
+use super::limits::Limits;
+use super::log::LogSettings;
+use super::media_types;
+use super::route::{Redirect, Respond, RouteSettings};
+use super::send::Send;
+use super::server::Server;
+use super::setting::{Section, Setting};
+use super::site::SiteSettings;
+use super::timeouts::Timeouts;
+
+/// A section as users see it.
+pub(crate) struct Described {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// How its table is written: `[name]`, `[[name]]`, or inline as the value of a key.
+    pub form: Form,
+    /// What it is about, a line each.
+    pub about: &'static [&'static str],
+    /// Its settings.
+    pub settings: Vec<Setting>,
+    /// Those without a default.
+    pub needed: &'static [&'static str],
+}
+
+/// How a section's table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `[name]`
+    Table,
+    /// `[[name]]`, any number of times.
+    Tables,
+    /// `key = { … }`
+    Inline,
+}
+
+/// All sections in the order of the documentation.
+pub(crate) fn sections() -> Vec<Described> {
+    let types = Described {
+        name: "media_types",
+        form: Form::Table,
+        about: media_types::ABOUT,
+        settings: Vec::new(),
+        needed: &[],
+    };
+    let mut site = described::<SiteSettings>(Form::Tables);
+    site.settings.extend(Files::settings());
+    vec![
+        described::<Server>(Form::Table),
+        described::<Limits>(Form::Table),
+        described::<Timeouts>(Form::Table),
+        described::<Send>(Form::Table),
+        described::<Cache>(Form::Table),
+        described::<LogSettings>(Form::Table),
+        described::<Admin>(Form::Table),
+        types,
+        site,
+        described::<RouteSettings>(Form::Tables),
+        described::<Redirect>(Form::Inline),
+        described::<Respond>(Form::Inline),
+        described::<Application>(Form::Inline),
+        described::<CacheRule>(Form::Inline),
+    ]
+}
+
+impl Described {
+    /// How its table begins in a file.
+    pub(crate) fn head(&self) -> String {
+        match self.form {
+            Form::Table => format!("[{}]", self.name),
+            Form::Tables => format!("[[{}]]", self.name),
+            Form::Inline => format!("{} = {{ … }}", self.name),
+        }
+    }
+}
+
+fn described<S: Section>(form: Form) -> Described {
+    Described { name: S::NAME, form, about: S::ABOUT, settings: S::settings(), needed: S::NEEDED }
+}

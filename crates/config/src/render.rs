@@ -1,0 +1,218 @@
+//! A configuration as TOML: the effective one, and the default one with its documentation.
+
+use super::Config;
+use super::reference::{Form, sections};
+use super::route::RouteSettings;
+use super::setting::Section;
+
+impl Config {
+    /// Every setting with its value, in TOML that reads back to the same configuration wherever it is read.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        write_section(&mut out, &self.server);
+        write_section(&mut out, &self.limits);
+        write_section(&mut out, &self.timeouts);
+        write_section(&mut out, &self.send);
+        write_section(&mut out, &self.cache);
+        write_section(&mut out, &self.log);
+        write_section(&mut out, &self.admin);
+        let types =
+            self.media_types.iter().map(|(extension, media_type)| (&**extension, media_type.as_str().into()));
+        write_table(&mut out, "[media_types]", types);
+        for site in &self.sites {
+            write_table(&mut out, "[[site]]", pairs(&site.settings).chain(pairs(&site.files)));
+            for route in &site.routes {
+                write_table(&mut out, "[[site.route]]", route.write().into_iter());
+            }
+        }
+        out
+    }
+}
+
+fn pairs<S: Section>(section: &S) -> impl Iterator<Item = (&'static str, toml::Value)> {
+    S::settings().into_iter().map(|setting| setting.name).zip(section.write())
+}
+
+fn write_section<S: Section>(out: &mut String, section: &S) {
+    write_table(out, &format!("[{}]", S::NAME), pairs(section));
+}
+
+fn write_table<'k>(out: &mut String, head: &str, pairs: impl Iterator<Item = (&'k str, toml::Value)>) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    line(out, head);
+    for (key, value) in pairs {
+        line(out, &assignment(key, &value));
+    }
+}
+
+fn assignment(key: &str, value: &toml::Value) -> String {
+    let bare =
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let key = if bare { key.into() } else { toml::Value::from(key).to_string() };
+    format!("{key} = {value}")
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// Every setting with its documentation and its default: a configuration to start from.
+pub fn default_toml() -> String {
+    let mut out = String::from(
+        "# Configuration of the Baton web server. Every setting has its default here; any may be left out.\n",
+    );
+    for section in sections() {
+        // Inline tables are explained where they are used; a route is an example, since by default there is none.
+        let mark = match (section.form, section.name) {
+            (Form::Inline, _) => continue,
+            (_, RouteSettings::NAME) => "# ",
+            _ => "",
+        };
+        out.push('\n');
+        comment(&mut out, section.about);
+        line(&mut out, &format!("{mark}{}", section.head()));
+        for setting in &section.settings {
+            out.push('\n');
+            comment(&mut out, setting.doc);
+            for (word, meaning) in &setting.explained {
+                line(&mut out, &format!("#   \"{word}\": {meaning}"));
+            }
+            line(&mut out, &format!("# Accepted: {}.", setting.accepted));
+            let value = if setting.name == "root" { &DEFAULT_ROOT.into() } else { &setting.default };
+            line(&mut out, &format!("{mark}{}", assignment(setting.name, value)));
+        }
+    }
+    out
+}
+
+/// What `baton serve` serves if it is told nothing. A file must say it: the folder of a configuration is seldom meant.
+const DEFAULT_ROOT: &str = ".";
+
+fn comment(out: &mut String, doc: &[&str]) {
+    for text in doc {
+        line(out, &format!("#{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::RawConfig;
+
+    fn check(text: &str) -> Config {
+        let raw = RawConfig::parse("test".into(), text.into(), Path::new("/")).expect("TOML");
+        Config::check(&raw).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Every setting, none with its default.
+    const EVERYTHING: &str = include_str!("everything.toml");
+
+    #[test]
+    fn the_default_file_says_what_leaving_everything_out_means() {
+        assert_eq!(check(&default_toml()), check("[[site]]\nroot = '.'\n"));
+    }
+
+    proptest! {
+        /// Whatever is left out of a configuration, what is written of it reads back to the same.
+        #[test]
+        fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
+            let keys = ["[", "architecture", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
+            let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
+            let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
+            let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));
+            let written = config.to_toml();
+            let again = Config::from_toml(&written).unwrap_or_else(|error| panic!("{error}"));
+            prop_assert_eq!(&config, &again, "{}", written);
+            prop_assert_eq!(written, again.to_toml());
+        }
+    }
+
+    proptest! {
+        /// Whatever is wrong with a file can be shown: no damage to one does more than that.
+        #[test]
+        fn damage_can_be_shown(
+            at in 0..EVERYTHING.len(),
+            removed in 0..60_usize,
+            put in "[\\[\\]{}=\"'.,#\n\\\\ -/0-9a-fä\u{1F980}]{0,9}",
+        ) {
+            let before = EVERYTHING.get(..at);
+            let behind = EVERYTHING.get((at + removed).min(EVERYTHING.len())..);
+            let (Some(before), Some(behind)) = (before, behind) else { return Ok(()) };
+            let text = [before, &put, behind].concat();
+            let raw = RawConfig::parse("test".into(), text, Path::new("/"));
+            if let Err(error) = raw.and_then(|raw| Config::check(&raw)) {
+                prop_assert!(error.render(false).contains("--> test"), "{}", error);
+            }
+        }
+    }
+
+    /// Goal: no setting is forgotten by a reader or a writer, nor mixed up with another. Method: a configuration in which
+    /// every setting differs from its default must be written with every value as it was given.
+    #[test]
+    fn every_setting_is_read_and_written() {
+        let written: toml::Table = check(EVERYTHING).to_toml().parse().expect("TOML");
+        let given: toml::Table = EVERYTHING.parse().expect("TOML");
+        for name in given.keys() {
+            assert!(sections().iter().any(|section| section.name == name), "[{name}] is not documented");
+        }
+        for section in sections().iter().filter(|section| section.form == Form::Table) {
+            for setting in &section.settings {
+                let value = |table: &toml::Table| table[section.name].get(setting.name).cloned();
+                assert_eq!(value(&written), value(&given), "{}.{}", section.name, setting.name);
+                assert_ne!(
+                    value(&given).as_ref(),
+                    Some(&setting.default),
+                    "{}.{}",
+                    section.name,
+                    setting.name
+                );
+            }
+        }
+        let site = |table: &toml::Table| table["site"][0].as_table().cloned().expect("a site");
+        let route = |table: &toml::Table, index: usize| {
+            site(table)["route"][index].as_table().cloned().expect("a route")
+        };
+        for (written, given) in [(site(&written), site(&given)), (route(&written, 0), route(&given, 0))] {
+            for (key, value) in given.iter().filter(|(key, _)| *key != "route") {
+                assert_eq!(written.get(key), Some(value), "{key}");
+            }
+        }
+        for section in sections().iter().filter(|section| section.form == Form::Tables) {
+            for setting in &section.settings {
+                let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
+                let elsewhere = ["redirect", "respond", "fastcgi", "scgi", "cgi"].contains(&setting.name);
+                assert!(
+                    elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
+                    "{}",
+                    setting.name
+                );
+            }
+        }
+        for redirect_or_respond in [1, 2] {
+            assert_eq!(route(&written, redirect_or_respond), route(&given, redirect_or_respond));
+        }
+        for (index, key, differ) in [(3, "fastcgi", true), (4, "scgi", false)] {
+            let section =
+                sections().into_iter().find(|section| section.name == "site.route.fastcgi").unwrap();
+            let (written, given) = (route(&written, index)[key].clone(), route(&given, index)[key].clone());
+            for setting in &section.settings {
+                let value = given.get(setting.name);
+                assert!(value.is_none() || written.get(setting.name) == value, "{}", setting.name);
+                let is_default = value.is_none_or(|value| *value == setting.default);
+                assert!(
+                    !differ || !is_default || ["to", "scripts"].contains(&setting.name),
+                    "{}",
+                    setting.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! `[[site.route]]`: what is different below a path.
+
+use std::ops::Range;
+
+use super::application::Application;
+use super::files::Files;
+use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::launch::CGI_COMMAND;
+use super::media_types::MEDIA_TYPE;
+use super::raw::Node;
+use super::report::Complaint;
+use super::route_path::RoutePath;
+use super::setting::{Inline, Section, Table, settings};
+use super::text::{TextOf, Wrong};
+
+/// A part of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Where, and what instead of files.
+    pub settings: RouteSettings,
+    /// How files are served; of a fixed answer, only the fields count.
+    pub files: Files,
+}
+
+settings! {
+    /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`,
+    /// `respond`, `fastcgi`, `scgi` or `cgi`. The longest path that fits a request wins.
+    RouteSettings in "site.route" needs ["path"] {
+        /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
+        /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
+        path: String = "/".into(), RoutePath;
+        /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
+        /// own, so that `/docs/a.html` is the file `a.html` of that root.
+        strip_prefix: bool = false, Flag;
+        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A `$uri` at the end stands for
+        /// the request's path and query, a `$rest` for what of them is behind the `path` of the route; without `status`, 302.
+        redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
+        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
+        respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
+        /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }` or `{ command = ["./app"] }`. Its `DOCUMENT_ROOT` is the `root` of the route.
+        fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// The same with SCGI, with the same keys.
+        scgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
+        /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.
+        cgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+    }
+}
+
+settings! {
+    /// Where clients are sent.
+    Redirect in "site.route.redirect" needs ["to"] {
+        /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query. A `$rest`
+        /// there stands for what is behind the `path` of the route, with the query: below `/old`, `/new$rest` sends
+        /// `/old/a?b` to `/new/a?b`.
+        to: String = "/".into(), LOCATION;
+        /// 301, 302, 303, 307 or 308.
+        status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
+    }
+}
+
+settings! {
+    /// A fixed answer.
+    Respond in "site.route.respond" needs ["status"] {
+        /// Status code, 200 to 599, but not 204, 205 or 304: these have no body.
+        status: u64 = 200, Status(&[]);
+        /// The body.
+        body: String = String::new(), Body;
+        /// Value of `Content-Type`.
+        media_type: String = "text/plain; charset=utf-8".into(), MEDIA_TYPE;
+    }
+}
+
+impl Route {
+    /// Reads a route of a site that serves files as `inherited` says. `span` is where the route begins.
+    pub fn read(
+        mut table: Table<'_>,
+        span: Range<usize>,
+        inherited: &Files,
+        reading: &mut Reading<'_>,
+    ) -> Self {
+        let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
+        let mut settings = RouteSettings::read(&mut table, base, reading);
+        if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
+            cgi.command = CGI_COMMAND.map(str::to_owned).into();
+        }
+        let files = Files::read_with_root(&mut table, inherited.clone(), reading);
+        table.need(RouteSettings::NEEDED, span.clone(), reading);
+        let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
+        answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
+        if files.root.is_none() && answers.is_empty() {
+            let complaint = Complaint::new("a route that serves nothing")
+                .at(span.clone(), "has no `root`, nor has its site");
+            reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi`, `scgi` or `cgi`"));
+        }
+        for key in answers.iter().filter(|key| APPLICATIONS.contains(key)) {
+            check_application(key, &table, files.root.is_some(), &span, reading);
+        }
+        check_effects(&answers, &table, reading);
+        table.finish(reading);
+        Self { settings, files }
+    }
+
+    /// The keys that count, with their values: what is written back.
+    pub fn write(&self) -> Vec<(&'static str, toml::Value)> {
+        let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
+        let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
+        let answer = self.settings.answer();
+        let has_effect = |name: &&'static str| match answer {
+            Some((answer, runs_scripts)) => {
+                *name == answer
+                    || !ANSWERS.contains(name) && !without_effect(answer, runs_scripts).contains(name)
+            }
+            None => true,
+        };
+        keys.map(|(setting, value)| (setting.name, value)).filter(|(name, _)| has_effect(name)).collect()
+    }
+}
+
+/// Whether an application can be found and has what it runs. What was written counts, not what was made of it: another
+/// mistake in the same table changes nothing here.
+fn check_application(
+    key: &str,
+    route: &Table<'_>,
+    has_root: bool,
+    span: &Range<usize>,
+    reading: &mut Reading<'_>,
+) {
+    let Some(table) = route.peek(key) else { return };
+    let at = route.span_of(key).unwrap_or_else(|| span.clone());
+    let has_address = table.has("to") && !table.says("to", "command");
+    let (has_command, has_scripts) = (table.has_elements("command"), table.has_elements("scripts"));
+    if has_address && has_command {
+        let complaint = Complaint::new("an application has either `to` or `command`");
+        reading.complain(complaint.at(at.clone(), "has both"));
+    }
+    if key == "cgi" && !has_scripts {
+        let complaint = Complaint::new("programs without names").at(at.clone(), "has no `scripts`");
+        reading.complain(complaint.help("say which files are run: `scripts = [\".cgi\"]`"));
+    }
+    if key != "cgi" && !has_address && !has_command {
+        let complaint = Complaint::new("an application that is nowhere");
+        let complaint = complaint.at(at, "has neither `to` nor `command`");
+        reading.complain(complaint.help("give its address, or the command that starts it"));
+    }
+    if has_scripts && !has_root {
+        let complaint = Complaint::new("scripts without a folder");
+        reading.complain(complaint.at(span.clone(), "has no `root`, nor has its site").help("add `root`"));
+    }
+}
+
+/// Complains about all but the first of the keys that answer instead of files, and about keys that say how files are
+/// served where none of these serves any.
+fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Reading<'_>) {
+    let Some((first, others)) = answers.split_first() else { return };
+    let place = |key: &str| table.span_of(key).unwrap_or_default();
+    for other in others {
+        let complaint = Complaint::new(format!("a route has either `{first}` or `{other}`"));
+        reading.complain(complaint.at(place(other), "answers as well").at(place(first), "answers already"));
+    }
+    let is_useless = |key: &&'static str| {
+        answers.iter().all(|answer| {
+            let runs_scripts = table.peek(answer).is_some_and(|table| table.has_elements("scripts"));
+            without_effect(answer, runs_scripts).contains(key)
+        })
+    };
+    for key in without_effect(first, false).into_iter().filter(is_useless).filter(|key| table.has(key)) {
+        let complaint = Complaint::new(format!("a route has either `{first}` or `{key}`"));
+        reading.complain(complaint.at(place(key), "without effect here").at(place(first), "because of this"));
+    }
+}
+
+/// Keys about files that have no effect in a route with this answer.
+fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
+    let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
+        ("redirect" | "respond", _) => (&["headers"], &["strip_prefix"]),
+        (_, true) => return Vec::new(),
+        (_, false) => (&["root", "headers"], &[]),
+    };
+    let files = Files::settings().into_iter().map(|setting| setting.name);
+    files.filter(|name| !kept.contains(name)).chain(also.iter().copied()).collect()
+}
+
+impl RouteSettings {
+    /// The application that answers, and whether it is spoken to in FastCGI.
+    pub fn application(&self) -> Option<(bool, &Application)> {
+        self.keyed_application().map(|(key, application)| (key != "scgi", application))
+    }
+
+    /// The application that answers, and the key under which it stands.
+    fn keyed_application(&self) -> Option<(&'static str, &Application)> {
+        let known = [("fastcgi", &self.fastcgi), ("scgi", &self.scgi), ("cgi", &self.cgi)];
+        known.into_iter().find_map(|(key, application)| Some((key, application.as_ref()?)))
+    }
+
+    /// The key of what answers instead of files, and whether it runs some of the files.
+    fn answer(&self) -> Option<(&'static str, bool)> {
+        let application = || self.keyed_application().map(|(key, it)| (key, !it.scripts.is_empty()));
+        match (&self.redirect, &self.respond) {
+            (Some(_), _) => Some(("redirect", false)),
+            (None, Some(_)) => Some(("respond", false)),
+            (None, None) => application(),
+        }
+    }
+}
+
+/// Keys of what answers instead of files.
+const ANSWERS: [&str; 5] = ["redirect", "respond", "fastcgi", "scgi", "cgi"];
+
+/// Those of them that are applications.
+const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
+
+/// The value of a `Location` field.
+const LOCATION: TextOf = TextOf {
+    accepted: "a URL or a path, perhaps ending in `$uri` or `$rest`",
+    check: |to| {
+        let plain = to.strip_suffix("$uri").or_else(|| to.strip_suffix("$rest")).unwrap_or(&to);
+        let begins_well =
+            ["/", "http://", "https://", "$uri", "$rest"].iter().any(|begin| to.starts_with(begin));
+        let label = if !begins_well {
+            "expected `/…`, `http://…` or `https://…`"
+        } else if plain.contains('$') {
+            "only `$uri` and `$rest`, at the end, are replaced"
+        } else if plain.contains(|c: char| !c.is_ascii_graphic()) {
+            "other characters than visible ASCII must be percent-encoded"
+        } else {
+            return Ok(to);
+        };
+        Err(Wrong::new("is not a location", label))
+    },
+};
+
+/// A status code: one of a list, or if that is empty any final one that has a body.
+struct Status(&'static [u64]);
+
+impl Kind for Status {
+    type Value = u64;
+
+    fn accepted(&self) -> String {
+        match self.0 {
+            [] => "a status from 200 to 599 that has a body".into(),
+            some => format!("one of {}", some.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
+        let status = Integer(100, 599).read(node, reading)?;
+        let accepted = match self.0 {
+            [] => status >= 200 && ![204, 205, 304].contains(&status),
+            some => some.contains(&status),
+        };
+        if !accepted {
+            reading.refuse(node.span(), "is not accepted", format!("expected {}", self.accepted()));
+        }
+        accepted.then_some(status)
+    }
+
+    fn write(&self, value: &u64) -> toml::Value {
+        Integer(100, 599).write(value)
+    }
+}
+
+/// Any text, of several lines too.
+struct Body;
+
+impl Kind for Body {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a string".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let text = node.get_ref().as_str().map(str::to_owned);
+        if text.is_none() {
+            reading.mismatch(node, &self.accepted());
+        }
+        text
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}

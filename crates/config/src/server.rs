@@ -1,0 +1,92 @@
+//! `[server]`: processes, privileges, and how the server is steered.
+
+use std::path::PathBuf;
+
+use baton_engine::arch::ArchitectureName;
+
+use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::raw::{Node, Value};
+use super::setting::settings;
+use super::system::{GROUP_NAME, USER_NAME};
+use super::text::FilePath;
+use super::words::{Word, Words};
+
+impl Words for ArchitectureName {
+    fn words() -> Vec<(&'static str, Self, &'static str)> {
+        Self::ALL.into_iter().map(|name| (name.name(), name, name.summary())).collect()
+    }
+}
+
+/// Where `baton ctl` reaches the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlSocket {
+    /// At the usual place for the user who started it.
+    Auto,
+    /// Nowhere.
+    Off,
+    /// At this path.
+    Path(PathBuf),
+}
+
+struct ControlSocketKind;
+
+impl Kind for ControlSocketKind {
+    type Value = ControlSocket;
+
+    fn accepted(&self) -> String {
+        "\"auto\", \"off\" or a path".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ControlSocket> {
+        match node.get_ref() {
+            Value::String(text) if text == "auto" => Some(ControlSocket::Auto),
+            Value::String(text) if text == "off" => Some(ControlSocket::Off),
+            Value::String(_) => FilePath.read(node, reading).map(ControlSocket::Path),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &ControlSocket) -> toml::Value {
+        match value {
+            ControlSocket::Auto => "auto".into(),
+            ControlSocket::Off => "off".into(),
+            ControlSocket::Path(path) => FilePath.write(path),
+        }
+    }
+}
+
+settings! {
+    /// How the server runs: its architecture, its processes, and how it is steered. Needs a restart, but for
+    /// `drain_timeout_ms`, `watchdog_ms` and `server_header`.
+    Server in "server" {
+        /// Which thread or process runs which step of a request, and what may block.
+        architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
+        /// Worker processes. `auto`: what the architecture asks for, mostly one per CPU.
+        processes: Option<u64> = None, Or("auto", Integer(1, 1024));
+        /// Kernel threads per process, for architectures that have several. `auto`: what the architecture asks for.
+        threads: Option<u64> = None, Or("auto", Integer(1, 1024));
+        /// Binds each worker process to a CPU where the architecture has one per CPU.
+        cpu_affinity: bool = true, Flag;
+        /// User whose rights the workers take when the server was started as root. `auto`: `www-data`, or `nobody` where
+        /// there is no such user. Workers stay root only with `root`.
+        user: Option<String> = None, Or("auto", USER_NAME);
+        /// Group of the workers. `auto`: the user's own.
+        group: Option<String> = None, Or("auto", GROUP_NAME);
+        /// File that holds the number of the master process while it runs.
+        pid_file: Option<PathBuf> = None, Or("off", FilePath);
+        /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: `/run/baton/control.sock` for
+        /// root, `$XDG_RUNTIME_DIR/baton/control.sock` for others.
+        control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
+        /// Milliseconds that a drain waits for exchanges under way before it closes their connections.
+        drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
+        /// Milliseconds for which an event loop may stand still. Then its worker is killed and replaced; `/healthz` answers
+        /// 503 from the middle of that time on. Waiting for a disk does not count. Twice `timeouts.send_ms` if that is more
+        /// and `send.sendfile` waits for clients. 0: for ever; 1 to 999 count as 1000.
+        watchdog_ms: u64 = 10_000, Integer(0, 3_600_000);
+        /// Whether responses name the server (`Server: baton`).
+        server_header: bool = true, Flag;
+    }
+}

@@ -1,0 +1,280 @@
+//! The one place where a setting is declared: name, documentation, default, kind and range.
+//!
+//! [`settings!`] makes of such a list the checked struct, its defaults, its reader and its writer, and keeps the
+//! comments, so that the reference, the manual page and `baton config --default` cannot say anything else than the
+//! code does.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::kind::{Kind, Reading};
+use super::raw::{Entries, Node, Value};
+use super::report::Complaint;
+
+/// A setting as users see it.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Key in its table.
+    pub name: &'static str,
+    /// Documentation, a line each.
+    pub doc: &'static [&'static str],
+    /// What may be written.
+    pub accepted: String,
+    /// Words that are explained one by one.
+    pub explained: Vec<(&'static str, &'static str)>,
+    /// Value if none is given.
+    pub default: toml::Value,
+}
+
+/// A table of settings.
+pub trait Section: Sized {
+    /// Its name in the file.
+    const NAME: &'static str;
+    /// What its settings are about, a line each.
+    const ABOUT: &'static [&'static str];
+    /// Keys that must be given.
+    const NEEDED: &'static [&'static str];
+
+    /// Its settings with their documentation, in order.
+    fn settings() -> Vec<Setting>;
+
+    /// Takes what the table gives; what it does not give stays as in `base`.
+    fn read(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self;
+
+    /// The values, in the order of `settings`.
+    fn write(&self) -> Vec<toml::Value>;
+}
+
+/// A table being read: knows which keys were asked for, so that the others can be named at the end.
+pub struct Table<'a> {
+    path: String,
+    entries: &'a Entries,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Table<'a> {
+    /// Begins to read a table; `path` is what messages call it, empty for the root.
+    pub fn new(path: impl Into<String>, entries: &'a Entries) -> Self {
+        Self { path: path.into(), entries, asked: Vec::new() }
+    }
+
+    /// The value of a key, if it is there.
+    pub fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.asked.push(key);
+        self.entries.get(key)
+    }
+
+    /// The value of a key as a setting; nothing if it is not there or not acceptable.
+    pub fn take<K: Kind>(
+        &mut self,
+        key: &'static str,
+        kind: &K,
+        reading: &mut Reading<'_>,
+    ) -> Option<K::Value> {
+        let node = self.node(key)?;
+        reading.setting = self.name_of(key);
+        kind.read(node, reading)
+    }
+
+    /// The table below a key, if it is there.
+    pub fn table(&mut self, key: &'static str, reading: &mut Reading<'_>) -> Option<Self> {
+        let node = self.node(key)?;
+        reading.setting = self.name_of(key);
+        match node.get_ref() {
+            Value::Table(entries) => Some(Self::new(self.name_of(key), entries)),
+            _ => {
+                reading.mismatch(node, &format!("a table: [{}]", self.name_of(key)));
+                None
+            }
+        }
+    }
+
+    /// The tables of an array of tables, and their places.
+    pub fn tables(&mut self, key: &'static str, reading: &mut Reading<'_>) -> Vec<(Self, Range<usize>)> {
+        let Some(node) = self.node(key) else { return Vec::new() };
+        let name = self.name_of(key);
+        reading.setting.clone_from(&name);
+        let Value::Array(elements) = node.get_ref() else {
+            reading.mismatch(node, &format!("an array of tables: [[{name}]]"));
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for element in elements {
+            match element.get_ref() {
+                Value::Table(entries) => tables.push((Self::new(name.clone(), entries), element.span())),
+                _ => reading.mismatch(element, &format!("a table: [[{name}]]")),
+            }
+        }
+        tables
+    }
+
+    /// Everything that was written.
+    pub fn entries(&self) -> &'a Entries {
+        self.entries
+    }
+
+    /// Complains about keys that must be there and are not. `span` is where the table begins.
+    pub fn need(&self, keys: &[&str], span: Range<usize>, reading: &mut Reading<'_>) {
+        for key in keys.iter().filter(|key| !self.has(key)) {
+            let complaint = Complaint::new(format!("`{}` is missing", self.name_of(key)));
+            reading.complain(complaint.at(span.clone(), "must be given here"));
+        }
+    }
+
+    /// Whether a key was written.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// The table below a key that others read.
+    pub fn peek(&self, key: &str) -> Option<Self> {
+        match self.entries.get(key)?.get_ref() {
+            Value::Table(entries) => Some(Self::new(self.name_of(key), entries)),
+            _ => None,
+        }
+    }
+
+    /// Whether a key was written with this word.
+    pub fn says(&self, key: &str, word: &str) -> bool {
+        self.entries.get(key).is_some_and(|node| node.get_ref().as_str() == Some(word))
+    }
+
+    /// Whether a key was written to say more than `"off"`.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.has(key) && !self.says(key, "off")
+    }
+
+    /// Whether a key was written with something else than an empty array.
+    pub fn has_elements(&self, key: &str) -> bool {
+        let empty = |node: &Node| matches!(node.get_ref(), Value::Array(elements) if elements.is_empty());
+        self.entries.get(key).is_some_and(|node| !empty(node))
+    }
+
+    /// Whether a key was written with a value that was refused.
+    pub fn has_refused(&self, key: &str, reading: &Reading<'_>) -> bool {
+        self.span_of(key).is_some_and(|span| reading.has_refused(&span))
+    }
+
+    /// The place of a key's value, if it was written.
+    pub fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        self.entries.get(key).map(Node::span)
+    }
+
+    /// Complains about keys that nobody asked for.
+    pub fn finish(self, reading: &mut Reading<'_>) {
+        for (key, _) in self.entries.iter().filter(|(key, _)| !self.asked.contains(&key.get_ref().as_str())) {
+            let place = if self.path.is_empty() { "here".into() } else { format!("in [{}]", self.path) };
+            let known = self.asked.join(", ");
+            let complaint = Complaint::new(format!("unknown key `{}`", key.get_ref()))
+                .at(key.span(), format!("not known {place}"))
+                .did_you_mean(key.get_ref(), self.asked.iter().copied())
+                .help(format!("known {place}: {known}"));
+            reading.complain(complaint);
+        }
+    }
+
+    fn name_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// A section written as one value: `{ key = …, … }`.
+pub(crate) struct Inline<S>(PhantomData<S>);
+
+impl<S> Inline<S> {
+    /// The kind.
+    pub(crate) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<S: Section + Default> Kind for Inline<S> {
+    type Value = S;
+
+    fn accepted(&self) -> String {
+        let keys: Vec<_> = S::settings().iter().map(|setting| format!("{} = …", setting.name)).collect();
+        format!("{{ {} }}", keys.join(", "))
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<S> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let before = reading.complaints.len();
+        let setting = reading.setting.clone();
+        let mut table = Table::new(setting.clone(), entries);
+        let section = S::read(&mut table, S::default(), reading);
+        table.need(S::NEEDED, node.span(), reading);
+        table.finish(reading);
+        // The keys inside have been read; what follows belongs to the setting again.
+        reading.setting = setting;
+        (reading.complaints.len() == before).then_some(section)
+    }
+
+    fn write(&self, value: &S) -> toml::Value {
+        let keys = S::settings().into_iter().map(|setting| setting.name.to_owned());
+        toml::Value::Table(keys.zip(value.write()).collect())
+    }
+}
+
+/// The key that a field stands for; `r#match` is how Rust spells the field `match`.
+pub(crate) fn key(field: &'static str) -> &'static str {
+    field.trim_start_matches("r#")
+}
+
+/// Declares a section: `name: type = default, kind;` with documentation above each. A key that it `needs` has no
+/// default for users; the one given here only completes a value that is refused.
+macro_rules! settings {
+    (
+        $(#[doc = $about:literal])*
+        $section:ident in $name:literal $(needs [$($needed:literal),*])? {
+            $( $(#[doc = $doc:literal])* $field:ident: $value:ty = $default:expr, $kind:expr; )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $section { $( $(#[doc = $doc])* pub $field: $value, )* }
+
+        impl Default for $section {
+            fn default() -> Self {
+                Self { $( $field: $default, )* }
+            }
+        }
+
+        impl $crate::setting::Section for $section {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static [&'static str] = &[$($about),*];
+            const NEEDED: &'static [&'static str] = &[$($($needed),*)?];
+
+            fn settings() -> Vec<$crate::setting::Setting> {
+                use $crate::kind::Kind;
+                let default = Self::default();
+                vec![$( $crate::setting::Setting {
+                    name: $crate::setting::key(stringify!($field)),
+                    doc: &[$($doc),*],
+                    accepted: $kind.accepted(),
+                    explained: $kind.explained(),
+                    default: $kind.write(&default.$field),
+                }, )*]
+            }
+
+            fn read(
+                table: &mut $crate::setting::Table<'_>,
+                base: Self,
+                reading: &mut $crate::kind::Reading<'_>,
+            ) -> Self {
+                use $crate::setting::key;
+                Self {
+                    $( $field: table.take(key(stringify!($field)), &$kind, reading).unwrap_or(base.$field), )*
+                }
+            }
+
+            fn write(&self) -> Vec<toml::Value> {
+                use $crate::kind::Kind;
+                vec![$( $kind.write(&self.$field), )*]
+            }
+        }
+    };
+}
+pub(crate) use settings;

@@ -1,0 +1,176 @@
+//! `[[site]]`: a virtual host, where it listens and what it serves.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use baton_content::is_named_like_a_script;
+use baton_engine::listen::ListenAddress;
+
+use super::address::Addresses;
+use super::files::Files;
+use super::kind::{Flag, Kind, ListOf, Or, Reading};
+use super::raw::{Node, Value};
+use super::report::Complaint;
+use super::route::Route;
+use super::setting::{Section, Table, settings};
+use super::text::{FilePath, Text, TextOf, Wrong};
+
+/// A virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// How it is found and logged.
+    pub settings: SiteSettings,
+    /// How its files are served where no route says otherwise.
+    pub files: Files,
+    /// What is different below certain paths.
+    pub routes: Vec<Route>,
+}
+
+settings! {
+    /// A site: where it listens, which hosts it answers to, and the keys that say how its files are served. There may
+    /// be any number of them.
+    SiteSettings in "site" {
+        /// Name in logs and metrics. `auto`: the first host, or else the first address.
+        name: Option<String> = None, Or("auto", Text);
+        /// Addresses on which the site answers; several sites may share one.
+        listen: Vec<ListenAddress> = default_listen(), Addresses;
+        /// Names that it answers to: `["example.org", "*.example.org"]`. None: it is the default of its addresses.
+        hosts: Vec<String> = Vec::new(), ListOf(HOST_NAME);
+        /// Whether its requests are written to the access log.
+        access_log: bool = true, Flag;
+        /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
+        /// configuration is loaded.
+        error_pages: BTreeMap<u16, PathBuf> = BTreeMap::new(), ErrorPages;
+    }
+}
+
+/// Where a site listens if it does not say so: this host only.
+fn default_listen() -> Vec<ListenAddress> {
+    vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))]
+}
+
+impl Site {
+    /// Reads a site. `span` is where it begins.
+    pub fn read(mut table: Table<'_>, span: Range<usize>, reading: &mut Reading<'_>) -> Self {
+        let mut settings = SiteSettings::read(&mut table, SiteSettings::default(), reading);
+        let files = Files::read_with_root(&mut table, Files::default(), reading);
+        let root_is_known = !table.has_refused("root", reading);
+        let has_routes = table.has_elements("route");
+        let routes: Vec<_> = table
+            .tables("route", reading)
+            .into_iter()
+            .map(|(table, span)| Route::read(table, span, &files, reading))
+            .collect();
+        let endings = script_endings(&routes);
+        let base = files.root.as_deref().unwrap_or(reading.base);
+        for (status, page) in &mut settings.error_pages {
+            if !root_is_known && page.is_relative() {
+                continue;
+            }
+            *page = base.join(&page);
+            if !files.script_sources && is_named_like_a_script(page.as_os_str().as_encoded_bytes(), &endings)
+            {
+                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
+                let complaint = Complaint::new(format!("the page for status {status} is a script"));
+                let complaint =
+                    complaint.at(span, format!("the source code of {} would be sent", page.display()));
+                reading.complain(complaint.help("name a file that is sent as it is"));
+                continue;
+            }
+            if let Err(error) = std::fs::File::open(&page) {
+                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
+                let complaint = Complaint::new(format!("the page for status {status} cannot be read"));
+                reading.complain(complaint.at(span, format!("{}: {error}", page.display())));
+            }
+        }
+        if !table.has("root") && !has_routes {
+            let complaint =
+                Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");
+            reading.complain(complaint.help("add `root = \"FOLDER\"` or a [[site.route]]"));
+        }
+        table.finish(reading);
+        Self { settings, files, routes }
+    }
+
+    /// Endings of the names that are scripts anywhere in the site.
+    pub fn script_endings(&self) -> Vec<String> {
+        script_endings(&self.routes)
+    }
+
+    /// Its name: the given one, or else its first host or address.
+    pub fn name(&self) -> String {
+        let SiteSettings { name, hosts, listen, .. } = &self.settings;
+        let address = || listen.first().map(ToString::to_string);
+        name.clone().or_else(|| hosts.first().cloned()).or_else(address).unwrap_or_default()
+    }
+}
+
+fn script_endings(routes: &[Route]) -> Vec<String> {
+    let applications = routes.iter().filter_map(|route| route.settings.application());
+    let configured = applications.flat_map(|(_, application)| application.scripts.iter().map(String::as_str));
+    let mut endings: Vec<_> = ALWAYS_SCRIPTS.into_iter().chain(configured).map(str::to_owned).collect();
+    endings.sort();
+    endings.dedup();
+    endings
+}
+
+/// PHP is written for a server that runs it: its source often has passwords in it.
+const ALWAYS_SCRIPTS: [&str; 2] = [".php", ".phtml"];
+
+/// A host name, or `*.` and one; in lower case.
+const HOST_NAME: TextOf = TextOf {
+    accepted: "a host such as \"example.org\" or \"*.example.org\", without a port",
+    check: |host| {
+        let host = host.to_ascii_lowercase();
+        let name = host.strip_prefix("*.").unwrap_or(&host);
+        let label_is_fine = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        // An IPv6 literal stands in brackets, as in a URL.
+        let fine = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            Some(literal) => literal.parse::<Ipv6Addr>().is_ok(),
+            None => name.split('.').all(label_is_fine),
+        };
+        let expected = "expected a host such as \"example.org\" or \"*.example.org\", without a port";
+        if fine { Ok(host) } else { Err(Wrong::new("has a bad host name", expected)) }
+    },
+};
+
+/// Files by status.
+struct ErrorPages;
+
+impl Kind for ErrorPages {
+    type Value = BTreeMap<u16, PathBuf>;
+
+    fn accepted(&self) -> String {
+        "a table of paths by status, 400 to 599: { 404 = \"404.html\" }".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BTreeMap<u16, PathBuf>> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let mut pages = Some(BTreeMap::new());
+        for (key, value) in entries {
+            let status = key.get_ref().parse().ok().filter(|status| (400..=599).contains(status));
+            if status.is_none() {
+                reading.refuse(key.span(), "has a bad status", "expected 400 to 599");
+            }
+            let path = Text.read(value, reading);
+            pages = pages.zip(status.zip(path)).map(|(mut pages, (status, path))| {
+                pages.insert(status, Path::new(&path).to_owned());
+                pages
+            });
+        }
+        pages
+    }
+
+    fn write(&self, value: &BTreeMap<u16, PathBuf>) -> toml::Value {
+        let page = |(status, path): (&u16, &PathBuf)| (status.to_string(), FilePath.write(path));
+        toml::Value::Table(value.iter().map(page).collect())
+    }
+}

@@ -1,0 +1,67 @@
+//! What a server says when it has started: what is served where, and how it is reached.
+
+use std::fmt::Write as _;
+
+use baton_config::{Config, Site};
+use baton_engine::Tuning;
+use baton_engine::arch::Topology;
+use baton_engine::listen::ListenAddress;
+
+use super::listeners::Listeners;
+use super::privileges::WorkerUser;
+use super::start::Equipment;
+
+/// The lines.
+pub(super) fn announcement(
+    config: &Config,
+    tuning: &Tuning,
+    topology: &Topology,
+    listeners: &Listeners,
+    equipment: &Equipment,
+) -> String {
+    let workers = match topology.processes {
+        1 => "1 worker".to_owned(),
+        n => format!("{n} workers"),
+    };
+    let user = match &equipment.user {
+        WorkerUser::Other { name, .. } => format!(" as {name}"),
+        WorkerUser::Same(_) => String::new(),
+    };
+    let mut text = format!(
+        "baton {} serves ({} architecture, {workers}{user}, process {})\n",
+        env!("CARGO_PKG_VERSION"),
+        tuning.architecture,
+        std::process::id()
+    );
+    for site in &config.sites {
+        for address in site.settings.listen.iter().filter_map(|wanted| listeners.actual(wanted)) {
+            let _ = writeln!(text, "  {}  {}", url(address, "/"), contents(site));
+        }
+    }
+    for (address, _) in &equipment.admin {
+        let _ = writeln!(text, "  {}  for monitoring", url(address, "/metrics"));
+    }
+    let _ = match &equipment.control {
+        Ok(door) => writeln!(text, "  control socket: {}", door.name.current().display()),
+        Err(why) => writeln!(text, "  control socket: {why}"),
+    };
+    text
+}
+
+fn url(address: &ListenAddress, path: &str) -> String {
+    match address {
+        ListenAddress::Tcp(tcp) => format!("http://{tcp}{path}"),
+        ListenAddress::Unix(_) => address.to_string(),
+    }
+}
+
+fn contents(site: &Site) -> String {
+    let mut contents = match &site.files.root {
+        Some(root) => root.display().to_string(),
+        None => format!("{} routes", site.routes.len()),
+    };
+    if !site.settings.hosts.is_empty() {
+        let _ = write!(contents, " for {}", site.settings.hosts.join(", "));
+    }
+    contents
+}

@@ -1,0 +1,155 @@
+//! The applications that the configuration says how to start: a pool of processes for each, which a manager of its own
+//! keeps running (`baton app run`).
+//!
+//! ```text
+//!   master ── roster of a pool, by standard input ──► manager ──► processes, each with a socket
+//!     ▲ └──── the same roster ──► workers: take a process, connect to its socket, give it back
+//!     └──── what manager and processes print, a file with what has happened ◄── manager
+//! ```
+//!
+//! The [roster](baton_gateway::Roster) belongs to the master: when a manager ends, and its processes with it, requests
+//! wait for the next one's. The sockets are in a folder that only the workers may enter, another one for each master: so
+//! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
+//! configuration has addresses, and to each of these there is a roster.
+//!
+//! A reload keeps pools that stay the same. Others are stopped when no worker can have a request for them any more and
+//! none is under way, or when it may not take any longer.
+
+mod folder;
+mod pool;
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use baton_config::{Application, Config, Rosters, Target, libraries};
+use baton_report::Trouble;
+use baton_report::log;
+use baton_sys::process::Ended;
+use serde_json::Value;
+
+use self::folder::Folder;
+use self::pool::Pool;
+use super::privileges::WorkerUser;
+
+/// All pools of a server.
+#[derive(Debug, Default)]
+pub(super) struct Applications {
+    folder: Option<Folder>,
+    pools: Vec<Pool>,
+    /// How many pools there have ever been: each socket has another name.
+    opened: u64,
+    is_ending: bool,
+}
+
+impl Applications {
+    /// Opens a pool for whatever the configuration has that there is no pool for.
+    ///
+    /// # Errors
+    /// The first thing that stands in the way. What has been opened by then goes with [`keep`](Self::keep).
+    pub(super) fn prepare(
+        &mut self,
+        config: &Config,
+        user: &WorkerUser,
+        now: Instant,
+    ) -> Result<(), Trouble> {
+        libraries::check(config)?;
+        for application in config.applications() {
+            let Some(launch) = application.launch() else { continue };
+            let patience = Duration::from_millis(application.timeout_ms);
+            if let Some(pool) = self.pools.iter_mut().find(|pool| pool.launch == launch) {
+                pool.stay(patience);
+                continue;
+            }
+            let folder = match &mut self.folder {
+                Some(folder) => folder,
+                none => none.insert(Folder::create(user)?),
+            };
+            self.opened += 1;
+            let as_user = launch.user.clone().or_else(|| user.name().map(str::to_owned));
+            let path = folder.path().join(format!("{}-{}.sock", self.opened, launch.name()));
+            self.pools.push(Pool::open(launch, as_user, path, patience, now)?);
+        }
+        Ok(())
+    }
+
+    /// The same configuration for each of so many workers.
+    pub(super) fn settled(&self, config: &Config, workers: usize) -> Config {
+        config.settled(workers as u64, |launch| {
+            let pool = self.pools.iter().find(|pool| pool.launch == *launch)?;
+            Some(Target::Unix(pool.path().to_owned()))
+        })
+    }
+
+    /// Which processes there are, by the addresses of the pools.
+    pub(super) fn rosters(&self) -> Rosters {
+        self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.roster()))).collect()
+    }
+
+    /// A worker has ended: what it held of processes is free.
+    pub(super) fn forget_worker(&self, pid: i32) {
+        self.pools.iter().for_each(|pool| pool.roster().forget(pid.unsigned_abs()));
+    }
+
+    /// Lets pools go, in their time, that the configuration does not have.
+    pub(super) fn keep(&mut self, config: &Config, now: Instant) {
+        let launches: Vec<_> = config.applications().filter_map(Application::launch).collect();
+        self.pools
+            .iter_mut()
+            .filter(|pool| !launches.contains(&pool.launch))
+            .for_each(|pool| pool.leave(now));
+    }
+
+    /// Starts and kills whom it is time for.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.pools.iter_mut().for_each(|pool| pool.advance(now));
+        self.pools.retain(|pool| !pool.is_gone());
+    }
+
+    /// When [`advance`](Self::advance) has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.pools.iter().filter_map(Pool::deadline).min()
+    }
+
+    /// What to listen to: what managers print.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        self.pools.iter().enumerate().filter_map(|(index, pool)| Some((index, pool.output()?)))
+    }
+
+    /// A manager, or one of its processes, has printed something.
+    pub(super) fn handle_output(&mut self, index: usize) {
+        if let Some(pool) = self.pools.get_mut(index) {
+            pool.forward();
+        }
+    }
+
+    /// A child has ended. Says whether it was a manager.
+    pub(super) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> bool {
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.is_managed_by(pid)) else { return false };
+        pool.handle_end(ended, now);
+        true
+    }
+
+    /// Stops all pools, the first time that it is called. Says whether all are gone.
+    pub(super) fn end(&mut self, now: Instant) -> bool {
+        if !std::mem::replace(&mut self.is_ending, true) {
+            self.pools.iter_mut().for_each(|pool| pool.stop(now));
+        }
+        self.pools.retain(|pool| !pool.is_gone());
+        self.pools.is_empty()
+    }
+
+    /// Removes what is left in the file system.
+    pub(super) fn remove_folder(&self) {
+        if let Some(folder) = &self.folder
+            && let Err(error) = folder.remove()
+        {
+            log::warning(format_args!("cannot remove {}: {error}", folder.path().display()));
+        }
+    }
+
+    /// What is known of each pool.
+    pub(super) fn report(&self) -> Vec<Value> {
+        self.pools.iter().map(Pool::report).collect()
+    }
+}

@@ -1,0 +1,322 @@
+//! One application: the list of its processes, and the manager that keeps its processes running.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use baton_config::{Launch, OWN_EXECUTABLE, Processes, word_of};
+use baton_gateway::{PlaceReport, Roster};
+use baton_report::Trouble;
+use baton_report::log;
+use baton_supervise::Backoff;
+use baton_supervise::Lines;
+use baton_supervise::describe_end;
+use baton_sys::passing;
+use baton_sys::process::{self, Ended};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// A pool of processes.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// What is run.
+    pub(super) launch: Launch,
+    user: Option<String>,
+    name: String,
+    /// How the paths begin at which its processes listen.
+    path: PathBuf,
+    roster: Arc<Roster>,
+    state: State,
+    manager: Option<Manager>,
+    outputs: Vec<Lines>,
+    backoff: Backoff,
+    /// When the next manager is to be started, if there is none.
+    due: Instant,
+    /// How long a request may take to finish after the configuration has forgotten the pool.
+    patience: Duration,
+    /// How often a manager was started in place of one that ended.
+    managers_replaced: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The configuration has it.
+    Wanted,
+    /// It finishes what it was given.
+    Leaving(Leaving),
+    /// Its manager was asked to end, and is killed then.
+    Stopping(Instant),
+}
+
+/// How a pool leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaving {
+    /// Until when at the latest.
+    until: Instant,
+    /// When it is looked at again.
+    next_look: Instant,
+    /// Whether nobody needed it at the last look.
+    is_abandoned: bool,
+}
+
+#[derive(Debug)]
+struct Manager {
+    pid: i32,
+    since: Instant,
+}
+
+impl Pool {
+    /// A pool without processes: they are started by [`advance`](Self::advance).
+    ///
+    /// # Errors
+    /// What stands in the way of its roster.
+    pub(super) fn open(
+        launch: Launch,
+        user: Option<String>,
+        path: PathBuf,
+        patience: Duration,
+        now: Instant,
+    ) -> Result<Self, Trouble> {
+        let name = launch.name().to_owned();
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        // For all that begin before those whose places they take have ended.
+        let places = count(launch.processes.max).saturating_mul(2).saturating_add(SPARE_PLACES);
+        let roster = Roster::create(places, count(launch.concurrency))
+            .map_err(|error| Trouble::of(format_args!("make a list of the processes of {name}"), &error))?;
+        Ok(Self {
+            launch,
+            user,
+            name,
+            path,
+            roster: Arc::new(roster),
+            state: State::Wanted,
+            manager: None,
+            outputs: Vec::new(),
+            backoff: Backoff::default(),
+            due: now,
+            patience,
+            managers_replaced: 0,
+        })
+    }
+
+    /// What its processes are known by to workers.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which processes there are.
+    pub(super) fn roster(&self) -> &Arc<Roster> {
+        &self.roster
+    }
+
+    /// Some application uses it whose requests may take that long.
+    pub(super) fn stay(&mut self, patience: Duration) {
+        self.patience = self.patience.max(patience);
+        if matches!(self.state, State::Leaving(_)) {
+            self.state = State::Wanted;
+        }
+    }
+
+    /// No application uses it any more, but requests may be under way.
+    pub(super) fn leave(&mut self, now: Instant) {
+        if self.state == State::Wanted {
+            let (until, next_look) = (now + self.patience, now + LOOK_AGAIN);
+            self.state = State::Leaving(Leaving { until, next_look, is_abandoned: false });
+        }
+    }
+
+    /// Asks its manager to end.
+    pub(super) fn stop(&mut self, now: Instant) {
+        if let Some(manager) = &self.manager {
+            // It fails only if the manager has ended just now.
+            let _ = process::kill(manager.pid, Signal::TERM.as_raw());
+        }
+        self.state = State::Stopping(now + Duration::from_secs(self.launch.grace_s) + MANAGERS_GRACE);
+    }
+
+    /// Whether there is nothing left of it but its name.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Stopping(_)) && self.manager.is_none()
+    }
+
+    /// Does what is due.
+    pub(super) fn advance(&mut self, now: Instant) {
+        let state = self.state;
+        match state {
+            State::Leaving(leaving) if self.is_time_to_go(leaving, now) => self.stop(now),
+            State::Stopping(until) if until <= now => self.kill(now),
+            State::Wanted | State::Leaving(_) if self.manager.is_none() && self.due <= now => self.start(now),
+            _ => {}
+        }
+    }
+
+    /// When [`advance`](Self::advance) has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let start = self.manager.is_none().then_some(self.due);
+        match self.state {
+            State::Wanted => start,
+            State::Leaving(leaving) => start.into_iter().chain([leaving.until, leaving.next_look]).min(),
+            State::Stopping(until) => Some(until),
+        }
+    }
+
+    /// Whether nobody needs it any more, at two looks in a row, or it has had its time.
+    fn is_time_to_go(&mut self, leaving: Leaving, now: Instant) -> bool {
+        if now < leaving.next_look {
+            return leaving.until <= now;
+        }
+        let is_abandoned = self.roster.is_abandoned();
+        self.state = State::Leaving(Leaving { next_look: now + LOOK_AGAIN, is_abandoned, ..leaving });
+        leaving.until <= now || leaving.is_abandoned && is_abandoned
+    }
+
+    fn kill(&mut self, now: Instant) {
+        if let Some(manager) = &self.manager {
+            log::warning(format_args!("the manager of {} did not end in time and is killed", self.name));
+            let _ = process::kill(manager.pid, Signal::KILL.as_raw());
+        }
+        self.state = State::Stopping(now + AFTER_KILLING);
+    }
+
+    fn start(&mut self, now: Instant) {
+        match self.start_manager() {
+            Ok((pid, output)) => {
+                self.manager = Some(Manager { pid, since: now });
+                self.outputs.push(output);
+            }
+            Err(error) => {
+                let wait = self.backoff.after(Duration::ZERO);
+                self.due = now + wait;
+                log::error(format_args!(
+                    "cannot start the manager of {}: {error}; the next try is in {wait:?}",
+                    self.name
+                ));
+            }
+        }
+    }
+
+    fn start_manager(&self) -> io::Result<(i32, Lines)> {
+        let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        // It waits there for the manager, who reads it first.
+        let (channel, managers_end) = passing::message_pair()?;
+        passing::send(&channel, b"r", &self.roster.descriptors())?;
+        let launch = &self.launch;
+        let Processes { min, max, idle_s } = launch.processes;
+        let mut command = Command::new(OWN_EXECUTABLE);
+        command
+            .arg0("baton")
+            .args(["app", "run", "--name", &self.name, "--roster"])
+            .arg(&self.path)
+            .args(["--parent", &std::process::id().to_string()])
+            .args(["--processes", &min.to_string(), "--processes-max", &max.to_string()])
+            .args(["--idle", &idle_s.to_string(), "--grace", &launch.grace_s.to_string()])
+            .args(["--patience", &self.patience.as_millis().to_string()])
+            .args(["--stop-signal", word_of(launch.stop_signal), "--status"])
+            .arg(self.status_path())
+            .args(launch.environment.iter().map(|(name, value)| format!("--env={name}={value}")));
+        let options = [
+            ("--user", self.user.clone()),
+            ("--lifetime", launch.lifetime_s.map(|seconds| seconds.to_string())),
+            ("--requests-max", launch.requests_max.map(|requests| requests.to_string())),
+        ];
+        for (flag, value) in options {
+            command.args(value.map(|value| [flag.to_owned(), value]).into_iter().flatten());
+        }
+        if let Some(directory) = &launch.directory {
+            command.arg("--directory").arg(directory);
+        }
+        for (flag, is_wanted) in [("--preload", launch.preload), ("--dropin", launch.dropin)] {
+            command.args(is_wanted.then_some(flag));
+        }
+        command
+            .arg("--")
+            .args(&launch.command)
+            .stdin(managers_end)
+            .stdout(Stdio::null())
+            .stderr(theirs)
+            // A Ctrl-C in the terminal is the master's matter.
+            .process_group(0);
+        // It is awaited with all other children.
+        let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
+        Ok((pid, Lines::new(ours, None)))
+    }
+
+    fn status_path(&self) -> PathBuf {
+        self.path.with_extension("json")
+    }
+
+    /// What the manager prints into; during a change of managers, the newest one's.
+    pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
+        self.outputs.last().map(AsFd::as_fd)
+    }
+
+    /// Shows what was printed.
+    pub(super) fn forward(&mut self) {
+        self.outputs.retain_mut(Lines::forward);
+    }
+
+    /// Whether a process is its manager.
+    pub(super) fn is_managed_by(&self, pid: i32) -> bool {
+        self.manager.as_ref().is_some_and(|manager| manager.pid == pid)
+    }
+
+    /// Its manager has ended.
+    pub(super) fn handle_end(&mut self, ended: Ended, now: Instant) {
+        self.forward();
+        let Some(manager) = self.manager.take() else { return };
+        // Its processes end with it.
+        self.roster.clear();
+        if matches!(self.state, State::Stopping(_)) {
+            return;
+        }
+        let lived = now.duration_since(manager.since);
+        let wait = self.backoff.after(lived);
+        self.due = now + wait;
+        self.managers_replaced += 1;
+        let (name, how) = (&self.name, describe_end(ended));
+        log::error(format_args!(
+            "the manager of {name} {how} after {lived:.1?}; the next one starts in {wait:?}"
+        ));
+    }
+
+    /// What is known of it.
+    pub(super) fn report(&self) -> Value {
+        let told = fs::read_to_string(self.status_path()).ok();
+        let told: Value = told.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let count = |what: &str| told[what].as_u64().unwrap_or(0);
+        let process =
+            |one: PlaceReport| json!({ "pid": one.pid, "state": one.state, "requests": one.requests });
+        let processes: Vec<Value> = self.roster.report().into_iter().map(process).collect();
+        json!({
+            "name": self.name,
+            "command": self.launch.command,
+            "address": format!("unix:{}", self.path.display()),
+            "manager": self.manager.as_ref().map(|manager| manager.pid),
+            "processes": processes,
+            "waiting": self.roster.waiting(),
+            "started": count("started"),
+            "restarts": count("restarts") + self.managers_replaced,
+            "recycled": count("recycled"),
+            "killed": count("killed"),
+            "leaving": self.state != State::Wanted,
+        })
+    }
+}
+
+/// Places beside two for each process: processes that were told to end may take their time.
+const SPARE_PLACES: usize = 8;
+
+/// How soon a pool that leaves is looked at again. Many times what a request takes from one thread to another.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// What a manager gets beyond the time that its processes have, to close up.
+const MANAGERS_GRACE: Duration = Duration::from_secs(2);
+
+/// How long a process that was killed may take to end: more than a disk that does not answer.
+const AFTER_KILLING: Duration = Duration::from_secs(60);

@@ -1,0 +1,176 @@
+//! Where the control socket is, and who may use it: whoever started the server, and root.
+//!
+//! Where nothing is configured it is `/run/baton/control.sock` for root, and `$XDG_RUNTIME_DIR/baton/control.sock` for
+//! others: the same rule finds it again from `baton ctl`. A second server of the same user finds the place taken and
+//! listens beside it, on `control-PID.sock`. Where there is no such directory the server works without.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use baton_config::ControlSocket;
+use baton_engine::listen::remove_stale_socket;
+use baton_report::Trouble;
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::succession::Name;
+
+/// A control socket that listens.
+#[derive(Debug)]
+pub(crate) struct Doorway {
+    /// Accepts without blocking.
+    pub(crate) listener: OwnedFd,
+    /// Where clients find it.
+    pub(crate) name: Name,
+    device_and_inode: (u64, u64),
+}
+
+/// Callers that may wait to be let in.
+const BACKLOG: i32 = 16;
+
+/// Where a server of this user usually is, or the system's server.
+pub fn usual_path() -> PathBuf {
+    match usual_directory() {
+        Some(directory) => directory.join("control.sock"),
+        None => Path::new(SYSTEM_DIRECTORY).join("control.sock"),
+    }
+}
+
+const SYSTEM_DIRECTORY: &str = "/run/baton";
+
+fn usual_directory() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(SYSTEM_DIRECTORY.into());
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?;
+    runtime.is_absolute().then(|| runtime.join("baton"))
+}
+
+/// The control sockets of other servers in the directory of `path`, which a client may have meant.
+pub(super) fn others_beside(path: &Path) -> Vec<PathBuf> {
+    let entries =
+        path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+    let looks_like_one = |other: &PathBuf| {
+        let name = other.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        other != path && name.starts_with("control") && name.ends_with(".sock")
+    };
+    entries
+        .map(|entry| entry.path())
+        .filter(looks_like_one)
+        .filter(|other| UnixStream::connect(other).is_ok())
+        .collect()
+}
+
+impl Doorway {
+    /// Opens it as configured. The inner error says why the server works without one.
+    ///
+    /// # Errors
+    /// If a certain path is configured and cannot be used.
+    pub(crate) fn open(configured: &ControlSocket) -> Result<Result<Self, String>, Trouble> {
+        match configured {
+            ControlSocket::Off => Ok(Err("off".into())),
+            ControlSocket::Path(path) => Self::listen(path).map(Ok).map_err(|error| {
+                let trouble = Trouble::of(format_args!("open the control socket {}", path.display()), &error);
+                match error.kind() {
+                    io::ErrorKind::AddrInUse => trouble.cause("a running server listens there").remedy(
+                        "stop it (`baton ctl stop --control PATH`), or choose another `control_socket`",
+                    ),
+                    _ => trouble.about_file(path, &error),
+                }
+            }),
+            ControlSocket::Auto => Ok(match usual_directory() {
+                Some(directory) => Self::listen_in(&directory)
+                    .map_err(|error| format!("off, since {} cannot be used: {error}", directory.display())),
+                None => Err("off, since $XDG_RUNTIME_DIR is not set (--control PATH gives one)".into()),
+            }),
+        }
+    }
+
+    fn listen_in(directory: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+        match Self::listen(&directory.join("control.sock")) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                Self::listen(&directory.join(format!("control-{}.sock", std::process::id())))
+            }
+            other => other,
+        }
+    }
+
+    fn listen(path: &Path) -> io::Result<Self> {
+        remove_stale_socket(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The name takes its mode from the socket, so that it is its owner's alone from its first moment on; a chmod
+        // of the name would leave a gap.
+        rustix::fs::fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
+        rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        let device_and_inode = device_and_inode(&fs::symlink_metadata(path)?);
+        Ok(Self { listener, name: Name::new(path), device_and_inode })
+    }
+
+    /// Removes the socket's name, unless it has become another's.
+    pub(crate) fn remove(&self) {
+        let path = self.name.current();
+        if fs::symlink_metadata(&path).is_ok_and(|now| device_and_inode(&now) == self.device_and_inode) {
+            // If it cannot be removed, the next server will find that nobody accepts from it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn device_and_inode(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_doorway_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let door = Doorway::listen(&dir.path().join("control.sock")).unwrap();
+        assert_eq!(fs::metadata(door.name.current()).unwrap().permissions().mode() & 0o777, 0o600);
+        door.remove();
+        assert!(!door.name.current().exists());
+    }
+
+    #[test]
+    fn a_second_server_listens_beside_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Doorway::listen_in(dir.path()).unwrap();
+        let second = Doorway::listen_in(dir.path()).unwrap();
+        assert_eq!(first.name.current(), dir.path().join("control.sock"));
+        assert_eq!(others_beside(&first.name.current()), [second.name.current()]);
+
+        let taken = ControlSocket::Path(first.name.current().into_owned());
+        let trouble = Doorway::open(&taken).unwrap_err().to_string();
+        assert!(trouble.contains("a running server listens there"), "{trouble}");
+    }
+
+    #[test]
+    fn what_a_dead_server_left_is_taken_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        drop(Doorway::listen(&path).unwrap());
+        assert!(path.exists(), "a server that was killed leaves its socket");
+        let next = Doorway::listen(&path).unwrap();
+        UnixStream::connect(next.name.current()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_not_a_socket_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        fs::write(&path, "precious").unwrap();
+        assert!(Doorway::open(&ControlSocket::Path(path.clone())).is_err());
+        assert_eq!(fs::read_to_string(path).unwrap(), "precious");
+    }
+}

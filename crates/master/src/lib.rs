@@ -1,0 +1,88 @@
+//! The supervisor: from a checked configuration to worker processes that serve it, and to an orderly end.
+//!
+//! ```text
+//!   signals   control socket   admin listener           LISTEN_FDS, NOTIFY_SOCKET
+//!      └──────────┬─────┴────────────┘                             │
+//!            ┌────▼─────────────── master ─────────────────────────▼──┐
+//!            │ one thread; keeps configuration, sockets, logs, counts │
+//!            └────┬───────────────────┬───────────────────┬───────────┘
+//!     orders and  │ socket pair       │                   │   counters in shared memory
+//!     reports     ▼                   ▼                   ▼
+//!             worker 0            worker 1            worker 2     each: `baton_engine::run`
+//! ```
+//!
+//! [`start`] makes the [`master`], [`phase`] says how it begins and ends, [`reload`] and [`status`] are its longer
+//! conversations with the workers, [`succession`] is the one with another master that takes its place. A [`worker`] is a
+//! fork of the master, never an `exec`: what it needs it has.
+
+mod admin;
+mod announce;
+mod applications;
+mod cache_memory;
+mod callers;
+mod channel;
+pub mod control;
+mod cover;
+mod crew;
+mod descriptors;
+mod doors;
+mod exposition;
+mod listen_error;
+mod listeners;
+mod logs;
+mod master;
+mod notify;
+mod orders;
+mod passed;
+mod phase;
+mod poll;
+mod port_owner;
+mod privileges;
+mod reload;
+mod restart;
+mod signals;
+mod start;
+mod status;
+mod succession;
+mod watchdog;
+mod worker;
+
+use std::process::ExitCode;
+
+use baton_config::{Config, ConfigSource};
+use baton_report::Trouble;
+
+pub use descriptors::{Budget, budget as descriptor_budget};
+
+use self::succession::{Estate, Predecessor};
+
+/// Runs a server until it is told to end. `source` is what a reload reads.
+///
+/// Returns in the master with the server's exit code and, since they are forks, in every worker with its own: the
+/// caller ends the process with it.
+///
+/// # Errors
+/// Why the server never came to serve; nothing of it is left then.
+pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
+    let predecessor = Predecessor::find()?;
+    let estate = predecessor.as_ref().map_or(Ok(Estate::default()), Predecessor::take_estate);
+    let prepared = estate.and_then(|estate| start::prepare(config, source, estate));
+    let mut master = prepared.inspect_err(|trouble| {
+        if let Some(predecessor) = &predecessor {
+            predecessor.tell_failed(&trouble.to_string());
+        }
+    })?;
+    master.predecessor = predecessor;
+    master.begin_applications();
+    match master.run()? {
+        master::Outcome::Ended(code) => Ok(code),
+        master::Outcome::Worker(post, channel) => Ok(worker::serve(post, channel)),
+    }
+}
+
+/// Tells the server that started this one to take its place, if one did, that this one cannot even be prepared.
+pub fn report_failed_upgrade(why: &str) {
+    if let Ok(Some(predecessor)) = Predecessor::find() {
+        predecessor.tell_failed(why);
+    }
+}

@@ -1,0 +1,373 @@
+//! The listening sockets: bound by the master, handed to every worker, kept across reloads and workers' deaths.
+//!
+//! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: others serve the
+//! queue of a worker that died ([`cover`](super::cover)).
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+
+use baton_engine::arch::ListenerSharing;
+use baton_engine::listen::{
+    self, ListenAddress, ListenOptions, address_of, remove_socket_file, remove_stale_socket,
+};
+use baton_report::Trouble;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::listen_error::cannot_listen;
+use super::passed::Passed;
+
+/// One address and its sockets.
+#[derive(Debug)]
+pub(super) struct Listening {
+    /// By which sites and workers name it; never used again for another address.
+    pub(super) id: usize,
+    /// As it was configured.
+    wanted: ListenAddress,
+    /// As it is: the port that the kernel chose in place of 0.
+    pub(super) actual: ListenAddress,
+    /// Whether the service manager opened it.
+    pub(super) managed: bool,
+    /// One for all processes, or one for each; if they were passed, any number.
+    sockets: Vec<OwnedFd>,
+}
+
+impl Listening {
+    /// The sockets from which one of so many worker processes accepts. No socket is left out, since the kernel gives
+    /// each of them its part of the clients.
+    pub(super) fn sockets_of(
+        &self,
+        process: usize,
+        processes: usize,
+    ) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let own = process % self.sockets.len();
+        let is_own = move |index: &usize| index % processes == own;
+        (0..self.sockets.len()).filter(is_own).map(|index| self.sockets[index].as_fd())
+    }
+
+    /// Whether workers have sockets of their own.
+    pub(super) fn is_split(&self) -> bool {
+        self.sockets.len() > 1
+    }
+
+    /// The address as it was configured, and all sockets: what a successor needs.
+    pub(super) fn estate(&self) -> (&ListenAddress, &[OwnedFd]) {
+        (&self.wanted, &self.sockets)
+    }
+}
+
+/// How sockets are made: fixed while the master lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Who accepts from which.
+    pub(super) sharing: ListenerSharing,
+    /// Number of worker processes.
+    pub(super) processes: usize,
+    /// Whether the CPU on which a connection arrives decides which process gets it. Only where process n is bound
+    /// to CPU n.
+    pub(super) steered: bool,
+    /// What they are made with; `reuse_port` is set as `sharing` needs it.
+    pub(super) options: ListenOptions,
+}
+
+/// All addresses on which the server listens.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    manner: Manner,
+    all: Vec<Listening>,
+    next_id: usize,
+}
+
+impl Listeners {
+    /// Listens on each of the addresses, taking those of `passed` that fit. Returns the others, too, to tell about.
+    ///
+    /// # Errors
+    /// The first address on which it is not possible.
+    pub(super) fn open(
+        manner: Manner,
+        addresses: &[ListenAddress],
+        passed: Vec<Passed>,
+    ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
+        let mut this = Self { manner, all: Vec::new(), next_id: 0 };
+        for address in addresses {
+            let exact: Vec<_> = passed.iter().filter(|socket| socket.address == *address).collect();
+            let fitting = match exact.is_empty() {
+                true => passed.iter().filter(|socket| socket.takes_in(address)).collect(),
+                false => exact,
+            };
+            let fresh = if fitting.is_empty() { this.bind(address)? } else { this.adopt(address, &fitting)? };
+            this.all.push(fresh);
+        }
+        let unused = |socket: &Passed| {
+            !addresses.iter().any(|address| socket.address == *address || socket.takes_in(address))
+        };
+        Ok((this, passed.into_iter().filter(unused).map(|socket| socket.address).collect()))
+    }
+
+    /// Listens on those of the addresses on which this one does not yet, without changing anything.
+    ///
+    /// # Errors
+    /// The first address on which it is not possible.
+    pub(super) fn prepare(&mut self, addresses: &[ListenAddress]) -> Result<Vec<Listening>, Trouble> {
+        let mut fresh = Vec::new();
+        for address in addresses {
+            if !self.all.iter().any(|known| known.wanted == *address) {
+                fresh.push(self.bind(address).inspect_err(|_| remove_files(&fresh))?);
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// From now on listens on exactly these addresses, of which `fresh` are the new ones.
+    pub(super) fn commit(&mut self, addresses: &[ListenAddress], fresh: Vec<Listening>) {
+        let (kept, removed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.all).into_iter().partition(|known| addresses.contains(&known.wanted));
+        remove_files(&removed);
+        self.all = kept;
+        self.all.extend(fresh);
+    }
+
+    /// Forgets sockets that [`prepare`](Self::prepare) made.
+    pub(super) fn discard(fresh: &[Listening]) {
+        remove_files(fresh);
+    }
+
+    /// Of each of the addresses, in order, the id of its sockets, which are among these or `fresh`.
+    pub(super) fn ids(&self, addresses: &[ListenAddress], fresh: &[Listening]) -> Vec<usize> {
+        let id_of = |address: &ListenAddress| {
+            self.all.iter().chain(fresh).find(|one| one.wanted == *address).map(|one| one.id)
+        };
+        addresses.iter().filter_map(id_of).collect()
+    }
+
+    /// Where the server really listens for an address, which may have port 0.
+    pub(super) fn actual(&self, wanted: &ListenAddress) -> Option<&ListenAddress> {
+        self.all.iter().find(|one| one.wanted == *wanted).map(|one| &one.actual)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Listening> {
+        self.all.iter()
+    }
+
+    /// Closes the master's copies, at the end: who connects from now on is refused once the workers close theirs.
+    pub(super) fn close(&mut self) {
+        remove_files(&self.all);
+        self.all.clear();
+    }
+
+    /// The same if another server goes on listening on these sockets: their names stay.
+    pub(super) fn leave(&mut self) {
+        self.all.clear();
+    }
+
+    fn bind(&mut self, address: &ListenAddress) -> Result<Listening, Trouble> {
+        let sockets = self.bind_all(address).map_err(|error| cannot_listen(address, &error))?;
+        self.listening(address, false, sockets)
+    }
+
+    /// A unit with `ReusePort=` may pass several for one address: like those that we bind, one per process.
+    fn adopt(&mut self, address: &ListenAddress, passed: &[&Passed]) -> Result<Listening, Trouble> {
+        let adopt = |passed: &&Passed| {
+            // A socket that takes in two addresses is both's.
+            let socket = passed.socket.try_clone()?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            if let ListenAddress::Tcp(_) = address {
+                listen::inherit_tcp_options(&socket, self.manner.options.defer_accept_s)?;
+            }
+            Ok(socket)
+        };
+        let sockets: io::Result<_> = passed.iter().map(adopt).collect();
+        let sockets = sockets
+            .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
+        self.listening(address, passed.iter().any(|passed| passed.managed), sockets)
+    }
+
+    fn listening(
+        &mut self,
+        wanted: &ListenAddress,
+        managed: bool,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Listening, Trouble> {
+        let actual = address_of(&sockets[0]).map_err(|error| cannot_listen(wanted, &error))?;
+        let id = self.next_id;
+        self.next_id += 1;
+        Ok(Listening { id, wanted: wanted.clone(), actual, managed, sockets })
+    }
+
+    fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
+        match address {
+            ListenAddress::Unix(path) => {
+                remove_stale_socket(path)?;
+                let socket = listen::bind(address, &self.manner.options)?;
+                // Like a port, it is for everyone; the directory says who may come near it.
+                fs::set_permissions(path, Permissions::from_mode(0o666))?;
+                Ok(vec![socket])
+            }
+            ListenAddress::Tcp(tcp) => self.bind_tcp(*tcp),
+        }
+    }
+
+    fn bind_tcp(&self, address: SocketAddr) -> io::Result<Vec<OwnedFd>> {
+        if self.manner.sharing == ListenerSharing::Shared {
+            return Ok(vec![listen::bind(&ListenAddress::Tcp(address), &self.manner.options)?]);
+        }
+        let options = ListenOptions { reuse_port: true, ..self.manner.options };
+        check_unused(address)?;
+        let first = listen::bind(&ListenAddress::Tcp(address), &options)?;
+        // The others join the first, on the port that the kernel chose if none was configured.
+        let actual = address_of(&first)?;
+        let mut sockets = vec![first];
+        while sockets.len() < self.manner.processes {
+            sockets.push(listen::bind(&actual, &options)?);
+        }
+        if self.manner.steered {
+            baton_sys::tcp::steer_by_cpu(&sockets[0])?;
+        }
+        Ok(sockets)
+    }
+}
+
+/// Sockets with `SO_REUSEPORT` would silently share the port with those of another server of the same user, started
+/// twice by mistake. One without it finds out.
+fn check_unused(address: SocketAddr) -> io::Result<()> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let probe = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&probe, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&probe, true)?;
+    }
+    Ok(rustix::net::bind(&probe, &address)?)
+}
+
+fn remove_files(listening: &[Listening]) {
+    listening.iter().filter(|one| !one.managed).for_each(|one| remove_socket_file(&one.actual));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::net::TcpStream;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn manner(sharing: ListenerSharing) -> Manner {
+        let options =
+            ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+        Manner { sharing, processes: 3, steered: false, options }
+    }
+
+    fn tcp(text: &str) -> ListenAddress {
+        ListenAddress::Tcp(text.parse().unwrap())
+    }
+
+    fn open(sharing: ListenerSharing, addresses: &[ListenAddress]) -> Result<Listeners, Trouble> {
+        Listeners::open(manner(sharing), addresses, Vec::new()).map(|(listeners, _)| listeners)
+    }
+
+    fn sockets(one: &Listening) -> HashSet<i32> {
+        (0..3).flat_map(|process| one.sockets_of(process, 3)).map(|socket| socket.as_raw_fd()).collect()
+    }
+
+    #[test]
+    fn processes_share_a_socket_or_have_their_own_on_one_port() {
+        let any_port = [tcp("127.0.0.1:0")];
+        let shared = open(ListenerSharing::Shared, &any_port).unwrap();
+        assert_eq!(sockets(&shared.all[0]).len(), 1);
+
+        let split = open(ListenerSharing::PerProcess, &any_port).unwrap();
+        assert_eq!(sockets(&split.all[0]).len(), 3);
+        for process in 0..3 {
+            let own: Vec<_> = split.all[0].sockets_of(process, 3).collect();
+            assert_eq!(own.len(), 1);
+            assert_eq!(address_of(own[0]).unwrap(), split.all[0].actual);
+        }
+    }
+
+    #[test]
+    fn a_port_in_use_is_noticed_in_spite_of_reuse_port() {
+        let first = open(ListenerSharing::PerProcess, &[tcp("127.0.0.1:0")]).unwrap();
+        let trouble =
+            open(ListenerSharing::PerProcess, &[first.all[0].actual.clone()]).unwrap_err().to_string();
+        assert!(trouble.contains("likely cause: this server itself listens on that port"), "{trouble}");
+    }
+
+    #[test]
+    fn a_reload_keeps_known_sockets_and_closes_removed_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = tcp("127.0.0.1:0");
+        let path = dir.path().join("old.sock");
+        let mut listeners =
+            open(ListenerSharing::Shared, &[kept.clone(), ListenAddress::Unix(path.clone())]).unwrap();
+        let before = sockets(&listeners.all[0]);
+        let added = tcp("[::1]:0");
+
+        let wanted = [added.clone(), kept];
+        let fresh = listeners.prepare(&wanted).unwrap();
+        assert!(UnixStream::connect(&path).is_ok(), "nothing changes before the commit");
+        listeners.commit(&wanted, fresh);
+        assert_eq!(sockets(&listeners.all[0]), before);
+        let ListenAddress::Tcp(address) = listeners.all[1].actual else { panic!("not TCP") };
+        TcpStream::connect(address).unwrap();
+        assert_eq!(listeners.all[1].id, 2, "numbers are never used again");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn sockets_that_were_passed_are_taken_where_they_fit() {
+        let wanted = open(ListenerSharing::Shared, &[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]).unwrap();
+        let passed = wanted.all.iter().map(|one| Passed::by_manager(one.sockets[0].try_clone().unwrap()));
+        let passed = passed.collect::<Result<_, _>>().unwrap();
+        let address = wanted.all[0].actual.clone();
+        let (taken, others) =
+            Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
+        assert!(taken.all[0].managed);
+        assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
+        assert_eq!(others, [wanted.all[1].actual.clone()]);
+    }
+
+    #[test]
+    fn a_socket_for_both_families_is_taken_for_both_addresses() {
+        for dual in [true, false] {
+            let socket = rustix::net::socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();
+            sockopt::set_ipv6_v6only(&socket, !dual).unwrap();
+            rustix::net::bind(&socket, &"[::]:0".parse::<SocketAddr>().unwrap()).unwrap();
+            rustix::net::listen(&socket, 1).unwrap();
+            let passed = Passed::by_manager(socket).unwrap();
+            let ListenAddress::Tcp(v6) = passed.address.clone() else { panic!("not TCP") };
+            let v4 = tcp(&format!("0.0.0.0:{}", v6.port()));
+            assert_eq!(passed.takes_in(&v4), dual);
+            assert!(!passed.takes_in(&tcp(&format!("127.0.0.1:{}", v6.port()))));
+
+            let wanted = [v4, ListenAddress::Tcp(v6)];
+            let (listeners, unused) =
+                Listeners::open(manner(ListenerSharing::Shared), &wanted, vec![passed]).unwrap();
+            assert_eq!(listeners.all.iter().map(|one| one.managed).collect::<Vec<_>>(), [dual, true]);
+            assert_eq!(unused, []);
+        }
+    }
+
+    /// Five sockets for three processes, as after an upgrade with another number of workers: each has one process.
+    #[test]
+    fn no_socket_that_was_passed_is_left_out() {
+        let options = ListenOptions { reuse_port: true, ..manner(ListenerSharing::Shared).options };
+        let first = listen::bind(&tcp("127.0.0.1:0"), &options).unwrap();
+        let actual = address_of(&first).unwrap();
+        let mut passed = vec![Passed::by_predecessor(tcp("127.0.0.1:0"), first, false)];
+        for _ in 1..5 {
+            let socket = listen::bind(&actual, &options).unwrap();
+            passed.push(Passed::by_predecessor(tcp("127.0.0.1:0"), socket, false));
+        }
+        let (taken, unused) =
+            Listeners::open(manner(ListenerSharing::PerProcess), &[tcp("127.0.0.1:0")], passed).unwrap();
+        assert_eq!((unused, &taken.all[0].actual), (vec![], &actual));
+        let per_process: Vec<usize> =
+            (0..3).map(|process| taken.all[0].sockets_of(process, 3).count()).collect();
+        assert_eq!(per_process, [2, 2, 1]);
+        assert_eq!(sockets(&taken.all[0]).len(), 5);
+    }
+}

@@ -1,0 +1,400 @@
+//! The master: one thread, one loop, over signals, workers' reports, callers at its doors, and the clock.
+//!
+//! It serves no client. It keeps what must outlive a worker (sockets, logs, counters, the configuration), so that any
+//! worker can die and be replaced. Reloads and surveys, which take several turns of the loop, have files of their own.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_config::{Config, ConfigSource, Format};
+use baton_engine::listen::{ListenAddress, Listener};
+use baton_engine::{LogFormat, LogSettings, Tuning};
+use baton_report::Trouble;
+use baton_report::log;
+use baton_supervise::{describe_end, describe_signal};
+use baton_sys::process::{self, Ended};
+use baton_sys::signals::SignalQueue;
+use rustix::event::PollFlags;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::applications::Applications;
+use super::callers::{Callers, Door};
+use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use super::control::{Answer, Command, Doorway};
+use super::crew::{Crew, Worker};
+use super::doors::Asker;
+use super::exposition::Figures;
+use super::listeners::{Listeners, Listening};
+use super::logs::Logs;
+use super::phase::Phase;
+use super::poll::{Source, WaitList};
+use super::privileges::WorkerUser;
+use super::reload::{LastReload, Reload, listen_addresses};
+use super::signals::{self, Asked};
+use super::status::Survey;
+use super::succession::{PidFile, Predecessor, Successor};
+use super::worker::Post;
+
+/// The state of a running server.
+#[derive(Debug)]
+pub(super) struct Master {
+    // What it was started with.
+    pub(super) pid: u32,
+    pub(super) source: ConfigSource,
+    pub(super) tuning: Tuning,
+    /// How much of it is for the contents of files, and why.
+    pub(super) cache_memory: String,
+    /// How many descriptors a worker may have, and what for.
+    pub(super) descriptors: String,
+    pub(super) user: WorkerUser,
+    pub(super) started: Instant,
+    pub(super) started_at: SystemTime,
+    // What it serves.
+    pub(super) config: Config,
+    pub(super) listeners: Listeners,
+    pub(super) logs: Logs,
+    pub(super) crew: Crew,
+    /// When to look whether the workers move.
+    pub(super) next_look: Instant,
+    pub(super) applications: Applications,
+    // How it is steered.
+    pub(super) signals: SignalQueue,
+    pub(super) control: Option<Doorway>,
+    pub(super) pid_file: Option<PidFile>,
+    pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
+    pub(super) callers: Callers,
+    /// Whether SIGHUP means that the terminal, and with it the user, is gone.
+    pub(super) hangup_ends: bool,
+    /// Until when nobody is let in, after that failed.
+    pub(super) doors_shut_until: Option<Instant>,
+    // What it is about.
+    pub(super) phase: Phase,
+    pub(super) predecessor: Option<Predecessor>,
+    pub(super) successor: Option<Successor>,
+    pub(super) reload: Option<Reload>,
+    pub(super) reload_again: Vec<Asker>,
+    pub(super) last_reload: Option<LastReload>,
+    pub(super) generations: u64,
+    pub(super) survey: Option<Survey>,
+    pub(super) tickets: u64,
+    pub(super) figures: Figures,
+    /// Why it never came to serve.
+    pub(super) failure: Option<Trouble>,
+    /// What it says when it has come to serve, and where it said things before the error log was opened.
+    pub(super) announcement: String,
+    pub(super) terminal: OwnedFd,
+}
+
+/// What became of a call of [`Master::run`].
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The server has ended.
+    Ended(ExitCode),
+    /// This is a new worker process. The descriptor is its end of the channel.
+    Worker(io::Result<Box<Post>>, OwnedFd),
+}
+
+impl Master {
+    /// Runs the server. Returns in the master when it has ended, and in each worker when that has just begun.
+    ///
+    /// # Errors
+    /// Why the server never came to serve.
+    pub(super) fn run(mut self) -> Result<Outcome, Trouble> {
+        loop {
+            let now = Instant::now();
+            if let Some(index) = self.vacancy(now) {
+                match self.crew.start(index, now) {
+                    Ok(Some(channel)) => return Ok(Outcome::Worker(self.into_post(index), channel)),
+                    Ok(None) => {}
+                    Err(error) => log::error(format_args!("cannot start worker {index}: {error}")),
+                }
+                continue;
+            }
+            // Applications last: workers finish requests that they have given to them.
+            if matches!(self.phase, Phase::Ending(_)) && self.crew.is_gone() && self.applications.end(now) {
+                return self.end();
+            }
+            self.handle_deadlines(now);
+            let ready = self.wait_list().wait(self.next_deadline()).unwrap_or_else(|error| {
+                log::error(format_args!("cannot wait: {error}"));
+                std::thread::sleep(Duration::from_secs(1));
+                Vec::new()
+            });
+            let now = Instant::now();
+            ready.into_iter().for_each(|source| self.handle_ready(source, now));
+        }
+    }
+
+    /// A place to be filled now. During a reload nobody is started: they would begin with a configuration that may
+    /// be about to change.
+    fn vacancy(&self, now: Instant) -> Option<usize> {
+        self.hires().then(|| self.crew.vacancy(now)).flatten()
+    }
+
+    fn hires(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none()
+    }
+
+    /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
+    fn into_post(self, index: usize) -> io::Result<Box<Post>> {
+        let place = &self.crew.places[index];
+        let processes = self.crew.places.len();
+        let own = |one| Listening::sockets_of(one, index, processes).map(move |socket| (one, socket));
+        let listener = |(one, socket): (&Listening, BorrowedFd<'_>)| {
+            let socket = socket.try_clone_to_owned()?;
+            Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
+        };
+        Ok(Box::new(Post {
+            master_pid: self.pid,
+            user: self.user.clone(),
+            cpu: place.cpu,
+            listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
+            listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
+            counters: place.counters,
+            heartbeats: place.heartbeats,
+            all_counters: self.crew.places.iter().map(|place| place.counters).collect(),
+            log: self.logs.access_for_worker()?.map(|file| LogSettings {
+                file,
+                format: log_format(self.config.log.format),
+                buffer_bytes: self.config.log.buffer_bytes as usize,
+                flush_ms: self.config.log.flush_ms,
+            }),
+            tuning: self.tuning,
+            config: self.applications.settled(&self.config, processes),
+            rosters: self.applications.rosters(),
+        }))
+    }
+
+    fn wait_list(&self) -> WaitList<'_> {
+        let mut list = WaitList::default();
+        list.add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
+        for (index, channel) in self.crew.channels() {
+            list.add(Source::Worker(index), channel, PollFlags::IN);
+        }
+        for (index, output) in self.applications.outputs() {
+            list.add(Source::Application(index), output, PollFlags::IN);
+        }
+        for (id, socket, flags) in self.callers.interests() {
+            list.add(Source::Caller(id), socket, flags);
+        }
+        if self.doors_shut_until.is_none() {
+            for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| self.is_monitored()) {
+                list.add(Source::Door(Door::Admin, index), socket.as_fd(), PollFlags::IN);
+            }
+            if let Some(door) = &self.control {
+                list.add(Source::Door(Door::Control, 0), door.listener.as_fd(), PollFlags::IN);
+            }
+        }
+        if let Some(channel) = self.successor.as_ref().and_then(Successor::channel) {
+            list.add(Source::Successor, channel, PollFlags::IN);
+        }
+        if let Some(predecessor) = &self.predecessor {
+            list.add(Source::Predecessor, predecessor.channel(), PollFlags::IN);
+        }
+        list
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let deadlines = [
+            self.hires().then(|| self.crew.next_due()).flatten(),
+            self.crew.leave_deadline(),
+            self.applications.deadline(),
+            self.successor.as_ref().and_then(Successor::deadline),
+            self.callers.deadline(),
+            self.look_due(),
+            self.doors_shut_until,
+            self.reload.as_ref().map(Reload::deadline),
+            self.survey.as_ref().map(Survey::deadline),
+            self.phase.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn handle_deadlines(&mut self, now: Instant) {
+        let passed = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        self.callers.expire(now);
+        self.doors_shut_until.take_if(|until| *until <= now);
+        self.crew.kill_late_leavers(now);
+        self.applications.advance(now);
+        if passed(self.successor.as_ref().and_then(Successor::deadline)) {
+            self.handle_successor_timeout();
+        }
+        if passed(self.reload.as_ref().map(Reload::deadline)) {
+            self.handle_reload_timeout(now);
+        }
+        if passed(self.survey.as_ref().map(Survey::deadline)) {
+            self.conclude_survey(now);
+        }
+        if passed(self.look_due()) {
+            self.look_at_workers(now);
+        }
+        if passed(self.phase.deadline()) {
+            self.kill_remaining(now);
+        }
+    }
+
+    fn handle_ready(&mut self, source: Source, now: Instant) {
+        match source {
+            Source::Signals => self.handle_signals(now),
+            Source::Worker(index) => self.handle_reports(index, now),
+            Source::Door(door, index) => self.admit(door, index, now),
+            Source::Application(index) => self.applications.handle_output(index),
+            Source::Caller(id) => self.handle_caller(id, now),
+            Source::Successor => self.handle_successor(now),
+            Source::Predecessor => self.handle_predecessor_end(),
+        }
+    }
+
+    fn handle_signals(&mut self, now: Instant) {
+        while let Ok(Some(arrived)) = self.signals.next() {
+            let signal = describe_signal(arrived.signal);
+            match signals::meaning(arrived, self.hangup_ends) {
+                Some(Asked::Command(command)) => {
+                    log::notice(format_args!("{command}: {signal}"));
+                    self.handle_command(command, Asker::Signal, now);
+                }
+                Some(Asked::Withdraw) => {
+                    log::notice(format_args!("the workers leave: {signal}"));
+                    self.withdraw(now);
+                }
+                Some(Asked::Reap) => self.reap(now),
+                None => {}
+            }
+        }
+    }
+
+    /// Does what a signal or a caller asks for.
+    pub(super) fn handle_command(&mut self, command: Command, asker: Asker, now: Instant) {
+        let answer = match command {
+            Command::Status => return self.survey(asker, now),
+            Command::Reload => return self.reload(asker, now),
+            Command::Upgrade => return self.upgrade(asker, now),
+            Command::Drain => {
+                self.begin_drain(now);
+                Answer::Ok(json!({ "draining": true, "limit_ms": self.config.server.drain_timeout_ms }))
+            }
+            Command::Stop => {
+                self.begin_stop(now);
+                Answer::Ok(json!({ "stopping": true }))
+            }
+            Command::ReopenLogs => match self.logs.reopened(&self.config.log) {
+                Ok(logs) => {
+                    let reopened: Vec<&str> = logs.names().collect();
+                    let answer = Answer::Ok(json!({ "reopened": reopened }));
+                    self.use_logs(logs);
+                    answer
+                }
+                Err(trouble) => {
+                    log::error(&trouble);
+                    Answer::error(trouble)
+                }
+            },
+        };
+        self.answer_all([asker], &answer, now);
+    }
+
+    fn handle_reports(&mut self, index: usize, now: Instant) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        while let Some(channel) = self.crew.worker_mut(index).and_then(|worker| worker.channel.as_ref()) {
+            match channel::receive(channel, &mut buffer) {
+                Ok(Some((report, _))) => self.handle_report(index, report, now),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => {
+                    if let Some(worker) = self.crew.worker_mut(index) {
+                        worker.channel = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle_report(&mut self, index: usize, report: Report, now: Instant) {
+        match report {
+            Report::Ready => {
+                if let Some(worker) = self.crew.worker_mut(index) {
+                    worker.serves = true;
+                }
+                if self.phase == Phase::Starting && self.crew.serving().count() == self.crew.places.len() {
+                    self.begin_serving();
+                }
+                self.arrange_cover();
+            }
+            Report::Failed { error } if self.phase == Phase::Starting => self.fail(Trouble::new(error), now),
+            Report::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
+            Report::Failed { error } => log::error(format_args!("worker {index}: {error}")),
+            Report::Prepared { generation } | Report::Committed { generation } => {
+                self.handle_step_done(index, generation, now);
+            }
+            Report::Refused { generation, error } => self.handle_refused(generation, error, now),
+            Report::Status { ticket, status } => self.handle_status(index, ticket, status, now),
+        }
+    }
+
+    fn reap(&mut self, now: Instant) {
+        // An error means that there are no children.
+        while let Ok(Some((pid, ended))) = process::reap() {
+            self.applications.forget_worker(pid);
+            if let Some(index) = self.crew.place_of(pid) {
+                // Its last words may still be in the channel.
+                self.handle_reports(index, now);
+                if let Some((worker, lived, wait)) = self.crew.bury(index, now) {
+                    self.handle_death(index, &worker, ended, lived, wait, now);
+                }
+            } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
+                self.handle_successor_end(ended, now);
+            } else if self.applications.handle_end(pid, ended, now) {
+                // It has said what there is to say.
+            } else if self.crew.see_off(pid) && ended != Ended::Exited(0) {
+                log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
+            }
+        }
+    }
+
+    fn handle_death(
+        &mut self,
+        index: usize,
+        worker: &Worker,
+        ended: Ended,
+        lived: Duration,
+        wait: Duration,
+        now: Instant,
+    ) {
+        let how = describe_end(ended);
+        let death = format!("worker {index} (process {}) {how} after {lived:.1?}", worker.pid);
+        match self.phase {
+            Phase::Starting => self.fail(Trouble::new(death), now),
+            Phase::Serving => log::error(format_args!("{death}; the next one starts in {wait:?}")),
+            Phase::Withdrawn => log::error(death),
+            Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}
+            // Service managers and shells send the signal that ends the master to its whole group.
+            Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
+            Phase::Ending(_) => log::warning(death),
+        }
+        self.arrange_cover();
+        self.handle_death_during_reload(index, now);
+        self.handle_death_during_survey(index, now);
+    }
+
+    /// Lets the master and its workers write to these logs.
+    pub(super) fn use_logs(&mut self, reopened: Logs) {
+        let order =
+            Order::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
+        let files: Vec<_> = reopened.access().into_iter().chain(reopened.error()).collect();
+        self.crew.tell_all(&order, &files);
+        self.logs.replace(reopened);
+        if let Err(error) = self.logs.take_over_stderr() {
+            log::error(format_args!("cannot write to the new error log: {error}"));
+        }
+    }
+}
+
+fn log_format(configured: Format) -> LogFormat {
+    match configured {
+        Format::Combined => LogFormat::Combined,
+        Format::Json => LogFormat::Json,
+    }
+}

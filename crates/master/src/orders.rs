@@ -1,0 +1,271 @@
+//! The thread of a worker that takes the master's orders.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use baton_config::{Config, Resources};
+use baton_engine::listen::Listener;
+use baton_engine::listen::address_of;
+use baton_engine::{Plan, Steering};
+use baton_gateway::{Claim, Roster};
+use baton_report::log;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use serde_json::Value;
+
+use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use super::privileges::WorkerUser;
+use super::worker::{claims, make_plan};
+
+/// Where orders arrive.
+#[derive(Debug)]
+pub(super) struct Desk {
+    channel: Arc<OwnedFd>,
+    user: WorkerUser,
+    steering: Arc<Steering>,
+    plan: Arc<Plan>,
+    /// Those that the worker serves.
+    listeners: Vec<Arc<Listener>>,
+    /// Those of workers that are away, by their places.
+    covered: BTreeMap<usize, Vec<Arc<Listener>>>,
+    /// Those that came for the next plan.
+    fresh: Vec<Arc<Listener>>,
+    /// What its plans share.
+    resources: Resources,
+    prepared: Option<Prepared>,
+    lingering: Option<Lingering>,
+}
+
+/// A drain that is to begin, as soon as clients had time for another request each.
+#[derive(Clone, Copy, Debug)]
+struct Lingering {
+    until: Instant,
+    limit_ms: u64,
+}
+
+/// What a commit switches to.
+#[derive(Debug)]
+struct Prepared {
+    generation: u64,
+    plan: Arc<Plan>,
+    claims: Vec<Claim>,
+    listeners: Vec<Arc<Listener>>,
+}
+
+impl Desk {
+    /// A desk for a worker that begins on these listeners.
+    pub(super) fn new(
+        channel: Arc<OwnedFd>,
+        user: WorkerUser,
+        steering: Arc<Steering>,
+        plan: Arc<Plan>,
+        listeners: Vec<Arc<Listener>>,
+        resources: Resources,
+    ) -> Self {
+        let (covered, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
+        Self { channel, user, steering, plan, listeners, covered, fresh, resources, prepared, lingering }
+    }
+
+    /// Takes orders until the master is gone, which is the last one.
+    pub(super) fn work(mut self) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        loop {
+            if self.is_time_to_drain() {
+                continue;
+            }
+            match channel::receive(&*self.channel, &mut buffer) {
+                Ok(Some((order, descriptors))) => self.obey(order, descriptors),
+                Ok(None) => break,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    log::error(format_args!("an order that cannot be understood: {error}"));
+                }
+                Err(error) => {
+                    log::error(format_args!("cannot receive orders: {error}"));
+                    break;
+                }
+            }
+        }
+        self.steering.stop();
+    }
+
+    /// Waits for the next order, or for the end of a lingering, which it then ends.
+    fn is_time_to_drain(&mut self) -> bool {
+        let Some(Lingering { until, limit_ms }) = self.lingering else { return false };
+        let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        let mut channel = [PollFd::new(&self.channel, PollFlags::IN)];
+        let is_over = matches!(rustix::event::poll(&mut channel, timeout.as_ref()), Ok(0));
+        if is_over {
+            self.lingering = None;
+            self.steering.drain(limit_ms);
+        }
+        is_over
+    }
+
+    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
+        match order {
+            Order::Listeners { ids } => self.fresh.extend(listeners(ids, descriptors)),
+            Order::Roster { path } => self.take_roster(path, descriptors),
+            Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
+            Order::Commit { generation } => self.commit(generation),
+            Order::Abort => {
+                self.prepared = None;
+                self.fresh.clear();
+            }
+            Order::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
+            Order::Cover { place, ids } => {
+                self.covered.entry(place).or_default().extend(listeners(ids, descriptors));
+                self.accept();
+            }
+            Order::Uncover { place } => {
+                if self.covered.remove(&place).is_some() {
+                    self.accept();
+                }
+            }
+            Order::Wake => self.steering.wake(),
+            Order::Status { ticket } => {
+                // The engine's own words; if they were not JSON they would still be worth reading.
+                let status = self.steering.status();
+                let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
+                self.report(&Report::Status { ticket, status });
+            }
+            Order::Drain { linger_ms: 0, limit_ms } => {
+                self.close_listeners();
+                self.steering.drain(limit_ms);
+            }
+            Order::Drain { linger_ms, limit_ms } => self.linger(Duration::from_millis(linger_ms), limit_ms),
+            Order::Stop => {
+                self.lingering = None;
+                self.close_listeners();
+                self.steering.stop();
+            }
+        }
+    }
+
+    /// Accepts from the worker's own sockets and from those of workers that are away.
+    fn accept(&self) {
+        let served = |id| self.listeners.iter().any(|own| own.id == id);
+        let covered = self.covered.values().flatten().filter(|listener| served(listener.id));
+        let all = self.listeners.iter().chain(covered).cloned().collect();
+        self.steering.reload(Arc::clone(&self.plan), all);
+    }
+
+    fn take_roster(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
+        if let Entry::Vacant(vacant) = self.resources.rosters.entry(path) {
+            match Roster::open(descriptors) {
+                Ok(roster) => {
+                    vacant.insert(Arc::new(roster));
+                }
+                // Its requests find nobody.
+                Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
+            }
+        }
+    }
+
+    fn prepare(&mut self, generation: u64, ids: &[usize], descriptors: Vec<OwnedFd>) {
+        let made = text_of(descriptors)
+            .map_err(|error| format!("cannot read the configuration: {error}"))
+            .and_then(|text| {
+                let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
+                let known = || self.listeners.iter().chain(&self.fresh);
+                if ids.iter().any(|id| !known().any(|listener| listener.id == *id)) {
+                    return Err("a listener is missing".to_owned());
+                }
+                let listeners = known().filter(|listener| ids.contains(&listener.id)).cloned().collect();
+                Ok(Prepared {
+                    generation,
+                    plan: make_plan(&config, ids, &self.resources, &self.user)?,
+                    claims: claims(&config, &self.resources.rosters),
+                    listeners,
+                })
+            });
+        match made {
+            Ok(prepared) => {
+                self.prepared = Some(prepared);
+                self.report(&Report::Prepared { generation });
+            }
+            Err(error) => self.report(&Report::Refused { generation, error }),
+        }
+    }
+
+    fn commit(&mut self, generation: u64) {
+        if let Some(prepared) = self.prepared.take_if(|prepared| prepared.generation == generation) {
+            self.plan = prepared.plan;
+            self.listeners = prepared.listeners;
+            self.fresh.clear();
+            // Those that no plan has any more.
+            self.resources.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
+            self.resources.roots.forget_closed();
+            self.accept();
+            self.steering.hold(prepared.claims);
+            self.report(&Report::Committed { generation });
+        }
+    }
+
+    /// Accepts nobody any more, and lets each connection have its next request answered, as the last one: a plan says so
+    /// that is otherwise the same.
+    fn linger(&mut self, time: Duration, limit_ms: u64) {
+        if self.lingering.is_none() {
+            self.close_listeners();
+            let mut last = Plan::clone(&self.plan);
+            last.limits.requests_per_connection_max = 1;
+            self.steering.reload(Arc::new(last), Vec::new());
+            self.lingering = Some(Lingering { until: Instant::now() + time, limit_ms });
+        }
+    }
+
+    /// Lets go of the sockets, so that clients are refused as soon as all processes have: otherwise they would wait in
+    /// a queue for as long as the last of those that are being served takes.
+    fn close_listeners(&mut self) {
+        self.listeners.clear();
+        self.covered.clear();
+        self.fresh.clear();
+        self.prepared = None;
+    }
+
+    fn reopen_logs(&self, access: bool, error: bool, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        if access && let Some(file) = descriptors.next() {
+            self.steering.reopen_log(file);
+        }
+        if error
+            && let Some(file) = descriptors.next()
+            && let Err(why) = log::redirect_to(file)
+        {
+            log::error(format_args!("cannot write to the new error log: {why}"));
+        }
+    }
+
+    fn report(&self, report: &Report) {
+        if let Err(error) = channel::send(&*self.channel, report, &[]) {
+            log::error(format_args!("cannot report to the master: {error}"));
+        }
+    }
+}
+
+/// Sockets that came with an order.
+fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
+    let listener = |(id, socket)| match address_of(&socket) {
+        Ok(address) => Some(Arc::new(Listener { id, address, socket })),
+        // The plan that needs it will not be made.
+        Err(error) => {
+            log::error(format_args!("a listener that cannot be used: {error}"));
+            None
+        }
+    };
+    ids.into_iter().zip(sockets).filter_map(listener).collect()
+}
+
+/// The text in the file in memory that came with an order. All workers have the same file: it is read without moving
+/// the position that they share.
+fn text_of(descriptors: Vec<OwnedFd>) -> io::Result<String> {
+    let file = File::from(descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?);
+    let mut text = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];
+    file.read_exact_at(&mut text, 0)?;
+    String::from_utf8(text).map_err(io::Error::other)
+}

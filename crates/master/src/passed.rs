@@ -1,0 +1,56 @@
+//! Sockets that somebody else opened: the service manager, or the server whose place this one takes.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use baton_engine::listen::ListenAddress;
+use baton_engine::listen::address_of;
+use baton_report::Trouble;
+use rustix::net::sockopt;
+
+/// A listening socket that was passed to this process.
+#[derive(Debug)]
+pub(super) struct Passed {
+    /// The address that it stands for.
+    pub(super) address: ListenAddress,
+    /// The socket.
+    pub(super) socket: OwnedFd,
+    /// Whether a service manager opened it, which then also removes it.
+    pub(super) managed: bool,
+    /// Whether it listens for IPv4, too, though its address is one of IPv6.
+    dual: bool,
+}
+
+impl Passed {
+    /// A socket from the service manager: it stands for what it is bound to.
+    ///
+    /// # Errors
+    /// If it is no listening socket for clients.
+    pub(super) fn by_manager(socket: OwnedFd) -> Result<Self, Trouble> {
+        let address =
+            address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;
+        Ok(Self::new(address, socket, true))
+    }
+
+    /// A socket from the server whose place this one takes: it stands for the address by which that one's
+    /// configuration asked for it, since a port 0 in it has become another one.
+    pub(super) fn by_predecessor(configured: ListenAddress, socket: OwnedFd, managed: bool) -> Self {
+        Self::new(configured, socket, managed)
+    }
+
+    fn new(address: ListenAddress, socket: OwnedFd, managed: bool) -> Self {
+        let dual = sockopt::ipv6_v6only(&socket).is_ok_and(|v6only| !v6only);
+        Self { address, socket, managed, dual }
+    }
+
+    /// Whether it listens for an IPv4 address that is not its own: `ListenStream=80` in a unit is `[::]:80` for both.
+    pub(super) fn takes_in(&self, configured: &ListenAddress) -> bool {
+        match (&self.address, configured) {
+            (ListenAddress::Tcp(SocketAddr::V6(own)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
+                let everywhere = own.ip().is_unspecified() && configured.ip().is_unspecified();
+                self.dual && everywhere && own.port() == configured.port()
+            }
+            _ => false,
+        }
+    }
+}

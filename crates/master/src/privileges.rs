@@ -1,0 +1,133 @@
+//! As whom the workers run.
+//!
+//! A master that was started as root stays root: it binds ports and opens logs again on a reload. Its workers, which
+//! read what clients send, never are, unless the configuration says `user = "root"`. Without a word about it they run
+//! as the first user of [`CUSTOMARY`] that the system has.
+
+use std::io;
+
+use baton_report::Trouble;
+use baton_sys::process::{Identity, drop_privileges, identity};
+use rustix::thread::CapabilitySet;
+
+/// Who serves files where nobody else was named: the web user of Debian and its relatives, or nobody.
+const CUSTOMARY: [&str; 2] = ["www-data", "nobody"];
+
+/// As whom the workers run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum WorkerUser {
+    /// As whoever started the master. The text says what the user should know about that.
+    Same(Option<String>),
+    /// As somebody else.
+    Other {
+        /// User's name, for messages.
+        name: String,
+        /// User and group.
+        identity: Identity,
+    },
+}
+
+impl WorkerUser {
+    /// Decides from the configured names.
+    ///
+    /// # Errors
+    /// If a name is unknown, or the change is asked for and not possible.
+    pub(super) fn choose(user: Option<&str>, group: Option<&str>) -> Result<Self, Trouble> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Self::Same(user.filter(|user| !is_current(user)).map(|user| {
+                format!("the workers run as the user who started the server, not as {user:?}: only root can change that")
+            })));
+        }
+        let lookup = |user: &str| identity(user, group).map_err(|error| Trouble::new(error.to_string()));
+        let chosen = match user {
+            Some(user) => Some((user, lookup(user)?)),
+            None => CUSTOMARY
+                .iter()
+                .find(|user| identity(user, None).is_ok())
+                .map(|user| Ok((*user, lookup(user)?)))
+                .transpose()?,
+        };
+        match chosen {
+            Some((_, identity)) if identity.uid == 0 => Ok(Self::Same(None)),
+            Some((name, identity)) if may_change() => Ok(Self::Other { name: name.to_owned(), identity }),
+            Some((name, _)) if user.is_some() => {
+                Err(Trouble::new(format!("the workers cannot run as {name:?}"))
+                    .cause("this root may not change users: CAP_SETUID and CAP_SETGID were taken from it")
+                    .remedy("leave `user` out, or give the container these capabilities"))
+            }
+            // A root that may not even change users has little left to lose.
+            Some(_) => Ok(Self::Same(Some(
+                "the workers run as root, which was denied the right to change users".into(),
+            ))),
+            None => Err(Trouble::new("the workers would run as root")
+                .cause(format!("the system has none of the users {CUSTOMARY:?}"))
+                .remedy("name a user: `user = \"…\"` in [server], or `--user`; \"root\" if it must be")),
+        }
+    }
+
+    /// Their name, if they are somebody else.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Same(_) => None,
+            Self::Other { name, .. } => Some(name),
+        }
+    }
+
+    /// What to say to somebody whose files the workers may not read.
+    pub(super) fn remedy_if_denied(&self) -> Option<String> {
+        match self {
+            Self::Same(_) => None,
+            Self::Other { name, .. } => Some(format!(
+                "the workers run as {name}, since the server was started as root: let that user read the files, or \
+                 choose another user (`user = \"...\"` in [server], or `--user`)"
+            )),
+        }
+    }
+
+    /// Becomes that user: called in a worker, for good.
+    ///
+    /// # Errors
+    /// `EPERM`.
+    pub(super) fn assume(&self) -> io::Result<()> {
+        match self {
+            Self::Same(_) => Ok(()),
+            Self::Other { identity, .. } => drop_privileges(*identity),
+        }
+    }
+}
+
+fn is_current(user: &str) -> bool {
+    identity(user, None).is_ok_and(|identity| identity.uid == rustix::process::geteuid().as_raw())
+}
+
+fn may_change() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_users_are_named() {
+        if rustix::process::geteuid().is_root() {
+            let trouble = WorkerUser::choose(Some("no-such-user"), None).unwrap_err();
+            assert!(trouble.to_string().contains("no user named \"no-such-user\""), "{trouble}");
+        } else {
+            assert!(matches!(WorkerUser::choose(Some("no-such-user"), None), Ok(WorkerUser::Same(Some(_)))));
+        }
+    }
+
+    #[test]
+    fn root_is_given_up_unless_asked_for() {
+        let unasked = WorkerUser::choose(None, None);
+        let asked = WorkerUser::choose(Some("root"), None);
+        if rustix::process::geteuid().is_root() && may_change() {
+            assert!(!matches!(unasked, Ok(WorkerUser::Same(_))), "{unasked:?}");
+            assert_eq!(asked, Ok(WorkerUser::Same(None)));
+        } else {
+            assert!(matches!(unasked, Ok(WorkerUser::Same(_))), "{unasked:?}");
+        }
+    }
+}

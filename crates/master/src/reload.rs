@@ -1,0 +1,306 @@
+//! Reload: from one configuration to another while clients are served, in two phases.
+//!
+//! ```text
+//! master: read, check, bind new addresses ──► Prepare to each worker
+//! worker: make the plan (open the trees) ──► Prepared, or Refused and why
+//! master: all prepared ──► Commit to each; close what is no longer listened on
+//!         one refused, died or was silent ──► Abort to each; all go on as before
+//! worker: hand the plan to the engine ──► Committed
+//! master: all committed ──► the answer
+//! ```
+//!
+//! Nobody switches unless all can, and nothing that exists is closed before all have switched. Connections never
+//! notice: each finds the new plan with its next request.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_config::Config;
+use baton_engine::listen::ListenAddress;
+use baton_report::log;
+use rustix::fs::MemfdFlags;
+use serde_json::json;
+
+use super::channel::Order;
+use super::control::Answer;
+use super::doors::Asker;
+use super::listeners::{Listeners, Listening};
+use super::logs::Logs;
+use super::master::Master;
+use super::phase::Phase;
+use super::{notify, restart};
+
+/// A reload under way.
+#[derive(Debug)]
+pub(super) struct Reload {
+    generation: u64,
+    /// What the master changes when all workers are prepared; nothing any more when they were told to commit.
+    change: Option<Change>,
+    needs_restart: Vec<String>,
+    /// Who has not answered yet.
+    awaited: BTreeSet<usize>,
+    deadline: Instant,
+    askers: Vec<Asker>,
+}
+
+/// What the master changes.
+#[derive(Debug)]
+struct Change {
+    config: Config,
+    fresh: Vec<Listening>,
+    logs: Logs,
+}
+
+/// What came of a reload, for those who ask later.
+#[derive(Clone, Debug)]
+pub(super) struct LastReload {
+    /// When it ended.
+    pub(super) at: SystemTime,
+    /// Why it was refused, if it was.
+    pub(super) error: Option<String>,
+    /// Settings that it could not change.
+    pub(super) needs_restart: Vec<String>,
+}
+
+impl Reload {
+    /// For opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// When [`Master::handle_reload_timeout`] has something to do.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// Descriptors of listeners in one message; the configuration has one of its own.
+const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
+
+impl Master {
+    /// Reads the configuration again; workers that have left come back instead, with the old one, as nginx has it. Whoever asks while a reload is under way is answered by another one, since the
+    /// file may have changed after it was read.
+    pub(super) fn reload(&mut self, asker: Asker, now: Instant) {
+        if self.phase == Phase::Withdrawn {
+            self.resume(now);
+            self.answer_all([asker], &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })), now);
+        } else if self.reload.is_some() {
+            self.reload_again.push(asker);
+        } else {
+            self.reload_for(vec![asker], now);
+        }
+    }
+
+    fn reload_for(&mut self, askers: Vec<Asker>, now: Instant) {
+        if let Err(why) = self.may_reload() {
+            return self.answer_all(askers, &Answer::error(why), now);
+        }
+        notify::reloading();
+        match self.prepare(askers.clone(), now) {
+            Ok(reload) => {
+                self.reload = Some(reload);
+                self.advance(now);
+            }
+            Err(why) => self.conclude(askers, Err(why), now),
+        }
+    }
+
+    /// A worker has made its plan, or serves by it.
+    pub(super) fn handle_step_done(&mut self, index: usize, generation: u64, now: Instant) {
+        if let Some(reload) = self.reload.as_mut().filter(|reload| reload.generation == generation) {
+            reload.awaited.remove(&index);
+            self.advance(now);
+        }
+    }
+
+    /// A worker cannot make a plan.
+    pub(super) fn handle_refused(&mut self, generation: u64, why: String, now: Instant) {
+        if self.reload.as_ref().is_some_and(|reload| reload.generation == generation) {
+            self.give_up(why, now);
+        }
+    }
+
+    /// A worker has ended, perhaps of its plan.
+    pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
+        let Some(reload) = &mut self.reload else { return };
+        match (reload.awaited.remove(&index), &reload.change) {
+            (true, Some(_)) => self.give_up(format!("worker {index} died before it was prepared"), now),
+            // Its successor begins with the new configuration.
+            _ => self.advance(now),
+        }
+    }
+
+    /// The deadline of the reload under way has passed.
+    pub(super) fn handle_reload_timeout(&mut self, now: Instant) {
+        if let Some(reload) = &self.reload {
+            let late: Vec<String> = reload.awaited.iter().map(ToString::to_string).collect();
+            let seconds = Reload::PATIENCE.as_secs();
+            self.give_up(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
+        }
+    }
+
+    /// Everything that can fail. Nothing that serves is changed.
+    fn prepare(&mut self, askers: Vec<Asker>, now: Instant) -> Result<Reload, String> {
+        let config = self.source.load().map_err(|error| error.to_string())?;
+        let (config, needs_restart) = restart::keep_fixed(&self.config, config);
+        let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
+        self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
+        let text = text_in_memory(&self.applications.settled(&config, self.crew.places.len()).to_toml())
+            .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
+        let fresh =
+            self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
+
+        // A worker that does not serve yet knows the old configuration only, which may be what keeps it from serving:
+        // it makes room for one that begins with the new one.
+        let starting: Vec<usize> =
+            self.crew.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
+        for index in starting {
+            log::notice(format_args!(
+                "worker {index} does not serve yet and makes room for one that knows more"
+            ));
+            self.crew.kill(index);
+        }
+
+        self.generations += 1;
+        let change = Change { config, fresh, logs };
+        let awaited: BTreeSet<usize> = self.crew.serving().collect();
+        for &index in &awaited {
+            if let Err(error) = self.order_to_prepare(index, &change, &text) {
+                self.undo(&change);
+                return Err(format!("cannot reach worker {index}: {error}"));
+            }
+        }
+        Ok(Reload {
+            generation: self.generations,
+            change: Some(change),
+            needs_restart,
+            awaited,
+            deadline: now + Reload::PATIENCE,
+            askers,
+        })
+    }
+
+    fn order_to_prepare(&self, index: usize, change: &Change, text: &File) -> io::Result<()> {
+        let processes = self.crew.places.len();
+        let own = |one| Listening::sockets_of(one, index, processes).map(|socket| (one.id, socket));
+        let fresh: Vec<_> = change.fresh.iter().flat_map(own).collect();
+        for part in fresh.chunks(LISTENERS_PER_MESSAGE) {
+            let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
+            self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
+        }
+        for (path, roster) in self.applications.rosters() {
+            self.crew.tell(index, &Order::Roster { path }, &roster.descriptors())?;
+        }
+        let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
+        self.crew.tell(index, &Order::Prepare { generation: self.generations, listeners }, &[text.as_fd()])
+    }
+
+    /// Goes on if nobody is awaited any more.
+    fn advance(&mut self, now: Instant) {
+        let Some(reload) = self.reload.as_mut().filter(|reload| reload.awaited.is_empty()) else { return };
+        match reload.change.take() {
+            Some(change) => self.commit(change, now),
+            None => self.finish(now),
+        }
+    }
+
+    fn commit(&mut self, change: Change, now: Instant) {
+        let order = Order::Commit { generation: self.generations };
+        // Who cannot be told is gone: its successor will know.
+        let told = self.crew.serving().filter(|&index| self.crew.tell(index, &order, &[]).is_ok()).collect();
+        if let Some(reload) = &mut self.reload {
+            reload.awaited = told;
+        }
+        self.listeners.commit(&listen_addresses(&change.config), change.fresh);
+        self.renew_cover();
+        self.config = change.config;
+        self.use_logs(change.logs);
+        self.crew.forgive(now);
+        self.advance(now);
+    }
+
+    fn finish(&mut self, now: Instant) {
+        if let Some(reload) = self.reload.take() {
+            self.conclude(reload.askers, Ok(reload.needs_restart), now);
+        }
+    }
+
+    /// Ends a reload that is under way: as if it had never begun, or, when workers have been told to commit, as it is.
+    pub(super) fn give_up(&mut self, why: String, now: Instant) {
+        match self.reload.take() {
+            Some(Reload { change: Some(change), askers, .. }) => {
+                self.undo(&change);
+                self.conclude(askers, Err(why), now);
+            }
+            Some(reload) => {
+                log::warning(format_args!("some workers have yet to follow the reload: {why}"));
+                self.conclude(reload.askers, Ok(reload.needs_restart), now);
+            }
+            None => {}
+        }
+    }
+
+    fn undo(&self, change: &Change) {
+        self.crew.tell_all(&Order::Abort, &[]);
+        Listeners::discard(&change.fresh);
+    }
+
+    fn may_reload(&self) -> Result<(), String> {
+        match (self.phase, &self.successor) {
+            (Phase::Starting, _) => Err("the server is still starting".into()),
+            (Phase::Serving, Some(successor)) => {
+                Err(format!("process {} takes the place of this one: reload that one", successor.pid))
+            }
+            (Phase::Serving, None) => Ok(()),
+            (Phase::Withdrawn, _) => Err("the workers have left".into()),
+            (Phase::Ending(_), _) => Err("the server is ending".into()),
+        }
+    }
+
+    /// Tells everyone what came of it: the log, the service manager, and those who asked.
+    fn conclude(&mut self, askers: Vec<Asker>, result: Result<Vec<String>, String>, now: Instant) {
+        if self.phase == Phase::Serving {
+            notify::ready();
+        }
+        // That of before, or the new one: whichever counts from now on.
+        self.applications.keep(&self.config, now);
+        let (error, needs_restart) = match result {
+            Ok(needs_restart) => (None, needs_restart),
+            Err(why) => (Some(format!("not reloaded, the old configuration stays:\n{why}")), Vec::new()),
+        };
+        let answer = match &error {
+            None => {
+                self.figures.reloads_done += 1;
+                log::notice("reloaded the configuration");
+                if !needs_restart.is_empty() {
+                    log::warning(format_args!("needs a restart: {}", needs_restart.join(", ")));
+                }
+                Answer::Ok(json!({ "reloaded": true, "needs_restart": needs_restart }))
+            }
+            Some(error) => {
+                self.figures.reloads_refused += 1;
+                log::error(error);
+                Answer::error(error)
+            }
+        };
+        self.last_reload = Some(LastReload { at: SystemTime::now(), error, needs_restart });
+        self.answer_all(askers, &answer, now);
+        if !self.reload_again.is_empty() {
+            let askers = std::mem::take(&mut self.reload_again);
+            self.reload_for(askers, now);
+        }
+    }
+}
+
+/// The addresses of all sites.
+pub(super) fn listen_addresses(config: &Config) -> Vec<ListenAddress> {
+    config.addresses().into_iter().cloned().collect()
+}
+
+/// A file in memory: no message need have room for a configuration.
+fn text_in_memory(text: &str) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("baton-configuration", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}

@@ -1,0 +1,199 @@
+//! From a configuration to a master that can run: everything that a start-up may fail for, before the first fork.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Instant, SystemTime};
+
+use baton_config::{Config, ConfigSource};
+use baton_engine::arch::{ListenerSharing, Topology, topology};
+use baton_engine::heartbeat::Heartbeats;
+use baton_engine::listen::{self, ListenAddress, ListenOptions};
+use baton_engine::metrics::Counters;
+use baton_report::Trouble;
+use baton_report::log;
+use baton_sys::memory_bounds::MemoryBounds;
+use baton_sys::signals::SignalQueue;
+
+use super::announce::announcement;
+use super::applications::Applications;
+use super::callers::Callers;
+use super::control::Doorway;
+use super::crew::Crew;
+use super::exposition::Figures;
+use super::listeners::{Listeners, Manner};
+use super::logs::Logs;
+use super::master::Master;
+use super::passed::Passed;
+use super::phase::Phase;
+use super::privileges::WorkerUser;
+use super::reload::listen_addresses;
+use super::succession::{Estate, PidFile};
+use super::{cache_memory, descriptors, signals};
+
+/// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
+///
+/// # Errors
+/// The first thing that stands in the way.
+pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> Result<Master, Trouble> {
+    let started_at = SystemTime::now();
+    descriptors::raise_limit();
+    let mut tuning = config.tuning();
+    let cpus = baton_sys::process::allowed_cpus()
+        .map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
+    let topology = topology(&tuning, &cpus);
+    let cache_memory = cache_memory::decide(
+        config.cache.memory_bytes_max,
+        &MemoryBounds::of_this_process(),
+        topology.processes,
+    );
+    tuning.cache.memory_bytes_max = cache_memory.bytes;
+    if let Some(advice) = cache_memory.advice {
+        log::warning(advice);
+    }
+    let descriptors = descriptors::budget(&config, &tuning, &topology);
+    tuning.clients_max = descriptors.clients_max;
+    tuning.cache.files_max = descriptors.files_max;
+    if let Some(advice) = descriptors.advice {
+        log::warning(advice);
+    }
+    let options = ListenOptions {
+        backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
+        reuse_port: false,
+        defer_accept_s: tuning.defer_accept_s,
+        send_buffer_bytes: tuning.socket_send_buffer_bytes,
+    };
+    let manner = Manner {
+        sharing: topology.listeners,
+        processes: topology.processes,
+        steered: tuning.steering && process_n_is_on_cpu_n(&topology),
+        options,
+    };
+    let inherited = baton_sys::activation::inherited()
+        .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
+    let mut passed = inherited.into_iter().map(Passed::by_manager).collect::<Result<Vec<_>, _>>()?;
+    passed.extend(estate.sockets);
+    let (mut listeners, unused) = Listeners::open(manner, &listen_addresses(&config), passed)?;
+    for address in unused {
+        log::warning(format_args!(
+            "a socket for {address} was passed, but no site listens there: it is not used"
+        ));
+    }
+    let heartbeats = Heartbeats::allocate(topology.processes, &tuning)
+        .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
+    let equipment = Equipment::gather(&config, &topology, estate.admin).inspect_err(|_| listeners.close())?;
+    Ok(Master {
+        announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
+        pid: std::process::id(),
+        started: Instant::now(),
+        started_at,
+        // A server that somebody started by hand is not to outlive the terminal.
+        hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
+        source,
+        tuning,
+        cache_memory: cache_memory.told,
+        descriptors: descriptors.told,
+        listeners,
+        config,
+        user: equipment.user,
+        logs: equipment.logs,
+        applications: Applications::default(),
+        crew: Crew::new(topology.cpu_of_process, equipment.counters, heartbeats),
+        next_look: Instant::now(),
+        signals: equipment.signals,
+        control: equipment.control.ok(),
+        pid_file: equipment.pid_file,
+        admin: equipment.admin,
+        terminal: equipment.terminal,
+        callers: Callers::default(),
+        doors_shut_until: None,
+        phase: Phase::Starting,
+        predecessor: None,
+        successor: None,
+        reload: None,
+        reload_again: Vec::new(),
+        last_reload: None,
+        generations: 0,
+        survey: None,
+        tickets: 0,
+        figures: Figures {
+            start_time_seconds: started_at
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs(),
+            ..Figures::default()
+        },
+        failure: None,
+    })
+}
+
+/// What a server has beside its listeners.
+#[derive(Debug)]
+pub(super) struct Equipment {
+    /// As whom the workers run.
+    pub(super) user: WorkerUser,
+    /// The control socket, or why there is none.
+    pub(super) control: Result<Doorway, String>,
+    /// Admin listeners.
+    pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
+    pid_file: Option<PidFile>,
+    logs: Logs,
+    counters: Vec<Counters>,
+    signals: SignalQueue,
+    terminal: OwnedFd,
+}
+
+impl Equipment {
+    fn gather(
+        config: &Config,
+        topology: &Topology,
+        mut left_admin: Vec<(ListenAddress, OwnedFd)>,
+    ) -> Result<Self, Trouble> {
+        let user = WorkerUser::choose(config.server.user.as_deref(), config.server.group.as_deref())?;
+        if let WorkerUser::Same(Some(advice)) = &user {
+            log::warning(advice);
+        }
+        let logs = Logs::open(&config.log)?;
+        let counters = Counters::allocate(topology.processes)
+            .map_err(|error| Trouble::of("allocate the counters", &error))?;
+        let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;
+        let open = |address| open_admin(address, &mut left_admin);
+        let admin = config.admin.listen.iter().flatten().map(open).collect::<Result<_, _>>()?;
+        let control = Doorway::open(&config.server.control_socket)?;
+        let last = || {
+            let pid_file = config.server.pid_file.as_deref().map(PidFile::write).transpose()?;
+            let terminal = io::stderr().as_fd().try_clone_to_owned();
+            let terminal = terminal.map_err(|error| Trouble::of("keep standard error", &error))?;
+            logs.take_over_stderr().map_err(|error| Trouble::of("write to the error log", &error))?;
+            Ok((pid_file, terminal))
+        };
+        let (pid_file, terminal) = last().inspect_err(|_| {
+            if let Ok(door) = &control {
+                door.remove();
+            }
+        })?;
+        Ok(Self { user, control, admin, pid_file, logs, counters, signals, terminal })
+    }
+}
+
+fn process_n_is_on_cpu_n(topology: &Topology) -> bool {
+    topology.listeners == ListenerSharing::PerProcess
+        && topology.cpu_of_process.iter().enumerate().all(|(process, cpu)| *cpu == Some(process))
+}
+
+/// Opens an admin listener, or takes the one that was left for the address.
+fn open_admin(
+    address: &ListenAddress,
+    left: &mut Vec<(ListenAddress, OwnedFd)>,
+) -> Result<(ListenAddress, OwnedFd), Trouble> {
+    let options =
+        ListenOptions { backlog: 32, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+    let bound = match (left.iter().position(|(known, _)| known == address), address) {
+        (Some(index), _) => Ok(left.swap_remove(index).1),
+        (None, ListenAddress::Unix(path)) => {
+            listen::remove_stale_socket(path).and_then(|()| listen::bind(address, &options))
+        }
+        (None, ListenAddress::Tcp(_)) => listen::bind(address, &options),
+    };
+    let bound = bound.and_then(|socket| Ok((listen::address_of(&socket)?, socket)));
+    bound.map_err(|error| super::listen_error::cannot_listen(address, &error))
+}
