@@ -24,7 +24,8 @@ impl Persistence {
     /// Number of variants, which index arrays as `persistence as usize`.
     pub(crate) const COUNT: usize = 3;
 
-    fn connection_field(self) -> Option<&'static str> {
+    /// Value of the `Connection` field; `None`: it has none.
+    pub fn connection_field(self) -> Option<&'static str> {
         match self {
             Self::KeepAlive => None,
             Self::Close => Some("close"),

@@ -17,19 +17,15 @@ mod selection;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use baton_buf::Buffer;
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{
-    AcceptedCodings, BodyFraming, FieldRules, Method, PathRefusal, ReplyHead, RequestHead, Status, Version,
-};
+use baton_http::{AcceptedCodings, BodyFraming, FieldRules, Method, PathRefusal, RequestHead, Status};
 use rustix::io::Errno;
 
-use crate::connection::{Body, Request};
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::outlet::Outlet;
 use crate::plan::{Action, Delegate, Plan, Site};
+use crate::protocol::{Body, Request, Responder};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use crate::ways::Trial;
@@ -67,8 +63,6 @@ pub(crate) struct Ready {
     pub(crate) status: u16,
     /// Bytes of its head.
     pub(crate) head_bytes: u64,
-    /// Whether the connection goes on.
-    pub(crate) keep_alive: bool,
     /// Index of the site in the plan.
     pub(crate) site: usize,
     /// How the request ends if the response arrives.
@@ -82,8 +76,6 @@ pub(crate) struct Ready {
 pub(crate) struct Given<'a> {
     /// Where it arrived.
     pub(crate) listener: usize,
-    /// Whether the server is willing to go on with the connection after it.
-    pub(crate) keep_alive_allowed: bool,
     /// What the job found that it needed.
     pub(crate) found: Option<Found>,
     /// Who asks.
@@ -98,35 +90,28 @@ struct Asked<'a> {
     site: &'a Site,
     site_index: usize,
     method: Method,
-    version: Version,
-    keep_alive: bool,
     server_header: bool,
     /// Fields that the configuration adds to each response.
     headers: &'a FieldRules,
 }
 
-/// Answers a request into the outlet, or says what has to come before.
+/// Answers a request, or says what has to come before.
 pub(crate) fn answer(
     ctx: &mut Context,
     plan: &Plan,
     request: &Request<'_>,
     mut given: Given<'_>,
-    outlet: &mut Outlet,
+    reply: &mut Responder<'_>,
 ) -> Answer {
     let head = &request.head;
     let Some(site_index) = plan.site(given.listener, head.host) else {
-        return Answer::Ready(refuse(ctx, plan, Status::NOT_FOUND, "No site answers here.", outlet));
+        return Answer::Ready(refuse(ctx, plan, Status::NOT_FOUND, "No site answers here.", reply));
     };
     let site = &plan.sites()[site_index];
     let asked = Asked {
         site,
         site_index,
         method: head.method,
-        version: head.version,
-        // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
-        keep_alive: head.keep_alive
-            && given.keep_alive_allowed
-            && matches!(request.body, Body::Passed | Body::Begun),
         server_header: plan.server_header,
         headers: &site.headers,
     };
@@ -134,7 +119,7 @@ pub(crate) fn answer(
     let headers = routed.ok().flatten().map_or(asked.headers, |route| &route.headers);
     let asked = Asked { headers, ..asked };
     if request.body == Body::TooLarge {
-        return Answer::Ready(asked.body_refused(ctx, given.upload.take(), outlet));
+        return Answer::Ready(asked.body_refused(ctx, given.upload.take(), reply));
     }
     // "*", which only OPTIONS has, is no path and needs none.
     let needs_path = head.method != Method::Options;
@@ -149,7 +134,7 @@ pub(crate) fn answer(
     }
     match find_program(ctx, action, head, &mut found) {
         Ok(Some((delegate, program))) => {
-            return asked.application(ctx, request, given, delegate, &program, outlet);
+            return asked.application(ctx, request, given, delegate, &program, reply);
         }
         Ok(None) => {}
         Err(NoProgram::Path(refusal)) => refused = Some(refusal),
@@ -162,7 +147,7 @@ pub(crate) fn answer(
         return Answer::NeedsBody { upload: None, bytes_max: plan.limits.body_bytes_max };
     }
     if let Some(refusal) = refused.filter(|_| needs_path) {
-        return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), outlet));
+        return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), reply));
     }
     // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
     let found = match (action, found) {
@@ -173,20 +158,20 @@ pub(crate) fn answer(
         (_, found) => found,
     };
     let ready = match (action, head.method) {
-        (_, Method::Options) => asked.page(ctx, Page::options(), outlet),
-        (_, Method::Other | Method::Connect) => asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), outlet),
-        _ if !is_read => asked.page(ctx, Page::method_not_allowed(), outlet),
-        (None, _) => asked.page(ctx, Page::error(Status::NOT_FOUND), outlet),
+        (_, Method::Options) => asked.page(ctx, Page::options(), reply),
+        (_, Method::Other | Method::Connect) => asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply),
+        _ if !is_read => asked.page(ctx, Page::method_not_allowed(), reply),
+        (None, _) => asked.page(ctx, Page::error(Status::NOT_FOUND), reply),
         (Some(Action::Redirect { status, location }), _) => {
             let route_path = routed.ok().flatten().map_or("/", |route| &route.path);
             let location = location::expand(location, route_path, head);
-            asked.page(ctx, Page::redirect(Status::new(*status), &location), outlet)
+            asked.page(ctx, Page::redirect(Status::new(*status), &location), reply)
         }
         (Some(Action::Respond { status, media_type, body }), _) => {
-            asked.page(ctx, Page::fixed(Status::new(*status), media_type, body), outlet)
+            asked.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
         }
         (Some(Action::Files(_) | Action::Scripts(..) | Action::Application(_)), _) => {
-            asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, outlet)
+            asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, reply)
         }
     };
     Answer::Ready(ready)
@@ -264,7 +249,12 @@ fn tell_hidden_link(ctx: &Context, tree: &Tree) {
 
 impl Asked<'_> {
     /// Answers a request of whose body no more is taken.
-    fn body_refused(&self, ctx: &mut Context, upload: Option<Box<Upload>>, outlet: &mut Outlet) -> Ready {
+    fn body_refused(
+        &self,
+        ctx: &mut Context,
+        upload: Option<Box<Upload>>,
+        reply: &mut Responder<'_>,
+    ) -> Ready {
         let (status, outcome) = match upload.as_ref().and_then(|upload| upload.trouble()) {
             None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
             Some(why) => {
@@ -272,7 +262,7 @@ impl Asked<'_> {
                 (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
             }
         };
-        Ready { outcome, ..self.page(ctx, Page::error(status), outlet) }
+        Ready { outcome, ..self.page(ctx, Page::error(status), reply) }
     }
 
     /// Answers with what was found.
@@ -282,23 +272,23 @@ impl Asked<'_> {
         head: &RequestHead<'_>,
         found: Found,
         ranges_max: usize,
-        outlet: &mut Outlet,
+        reply: &mut Responder<'_>,
     ) -> Ready {
         match found {
-            Found::File(stored) => self.file(ctx, head, &stored, ranges_max, outlet),
-            Found::Listing(listed) => self.page(ctx, Page::listing(&listed), outlet),
+            Found::File(stored) => self.file(ctx, head, &stored, ranges_max, reply),
+            Found::Listing(listed) => self.page(ctx, Page::listing(&listed), reply),
             Found::AddSlash => {
                 let location = location::with_slash(head);
-                self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), outlet)
+                self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), reply)
             }
             // A script that nobody runs is not to be read either.
             Found::Missing | Found::Script(_) | Found::Fallback(_) => {
-                self.page(ctx, Page::error(Status::NOT_FOUND), outlet)
+                self.page(ctx, Page::error(Status::NOT_FOUND), reply)
             }
-            Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), outlet),
-            Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), outlet),
+            Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), reply),
+            Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), reply),
             Found::Failed(errno) => {
-                let mut ready = self.page(ctx, Page::error(status_of(errno)), outlet);
+                let mut ready = self.page(ctx, Page::error(status_of(errno)), reply);
                 ready.outcome = Outcome::Failed;
                 ready
             }
@@ -312,31 +302,16 @@ pub(crate) fn refuse(
     plan: &Plan,
     status: Status,
     why: &str,
-    outlet: &mut Outlet,
+    reply: &mut Responder<'_>,
 ) -> Ready {
-    let head_start = outlet.end();
     let body = page::text(status, why);
-    let mut head = ctx.heads.take();
-    let mut reply = ReplyHead::begin(&mut head, status);
-    if plan.server_header {
-        reply.field("Server", page::SERVER);
-    }
-    reply.date(ctx.clock.stamp());
-    reply.field("Connection", "close");
-    reply.field("Content-Type", page::HTML);
-    reply.number("Content-Length", body.len() as u64);
-    reply.end();
-    outlet.push(ctx.heads.freeze(head));
-    let head_bytes = outlet.end() - head_start;
-    outlet.push(Buffer::new(body));
-    Ready {
-        status: status.code(),
-        head_bytes,
-        keep_alive: false,
-        site: usize::MAX,
-        outcome: Outcome::Refused,
-        trial: None,
-    }
+    let mut joined = ctx.heads.take();
+    let server = plan.server_header.then_some(page::SERVER);
+    let mut head = reply.head(&mut joined, status, server, ctx.clock.stamp());
+    head.field("Content-Type", page::HTML).number("Content-Length", body.len() as u64).end();
+    let head_bytes = reply.send(&mut ctx.heads, joined, &body);
+    let (site, outcome) = (usize::MAX, Outcome::Refused);
+    Ready { status: status.code(), head_bytes, site, outcome, trial: None }
 }
 
 /// What a failed look at a file means to the client.

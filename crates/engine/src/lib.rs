@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!                 what flows                               who lets it flow
-//!   socket ─► Session ─► connection ─► exchange            arch/  decides which thread or process runs a
-//!                │        bytes to      request to                step of a session, and which may block
-//!                │        requests      answer             EventLoop, Helpers, …  are what arch/ is made of
-//!                └◄─ Outlet ◄── aggregate ──┘
+//!   socket ─► Session ─► protocol ─► exchange              arch/  decides which thread or process runs a
+//!                │        bytes to    request to                  step of a session, and which may block
+//!                │        requests    answer               EventLoop, Helpers, …  are what arch/ is made of
+//!                └◄─ Outlet ◄── aggregate ─┘
 //! ```
 //!
 //! A session takes one client as far as it goes without waiting and says what it needs next.
@@ -19,7 +19,6 @@ mod clients;
 mod clock;
 #[cfg(test)]
 mod cold_file;
-mod connection;
 mod context;
 mod deference;
 mod event_loop;
@@ -34,6 +33,7 @@ mod log;
 pub mod metrics;
 mod outlet;
 pub mod plan;
+mod protocol;
 mod report;
 mod session;
 mod settings;

@@ -12,7 +12,7 @@
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
 
-use crate::connection::BodySink;
+use crate::protocol::BodySink;
 
 /// Where and how a body is kept.
 #[derive(Clone, Debug)]

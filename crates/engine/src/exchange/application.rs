@@ -15,11 +15,10 @@ use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, a
 
 use super::page::{Page, SERVER};
 use super::{Answer, Asked, Given, Ready};
-use crate::connection::{self, Body};
 use crate::context::Context;
-use crate::outlet::Outlet;
 use crate::plan::{Delegate, Plan};
-use crate::transport::{BodyRest, Terms, Transport};
+use crate::protocol::{self, Body, Responder};
+use crate::transport::{BodyRest, Transport};
 use crate::upload::Upload;
 
 /// A request on its way to an application, and what the answer needs to know of it.
@@ -27,8 +26,8 @@ use crate::upload::Upload;
 pub(crate) struct Delegation {
     /// What the application is asked, without what only the client's transport can give.
     pub(crate) request: Request,
-    /// How it would have to answer on the client's own connection, if it may.
-    pub(crate) terms: Option<Terms>,
+    /// The fields of its response on the client's own connection, if it may answer there.
+    pub(crate) passed_fields: Option<Vec<u8>>,
     /// What is left of the body, if it is to be passed on while it arrives.
     pub(crate) rest: Option<BodyRest>,
     /// Where it came from.
@@ -42,18 +41,11 @@ pub(crate) struct Origin {
     pub(crate) delegate: Arc<Delegate>,
     pub(crate) site_index: usize,
     pub(crate) method: Method,
-    pub(crate) version: Version,
-    pub(crate) keep_alive: bool,
     /// The request's head, for answers that depend on its conditions.
     pub(crate) head: Box<[u8]>,
 }
 
 impl Origin {
-    /// The minor version of HTTP/1 that the client speaks.
-    pub(super) fn minor(&self) -> u8 {
-        minor(self.version)
-    }
-
     /// Tells whoever runs the server something about the application, and about which request it is.
     pub(crate) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
         let line = self.head.split(|&byte| byte == b'\r').next().unwrap_or_default();
@@ -65,18 +57,19 @@ impl Origin {
 
     /// The head of a request by the same client for something else within the site, without a body or conditions.
     /// `None` if there can be no such target.
-    pub(crate) fn redirected_to(&self, target: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn redirected_to(&self, target: &[u8], keep_alive: bool) -> Option<Vec<u8>> {
         if !target.iter().all(u8::is_ascii_graphic) {
             return None;
         }
         let method: &[u8] = if self.method == Method::Head { b"HEAD" } else { b"GET" };
-        let version: &[u8] = if self.minor() == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" };
-        let mut request = [method, b" ", target, version].concat();
         let head = RequestHead::parse(&self.head, &self.plan.limits.head).ok()?;
+        let is_old = head.version == Version::Http10;
+        let version: &[u8] = if is_old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" };
+        let mut request = [method, b" ", target, version].concat();
         for (name, value) in head.fields().filter(|(name, _)| !belongs_to_the_first(name)) {
             request.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
-        if !self.keep_alive {
+        if !keep_alive {
             request.extend_from_slice(b"Connection: close\r\n");
         }
         request.extend_from_slice(b"\r\n");
@@ -159,11 +152,11 @@ impl Asked<'_> {
     pub(super) fn application(
         &self,
         ctx: &Context,
-        request: &connection::Request<'_>,
+        request: &protocol::Request<'_>,
         given: Given<'_>,
         delegate: &Arc<Delegate>,
         program: &Program,
-        outlet: &Outlet,
+        reply: &mut Responder<'_>,
     ) -> Answer {
         let head = &request.head;
         if let Body::Ahead { .. } = request.body {
@@ -173,7 +166,7 @@ impl Asked<'_> {
             return Answer::NeedsBody { upload: Some(upload), bytes_max: delegate.upload.bytes_max };
         }
         // Who is given the socket must find it as if nothing had been asked before.
-        if !outlet.is_empty() {
+        if !reply.is_next() {
             return Answer::AfterOthers;
         }
         let kept = given.upload.take().map(|upload| upload.into_parts());
@@ -191,7 +184,7 @@ impl Asked<'_> {
     fn delegation(
         &self,
         ctx: &Context,
-        request: &connection::Request<'_>,
+        request: &protocol::Request<'_>,
         client: &Transport,
         delegate: &Arc<Delegate>,
         program: &Program,
@@ -205,12 +198,8 @@ impl Asked<'_> {
         let rest = admission.filter(|_| left > 0).map(|admission| BodyRest { left, admission });
         let block = self.parameters(head, client, delegate, program, body.len() + left);
         // A connection from which a body is still read cannot be given away.
-        let terms = (delegate.hand_over && rest.is_none()).then(|| Terms {
-            minor: self.minor(),
-            keep: self.keep_alive && delegate.keep_passed,
-            head: self.method == Method::Head,
-            fields: response_fields(ctx, self.server_header, delegate),
-        });
+        let may_hand_over = delegate.hand_over && rest.is_none();
+        let passed_fields = may_hand_over.then(|| response_fields(ctx, self.server_header, delegate));
         let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
         let asked = Request { application, params: block, body, rest: None, idempotent, handover: None };
@@ -219,11 +208,9 @@ impl Asked<'_> {
             delegate: Arc::clone(delegate),
             site_index: self.site_index,
             method: self.method,
-            version: self.version,
-            keep_alive: self.keep_alive,
             head: request.head_bytes.into(),
         };
-        Delegation { request: asked, terms, rest, origin }
+        Delegation { request: asked, passed_fields, rest, origin }
     }
 
     fn parameters(
@@ -255,7 +242,7 @@ impl Asked<'_> {
             document_root: root.unwrap_or_default(),
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
-            minor: self.minor(),
+            minor: u8::from(head.version == Version::Http11),
             https: false,
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
@@ -276,14 +263,6 @@ impl Asked<'_> {
         }
         block
     }
-
-    fn minor(&self) -> u8 {
-        minor(self.version)
-    }
-}
-
-fn minor(version: Version) -> u8 {
-    u8::from(version == Version::Http11)
 }
 
 /// The fields that every response of a route has, complete lines, behind what becomes of the application's own.
@@ -296,34 +275,32 @@ pub(crate) fn response_fields(ctx: &Context, server_header: bool, delegate: &Del
         cgi::push_default(&mut fields, name, value);
     }
     let mut reply = ReplyHead::resume(&mut fields);
-    push_own_fields(ctx, server_header, &mut reply);
+    if server_header {
+        reply.field("Server", SERVER);
+    }
+    reply.date(ctx.clock.stamp());
     for (name, value) in delegate.headers.added() {
         reply.field(name, value);
     }
     fields
 }
 
-/// The fields that every response has.
-pub(super) fn push_own_fields(ctx: &Context, server_header: bool, reply: &mut ReplyHead<'_>) {
-    if server_header {
-        reply.field("Server", SERVER);
-    }
-    reply.date(ctx.clock.stamp());
-}
-
 /// Says that an application gave no answer.
-pub(crate) fn failure_page(ctx: &mut Context, origin: &Origin, status: Status, outlet: &mut Outlet) -> Ready {
+pub(crate) fn failure_page(
+    ctx: &mut Context,
+    origin: &Origin,
+    status: Status,
+    reply: &mut Responder<'_>,
+) -> Ready {
     let site = &origin.plan.sites()[origin.site_index];
     let asked = Asked {
         site,
         site_index: origin.site_index,
         method: origin.method,
-        version: origin.version,
-        keep_alive: origin.keep_alive && !ctx.draining,
         server_header: origin.plan.server_header,
         headers: &origin.delegate.headers,
     };
-    asked.page(ctx, Page::error(status), outlet)
+    asked.page(ctx, Page::error(status), reply)
 }
 
 /// Of a request line, in a remark.

@@ -1,48 +1,45 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
 use baton_buf::Piece;
-use baton_content::{Persistence, Stored, Way};
+use baton_content::{Stored, Way};
 use baton_http::multipart::Multipart;
-use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status, Version};
+use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status};
 
 use super::page::Page;
 use super::selection::{Selection, select};
 use super::{Asked, Ready};
 use crate::context::Context;
-use crate::outlet::{Outlet, SendPolicy, is_resident};
+use crate::outlet::{SendPolicy, is_resident};
+use crate::protocol::Responder;
 use crate::ways::Trial;
 
 impl Asked<'_> {
-    /// Puts what the client should get of a file into the outlet.
+    /// Answers with what the client should get of a file.
     pub(super) fn file(
         &self,
         ctx: &mut Context,
         head: &RequestHead<'_>,
         stored: &Stored,
         ranges_max: usize,
-        outlet: &mut Outlet,
+        reply: &mut Responder<'_>,
     ) -> Ready {
         match select(ctx, head, stored, ranges_max) {
-            Selection::NotModified => self.not_modified(ctx, stored, outlet),
-            Selection::PreconditionFailed => self.page(ctx, Page::error(Status::PRECONDITION_FAILED), outlet),
-            Selection::Bytes(Ranges::Whole) => self.whole(ctx, stored, outlet),
+            Selection::NotModified => self.not_modified(ctx, stored, reply),
+            Selection::PreconditionFailed => self.page(ctx, Page::error(Status::PRECONDITION_FAILED), reply),
+            Selection::Bytes(Ranges::Whole) => self.whole(ctx, stored, reply),
             Selection::Bytes(Ranges::Parts(parts)) => match *parts {
-                [only] => self.part(ctx, stored, only, outlet),
-                ref several => self.parts(ctx, stored, several, outlet),
+                [only] => self.part(ctx, stored, only, reply),
+                ref several => self.parts(ctx, stored, several, reply),
             },
             Selection::Bytes(Ranges::Unsatisfiable) => {
-                self.page(ctx, Page::range_not_satisfiable(stored.len()), outlet)
+                self.page(ctx, Page::range_not_satisfiable(stored.len()), reply)
             }
         }
     }
 
     /// The cached response: for a small file one buffer, head and body in it.
-    fn whole(&self, ctx: &mut Context, stored: &Stored, outlet: &mut Outlet) -> Ready {
-        let persistence = match (self.keep_alive, self.version) {
-            (true, Version::Http11) => Persistence::KeepAlive,
-            (true, Version::Http10) => Persistence::KeepAliveHttp10,
-            (false, _) => Persistence::Close,
-        };
+    fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
+        let persistence = reply.persistence();
         // What a head alone costs tells nothing of the ways.
         let (way, mut trial) = match self.method {
             Method::Get => choose(ctx, stored, stored.len()),
@@ -53,69 +50,62 @@ impl Asked<'_> {
         if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
             (whole, trial) = (stored.whole(persistence, ctx.clock.stamp(), Way::Memory), None);
         }
-        let head_bytes = whole.head_len as u64;
-        if self.method == Method::Head {
-            whole.first.split_off(whole.head_len);
-            outlet.push(whole.first);
-        } else {
-            outlet.push(whole.first);
-            if let Some(rest) = whole.rest {
-                outlet.push(rest);
-            }
-        }
+        let head_bytes = reply.send_whole(whole);
         Ready { trial, ..self.ready(Status::OK, head_bytes) }
     }
 
-    fn not_modified(&self, ctx: &mut Context, stored: &Stored, outlet: &mut Outlet) -> Ready {
-        let mut head = ctx.heads.take();
-        let mut reply = self.begin(ctx, &mut head, Status::NOT_MODIFIED);
-        reply.raw(stored.fields());
-        reply.end();
-        let head_bytes = head.len() as u64;
-        outlet.push(ctx.heads.freeze(head));
+    fn not_modified(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
+        let mut bytes = ctx.heads.take();
+        let mut head = self.begin(ctx, &mut bytes, Status::NOT_MODIFIED, reply);
+        head.raw(stored.fields()).end();
+        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
         self.ready(Status::NOT_MODIFIED, head_bytes)
     }
 
     /// One range, as nearly all requests for ranges want it: nothing of the answer has to be put together.
-    fn part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, outlet: &mut Outlet) -> Ready {
-        let mut head = ctx.heads.take();
-        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
-        reply.number("Content-Length", part.len()).content_range(part, stored.len()).raw(stored.fields());
-        reply.end();
-        let head_bytes = head.len() as u64;
-        outlet.push(ctx.heads.freeze(head));
+    fn part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, reply: &mut Responder<'_>) -> Ready {
+        let mut bytes = ctx.heads.take();
+        let mut head = self.begin(ctx, &mut bytes, Status::PARTIAL_CONTENT, reply);
+        head.number("Content-Length", part.len()).content_range(part, stored.len());
+        head.raw(stored.fields()).end();
+        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
         let (body, trial) = range(ctx, stored, part.first, part.len());
-        outlet.push(body);
+        reply.send_body(body);
         Ready { trial, ..self.ready(Status::PARTIAL_CONTENT, head_bytes) }
     }
 
     /// Several ranges, in a form with a part for each.
-    fn parts(&self, ctx: &mut Context, stored: &Stored, parts: &[ByteRange], outlet: &mut Outlet) -> Ready {
+    fn parts(
+        &self,
+        ctx: &mut Context,
+        stored: &Stored,
+        parts: &[ByteRange],
+        reply: &mut Responder<'_>,
+    ) -> Ready {
         let boundary = boundary(stored, ctx.clock.now_ms());
         let form = Multipart { boundary: &boundary, media_type: stored.media_type(), length: stored.len() };
-        let mut head = ctx.heads.take();
-        let mut reply = self.begin(ctx, &mut head, Status::PARTIAL_CONTENT);
+        let mut bytes = ctx.heads.take();
+        let mut head = self.begin(ctx, &mut bytes, Status::PARTIAL_CONTENT, reply);
         let mut content_type = Vec::new();
         form.push_content_type(&mut content_type);
-        reply.number("Content-Length", form.content_length(parts)).field("Content-Type", content_type);
+        head.number("Content-Length", form.content_length(parts)).field("Content-Type", content_type);
         // The type of the file itself stands with each part.
         for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
             if !line.starts_with(b"Content-Type:") {
-                reply.raw(line);
+                head.raw(line);
             }
         }
-        reply.end();
-        let head_bytes = head.len() as u64;
-        outlet.push(ctx.heads.freeze(head));
+        head.end();
+        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
         for part in parts {
             let mut part_head = ctx.heads.take();
             form.push_part_head(&mut part_head, *part);
-            outlet.push(ctx.heads.freeze(part_head));
-            outlet.push(stored.body(part.first, part.len()));
+            reply.send_body(ctx.heads.freeze(part_head));
+            reply.send_body(stored.body(part.first, part.len()));
         }
         let mut tail = ctx.heads.take();
         form.push_tail(&mut tail);
-        outlet.push(ctx.heads.freeze(tail));
+        reply.send_body(ctx.heads.freeze(tail));
         self.ready(Status::PARTIAL_CONTENT, head_bytes)
     }
 }

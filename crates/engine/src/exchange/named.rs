@@ -7,18 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
-use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
-use baton_fcgi::offer::Client;
+use baton_fcgi::cgi::{CgiHead, Framing};
 use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, RequestHead, Status};
 
-use super::application::{Origin, push_own_fields, response_fields};
+use super::application::{Origin, response_fields};
+use super::page::SERVER;
 use super::selection::{Selection, select};
 use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::outlet::Outlet;
 use crate::plan::Delegate;
+use crate::protocol::Responder;
 use crate::ways::Trial;
 
 /// A name that an application gave, found to be in a folder that it may name files of.
@@ -80,7 +80,7 @@ pub(crate) fn answer_with_file(
     head: &CgiHead,
     request: &RequestHead<'_>,
     stored: &Stored,
-    outlet: &mut Outlet,
+    reply: &mut Responder<'_>,
 ) -> Ready {
     let (mut status, mut part) = (Status::new(head.status()), None);
     if status == Status::OK {
@@ -96,34 +96,29 @@ pub(crate) fn answer_with_file(
             Selection::Bytes(Ranges::Unsatisfiable) => status = Status::RANGE_NOT_SATISFIABLE,
         }
     }
-    let keep_alive = origin.keep_alive && !ctx.draining;
     let mut bytes = ctx.heads.take();
-    let mut reply = ReplyHead::begin(&mut bytes, status);
-    push_own_fields(ctx, origin.plan.server_header, &mut reply);
-    if let Some(value) = origin.connection_field(keep_alive) {
-        reply.field("Connection", value);
-    }
+    let server = origin.plan.server_header.then_some(SERVER);
+    let mut fields = reply.head(&mut bytes, status, server, ctx.clock.stamp());
     let (first, len) = bytes_of(status, part, stored);
     match (status, part) {
         _ if Framing::without_body(status.code()) == Some(Framing::None) => {}
         (Status::RANGE_NOT_SATISFIABLE, _) => {
-            reply.content_range_unsatisfied(stored.len()).number("Content-Length", 0);
+            fields.content_range_unsatisfied(stored.len()).number("Content-Length", 0);
         }
         (_, Some(part)) => {
-            reply.number("Content-Length", len).content_range(part, stored.len());
+            fields.number("Content-Length", len).content_range(part, stored.len());
         }
         _ => {
-            reply.number("Content-Length", len);
+            fields.number("Content-Length", len);
         }
     }
-    push_fields(&mut reply, head, stored, &origin.delegate.headers);
-    reply.end();
-    let head_bytes = bytes.len() as u64;
-    outlet.push(ctx.heads.freeze(bytes));
-    let mut ready = origin.ready(status, head_bytes, keep_alive);
+    push_fields(&mut fields, head, stored, &origin.delegate.headers);
+    fields.end();
+    let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
+    let mut ready = origin.ready(status, head_bytes);
     if origin.method != Method::Head && len > 0 {
         let (body, trial) = file::range(ctx, stored, first, len);
-        outlet.push(body);
+        reply.send_body(body);
         ready.trial = trial;
     }
     ready
@@ -172,43 +167,19 @@ pub(crate) fn answer_with_body(
     head: &CgiHead,
     body: baton_buf::Aggregate,
     trial: Option<Trial>,
-    outlet: &mut Outlet,
+    reply: &mut Responder<'_>,
 ) -> Ready {
-    let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
-    let bodiless = Framing::without_body(head.status());
-    let framing = bodiless.unwrap_or(Framing::Length(body.len()));
     let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
-    let mut bytes = ctx.heads.take();
-    push_http_head(&mut bytes, head, framing, client, &fields);
-    let head_bytes = bytes.len() as u64;
-    outlet.push(ctx.heads.freeze(bytes));
-    let mut ready = origin.ready(Status::new(head.status()), head_bytes, framing.may_go_on(client));
-    if origin.method != Method::Head && bodiless.is_none() {
-        outlet.append(body);
-        ready.trial = trial;
-    }
-    ready
+    let head_bytes = reply.send_application_body(&mut ctx.heads, head, body, &fields);
+    let is_body_sent = origin.method != Method::Head && Framing::without_body(head.status()).is_none();
+    Ready { trial: trial.filter(|_| is_body_sent), ..origin.ready(Status::new(head.status()), head_bytes) }
 }
 
 impl Origin {
-    /// What the framing of an answer depends on.
-    pub(crate) fn client(&self) -> Client {
-        Client { minor: self.minor(), keep: self.keep_alive, head: self.method == Method::Head }
-    }
-
-    fn connection_field(&self, keep_alive: bool) -> Option<&'static str> {
-        match (keep_alive, self.minor()) {
-            (false, _) => Some("close"),
-            (true, 0) => Some("keep-alive"),
-            (true, _) => None,
-        }
-    }
-
-    fn ready(&self, status: Status, head_bytes: u64, keep_alive: bool) -> Ready {
+    pub(crate) fn ready(&self, status: Status, head_bytes: u64) -> Ready {
         Ready {
             status: status.code(),
             head_bytes,
-            keep_alive,
             site: self.site_index,
             outcome: Outcome::Complete,
             trial: None,

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use baton_content::Listed;
-use baton_http::{Method, PathRefusal, ReplyHead, RequestHead, Status, Version};
+use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
 
 use super::{Asked, Ready};
 use crate::context::Context;
 use crate::log::Outcome;
-use crate::outlet::Outlet;
+use crate::protocol::Responder;
 
 /// An answer of our own making.
 #[derive(Debug)]
@@ -96,68 +96,55 @@ impl<'a> Page<'a> {
 }
 
 impl Asked<'_> {
-    /// Puts a page into the outlet.
-    pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, outlet: &mut Outlet) -> Ready {
+    /// Answers with a page.
+    pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, reply: &mut Responder<'_>) -> Ready {
         let own = self.site.error_page(page.status.code());
         let (media_type, body) =
             own.map_or((page.media_type, &*page.body), |own| (&*own.media_type, &*own.body));
         let mut joined = ctx.heads.take();
-        let mut reply = self.begin(ctx, &mut joined, page.status);
+        let mut head = self.begin(ctx, &mut joined, page.status, reply);
         match &page.fields {
             Fields::None => {}
             Fields::Lines(lines) => {
-                reply.raw(lines);
+                head.raw(lines);
             }
             Fields::One(name, value) => {
-                reply.field(name, value.as_bytes());
+                head.field(name, value.as_bytes());
             }
         }
         // The page's own `Location`, `Allow` or `Retry-After` stands above any rule.
         let is_own =
             |name: &str| matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name));
         for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {
-            reply.field(name, value);
+            head.field(name, value);
         }
         let has_body = page.status != Status::NO_CONTENT && page.status != Status::NOT_MODIFIED;
         if has_body {
             if !media_type.is_empty() {
-                reply.field("Content-Type", media_type);
+                head.field("Content-Type", media_type);
             }
-            reply.number("Content-Length", body.len() as u64);
+            head.number("Content-Length", body.len() as u64);
         }
-        reply.end();
-        let head_bytes = joined.len() as u64;
-        if has_body && self.method != Method::Head {
-            joined.extend_from_slice(body);
-        }
-        outlet.push(ctx.heads.freeze(joined));
+        head.end();
+        let head_bytes = reply.send(&mut ctx.heads, joined, if has_body { body } else { b"" });
         self.ready(page.status, head_bytes)
     }
 
     /// Begins a head with the fields that every response has.
-    pub(super) fn begin<'b>(&self, ctx: &Context, head: &'b mut Vec<u8>, status: Status) -> ReplyHead<'b> {
-        let mut reply = ReplyHead::begin(head, status);
-        if self.server_header {
-            reply.field("Server", SERVER);
-        }
-        reply.date(ctx.clock.stamp());
-        match (self.keep_alive, self.version) {
-            (false, _) => {
-                reply.field("Connection", "close");
-            }
-            (true, Version::Http10) => {
-                reply.field("Connection", "keep-alive");
-            }
-            (true, Version::Http11) => {}
-        }
-        reply
+    pub(super) fn begin<'b>(
+        &self,
+        ctx: &Context,
+        out: &'b mut Vec<u8>,
+        status: Status,
+        reply: &mut Responder<'_>,
+    ) -> ReplyHead<'b> {
+        reply.head(out, status, self.server_header.then_some(SERVER), ctx.clock.stamp())
     }
 
     pub(super) fn ready(&self, status: Status, head_bytes: u64) -> Ready {
         Ready {
             status: status.code(),
             head_bytes,
-            keep_alive: self.keep_alive,
             site: self.site_index,
             outcome: Outcome::Complete,
             trial: None,

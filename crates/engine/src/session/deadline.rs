@@ -78,10 +78,10 @@ impl Session {
         match self.state {
             State::Delegated(_) => Waiting::Application,
             State::Lingering => Waiting::Linger,
-            _ if self.connection.is_in_body() => Waiting::Body,
-            _ if self.connection.is_in_unwanted_body() => Waiting::Unwanted,
+            _ if self.protocol.is_in_body() => Waiting::Body,
+            _ if self.protocol.is_in_unwanted_body() => Waiting::Unwanted,
             _ if !self.inbox.is_empty() => Waiting::Head,
-            _ if self.requests == 0 => Waiting::FirstRequest,
+            _ if self.protocol.requests() == 0 => Waiting::FirstRequest,
             _ => Waiting::NextRequest,
         }
     }

@@ -13,20 +13,19 @@
 //! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it, or the
 //! gateway reads the rest of the request's body from it.
 
-use baton_buf::{Aggregate, Buffer, Piece};
-use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, push_chunk_head, push_http_head};
-use baton_fcgi::offer::Client;
+use baton_buf::{Aggregate, Piece};
+use baton_fcgi::cgi::{CgiHead, Instruction};
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_gateway::{Failure, News, Why};
 use baton_http::Status;
 
 use super::under_way::Elsewhere;
-use super::{LastClose, Session, State};
+use super::{Session, State};
 use crate::context::Context;
 use crate::exchange::{Origin, Ready, failure_page, response_fields};
 use crate::log::{Outcome, RequestText};
 use crate::metrics::Metric;
-use crate::outlet::Outlet;
+use crate::protocol::LastClose;
 
 /// A request in an application's hands.
 #[derive(Debug)]
@@ -61,20 +60,8 @@ enum Progress {
         /// `None`: it is too long to be text.
         text: Option<Vec<u8>>,
     },
-    /// The head has been sent.
-    Sending(Frame),
-    /// The application began to answer by itself; these are bytes as the client is to get them.
-    Wire {
-        may_go_on: bool,
-    },
-}
-
-/// How the body that is being sent is framed.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    framing: Framing,
-    /// Bytes that the declared length has room for.
-    left: u64,
+    /// The head has been sent, by the server or by the application itself.
+    Sending,
 }
 
 impl Delegated {
@@ -120,17 +107,7 @@ impl Delegated {
     }
 
     fn nothing_sent(&self) -> bool {
-        !matches!(self.progress, Progress::Sending(_) | Progress::Wire { .. })
-    }
-
-    /// How the connection ends behind a part of the response, so that the part cannot be taken for the whole: where only
-    /// the end of the connection would end the body, by a reset.
-    fn close_that_shows_a_cut(&self) -> LastClose {
-        match self.progress {
-            Progress::Sending(Frame { framing: Framing::Close, .. })
-            | Progress::Wire { may_go_on: false } => LastClose::Reset,
-            _ => LastClose::Orderly,
-        }
+        !matches!(self.progress, Progress::Sending)
     }
 
     fn elsewhere(&mut self) -> Elsewhere {
@@ -144,7 +121,9 @@ impl Session {
         let State::Delegated(mut delegated) = std::mem::replace(&mut self.state, State::Open) else { return };
         delegated.quiet = news.is_none();
         // Whether the application was passed the socket is known now.
-        delegated.origin.keep_alive &= delegated.origin.delegate.keep_passed || !self.transport.was_passed();
+        if self.transport.was_passed() && !delegated.origin.delegate.keep_passed {
+            self.protocol.close_behind();
+        }
         match news {
             None => self.begin_held(&mut delegated, None, ctx),
             Some(News::Head(head)) => delegated.take_head(Box::new(head)),
@@ -166,8 +145,7 @@ impl Session {
                     self.begin_held(delegated, None, ctx);
                 }
             }
-            Progress::Sending(frame) => frame.push(body, &mut self.outlet),
-            Progress::Wire { .. } => self.outlet.append(body),
+            Progress::Sending => self.respond(ctx).send_part(body),
             Progress::Collecting { head, text } => {
                 if matches!(head.instruction(), Instruction::ZeroCopy(_)) {
                     let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
@@ -186,59 +164,37 @@ impl Session {
             return;
         };
         let origin = &delegated.origin;
-        let client = Client { keep: origin.keep_alive && !ctx.draining, ..origin.client() };
-        let framing = Framing::choose(&head, whole, client);
-        let keep_alive = framing.may_go_on(client);
         let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
-        let mut joined = ctx.heads.take();
-        push_http_head(&mut joined, &head, framing, client, &fields);
-        delegated.origin.keep_alive = keep_alive;
-        let ready = Ready {
-            status: head.status(),
-            head_bytes: joined.len() as u64,
-            keep_alive,
-            site: delegated.origin.site_index,
-            outcome: Outcome::Complete,
-            trial: None,
-        };
+        let status = Status::new(head.status());
         let start = self.outlet.end();
-        self.outlet.push(ctx.heads.freeze(joined));
+        let mut reply = self.protocol.respond(&mut self.outlet, ctx.draining);
+        let head_bytes = reply.send_application_head(&mut ctx.heads, &head, whole, &fields);
+        let ready = origin.ready(status, head_bytes);
         self.begin_delegated_response(delegated, &ready, start, ctx);
         self.open_response();
-        let left = match framing {
-            Framing::Length(length) => length,
-            _ => u64::MAX,
-        };
-        let mut frame = Frame { framing: if client.head { Framing::None } else { framing }, left };
-        frame.push(body, &mut self.outlet);
-        delegated.progress = Progress::Sending(frame);
+        self.respond(ctx).send_part(body);
+        delegated.progress = Progress::Sending;
     }
 
     fn take_rest(&mut self, delegated: &mut Delegated, rest: Rest, ctx: &mut Context) {
         delegated.handed_over = false;
         self.note_sent_by_others(rest.head_sent, rest.body_sent, ctx);
-        let ready = Ready {
-            status: rest.status,
-            head_bytes: 0,
-            keep_alive: rest.may_go_on && delegated.origin.keep_alive,
-            site: delegated.origin.site_index,
-            outcome: Outcome::Complete,
-            trial: None,
-        };
+        let ready = delegated.origin.ready(Status::new(rest.status), 0);
         self.begin_delegated_response(delegated, &ready, self.outlet.end(), ctx);
         self.open_response();
         self.note_sent_elsewhere(rest.body_sent);
-        delegated.progress = Progress::Wire { may_go_on: rest.may_go_on };
+        self.respond(ctx).resume(rest.may_go_on);
+        delegated.progress = Progress::Sending;
     }
 
     fn end_delegated(&mut self, mut delegated: Box<Delegated>, unread: u64, ctx: &mut Context) {
-        self.take_input_back(&mut delegated, unread);
+        self.take_input_back(&delegated, unread);
         if let Progress::Held { body, .. } = &delegated.progress {
             let whole = body.len();
             self.begin_held(&mut delegated, Some(whole), ctx);
         }
         let progress = std::mem::replace(&mut delegated.progress, Progress::Waiting);
-        let goes_on = match progress {
+        match progress {
             Progress::Collecting { head, text } => {
                 return self.follow_instruction(delegated, head, text, ctx);
             }
@@ -247,21 +203,15 @@ impl Session {
                 let failure = Failure { why: Why::Ended, client_lost: false, must_end: false, unread };
                 return self.fail_delegated(&mut delegated, &failure, ctx);
             }
-            Progress::Wire { may_go_on } => may_go_on && delegated.origin.keep_alive,
-            Progress::Sending(Frame { framing: Framing::Length(_), left: 1.. }) => {
-                delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
-                return self.cut_off(LastClose::Orderly, Outcome::ApplicationFailed, ctx);
-            }
-            Progress::Sending(frame) => {
-                if frame.framing == Framing::Chunked {
-                    self.outlet.push(Buffer::new(LAST_CHUNK.to_vec()));
-                }
-                delegated.origin.keep_alive
-            }
-        };
+            Progress::Sending => {}
+        }
+        if self.respond(ctx).end().is_err() {
+            delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
+            return self.cut_off(LastClose::Orderly, Outcome::ApplicationFailed, ctx);
+        }
         self.close_response();
         self.log_sent(ctx);
-        self.go_on_after_application(goes_on);
+        self.go_on_after_application();
     }
 
     /// The application has written its answer to the client's socket.
@@ -276,8 +226,10 @@ impl Session {
         self.log_elsewhere(elsewhere, answered.status, answered.body_bytes, outcome, ctx);
         match outcome {
             Outcome::Complete => {
-                let may_go_on = answered.may_go_on && delegated.origin.keep_alive;
-                self.go_on_after_application(may_go_on && !ctx.draining);
+                if !answered.may_go_on || ctx.draining {
+                    self.protocol.close_behind();
+                }
+                self.go_on_after_application();
             }
             Outcome::ClientGone => {
                 self.end(outcome, ctx);
@@ -286,7 +238,8 @@ impl Session {
                 delegated.origin.remark(ctx, format_args!("{TOO_SHORT}"));
                 // Unread requests would turn the end into a reset, which destroys what the client has not read.
                 self.transport.handle_read_by_others();
-                self.go_on_after_application(false);
+                self.protocol.close_behind();
+                self.go_on_after_application();
             }
         }
     }
@@ -321,15 +274,18 @@ impl Session {
             if delegated.is_read_by_others {
                 self.transport.handle_readable();
             }
-            return self.cut_off(delegated.close_that_shows_a_cut(), outcome, ctx);
+            return self.cut_off(self.protocol.close_that_shows_a_cut(), outcome, ctx);
         }
         self.take_input_back(delegated, failure.unread);
-        delegated.origin.keep_alive &= outcome != Outcome::TimedOut && !failure.must_end;
+        if outcome == Outcome::TimedOut || failure.must_end {
+            self.protocol.close_behind();
+        }
         let start = self.outlet.end();
-        let mut ready = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
+        let mut reply = self.respond(ctx);
+        let mut ready = failure_page(ctx, &delegated.origin, status, &mut reply);
         ready.outcome = outcome;
         self.begin_delegated_response(delegated, &ready, start, ctx);
-        self.go_on_after_application(ready.keep_alive);
+        self.go_on_after_application();
     }
 
     /// Takes note of a response to a request that was given away, and is as old as that.
@@ -353,53 +309,22 @@ impl Session {
     }
 
     /// The client's input is the session's again, with so many bytes in front that belong to the request that has been
-    /// answered: they are read past, if they are few, or else the connection ends (RFC 9112, section 9.3).
-    fn take_input_back(&mut self, delegated: &mut Delegated, unread: u64) {
-        if !delegated.is_read_by_others {
-            return;
-        }
-        self.transport.handle_readable();
-        // A request that is sent elsewhere within the site would be looked for behind them.
-        let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
-        if unread > UNREAD_BYTES_MAX || !is_answered && unread > 0 {
-            delegated.origin.keep_alive = false;
-        } else {
-            self.connection.pass_unwanted(unread);
+    /// answered.
+    fn take_input_back(&mut self, delegated: &Delegated, unread: u64) {
+        if delegated.is_read_by_others {
+            self.transport.handle_readable();
+            // A request that is sent elsewhere within the site would be looked for behind them.
+            let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
+            self.protocol.pass_unread(unread, is_answered);
         }
     }
 
-    pub(super) fn go_on_after_application(&mut self, goes_on: bool) {
-        if goes_on {
+    pub(super) fn go_on_after_application(&mut self) {
+        if self.protocol.goes_on() {
             self.state = State::Open;
             self.inbox_untried = !self.inbox.is_empty();
         } else {
             self.state = State::Ending(LastClose::Orderly.lingering(self.has_unread_input()));
-        }
-    }
-}
-
-impl Frame {
-    /// Puts a part of the body into the outlet.
-    fn push(&mut self, mut body: Aggregate, outlet: &mut Outlet) {
-        match self.framing {
-            Framing::None => {}
-            Framing::Close => outlet.append(body),
-            Framing::Chunked if body.is_empty() => {}
-            Framing::Chunked => {
-                let mut chunk_head = Vec::with_capacity(CHUNK_HEAD_BYTES);
-                push_chunk_head(&mut chunk_head, body.len());
-                outlet.push(Buffer::new(chunk_head));
-                outlet.append(body);
-                outlet.push(Buffer::new(b"\r\n".to_vec()));
-            }
-            Framing::Length(_) => {
-                if body.len() > self.left {
-                    // More than was declared is nobody's: the client would take it for the next response.
-                    body.split_off(self.left);
-                }
-                self.left -= body.len();
-                outlet.append(body);
-            }
         }
     }
 }
@@ -429,9 +354,3 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 /// What of a body may be held back in the hope for its end.
 const HELD_BYTES_MAX: u64 = 256 * 1024;
-
-/// What of a body that nobody wants is worth reading past, instead of asking the client to connect again.
-const UNREAD_BYTES_MAX: u64 = 256 * 1024;
-
-/// Sixteen digits and a line end.
-const CHUNK_HEAD_BYTES: usize = 18;

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use baton_buf::Buffer;
+use baton_fcgi::offer::Client;
 use baton_http::Status;
 
 use super::deadline::Waiting;
 use super::delegated::Delegated;
-use super::{LastClose, Need, Session, State};
-use crate::connection::{Body, Request, Taken};
+use super::{Need, Session, State};
 use crate::context::{Context, SCRATCH_BYTES};
 use crate::exchange::{self, Answer, Delegation, Given};
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::plan::Plan;
-use crate::transport::Received;
+use crate::protocol::{Body, LastClose, Request, Taken};
+use crate::transport::{Received, Terms};
 
 /// What follows an attempt to answer a request.
 #[derive(Debug)]
@@ -77,12 +78,12 @@ impl Session {
         let mut need = None;
         self.inbox_untried = false;
         for answered in 1.. {
-            let request = match self.connection.next(rest, &plan.limits, &mut self.upload) {
+            let request = match self.protocol.next(rest, &plan.limits, &mut self.upload) {
                 Ok(Taken::Request(request)) => request,
                 Ok(Taken::Part { head_len, passed }) => {
                     head = &rest[..head_len];
                     rest = &rest[head_len + passed..];
-                    if self.connection.is_in_body() {
+                    if self.protocol.is_in_body() {
                         self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
                     }
                     break;
@@ -90,7 +91,7 @@ impl Session {
                 Ok(Taken::Unwanted(len)) => {
                     rest = &rest[len..];
                     if rest.is_empty() {
-                        if self.connection.is_in_unwanted_body() && self.outlet.is_empty() {
+                        if self.protocol.is_in_unwanted_body() && self.outlet.is_empty() {
                             self.wait_for(Waiting::Unwanted, ctx); // Anew with each part of it.
                         }
                         break;
@@ -119,8 +120,8 @@ impl Session {
                     rest = &[];
                 }
                 Next::Body { bytes_max, is_wanted } => {
-                    self.connection.read_body(request.len, request.head.framing, bytes_max);
-                    if let Some(leave) = self.connection.leave_to_send(request.body).filter(|_| is_wanted) {
+                    self.protocol.read_body(request.len, request.head.framing, bytes_max);
+                    if let Some(leave) = self.protocol.leave_to_send(request.body).filter(|_| is_wanted) {
                         self.outlet.push(Buffer::new(leave.to_vec()));
                     }
                 }
@@ -151,15 +152,11 @@ impl Session {
             State::Found(found) => Some(*found),
             _ => None,
         };
-        let given = Given {
-            listener: self.listener,
-            keep_alive_allowed: !ctx.draining && self.requests + 1 < plan.limits.requests_per_connection_max,
-            found,
-            client: &self.transport,
-            upload: &mut self.upload,
-        };
+        let given =
+            Given { listener: self.listener, found, client: &self.transport, upload: &mut self.upload };
         let start = self.outlet.end();
-        let ready = match exchange::answer(ctx, plan, request, given, &mut self.outlet) {
+        let mut reply = self.protocol.respond(&mut self.outlet, ctx.draining);
+        let ready = match exchange::answer(ctx, plan, request, given, &mut reply) {
             Answer::Ready(ready) => ready,
             Answer::AfterOthers => return Next::SameAgain,
             Answer::Delegated(delegation) => return self.delegate(request, *delegation, ctx),
@@ -176,7 +173,6 @@ impl Session {
                 return Next::Job(job);
             }
         };
-        self.requests += 1;
         // Of a request that was to be an application's before a reload.
         self.upload = None;
         self.trial = ready.trial.filter(|_| start == self.outlet.sent());
@@ -186,18 +182,21 @@ impl Session {
             None => ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)),
         };
         self.begin_response(&ready, start, text, ctx);
-        if !ready.keep_alive {
+        if !self.protocol.goes_on() {
             return Next::End;
         }
-        self.connection.handle_answered();
+        self.protocol.handle_answered();
         Next::Request
     }
 
     /// Gives a request away.
     fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
-        self.requests += 1;
-        let Delegation { request: mut given, terms, rest, origin } = delegation;
-        given.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
+        let Delegation { request: mut given, passed_fields, rest, origin } = delegation;
+        given.handover = passed_fields.and_then(|fields| {
+            let Client { minor, keep, head } = self.protocol.respond(&mut self.outlet, ctx.draining).client();
+            let keep = keep && origin.delegate.keep_passed;
+            self.transport.hand_over(Terms { minor, keep, head, fields }, self.outlet.sent())
+        });
         given.rest = rest.map(|rest| self.transport.lend_input(rest, ctx.plan.limits.body_timeout_ms));
         let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
         let (text, redirected) = match self.redirected.take() {
@@ -208,7 +207,7 @@ impl Session {
         delegated.handed_over = given.handover.is_some();
         delegated.is_read_by_others = given.rest.is_some();
         self.state = State::Delegated(Box::new(delegated));
-        self.connection.handle_given_away();
+        self.protocol.handle_given_away();
         Next::Application(Box::new(given))
     }
 
@@ -238,7 +237,9 @@ impl Session {
         self.state = State::Ending(LastClose::Linger);
         let body_start = self.outlet.end();
         let plan = Arc::clone(&ctx.plan);
-        let mut ready = exchange::refuse(ctx, &plan, status, why, &mut self.outlet);
+        self.protocol.refuse();
+        let mut reply = self.respond(ctx);
+        let mut ready = exchange::refuse(ctx, &plan, status, why, &mut reply);
         ready.outcome = outcome;
         let text = ctx.log.as_mut().map(|log| log.note_unreadable(input));
         self.begin_response(&ready, body_start, text, ctx);

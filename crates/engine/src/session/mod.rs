@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use baton_content::Found;
 use baton_gateway::ClientSocket;
 
-use crate::connection::Http1;
 use crate::context::Context;
 use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
+use crate::protocol::{Http1, LastClose, Responder};
 use crate::transport::{Received, Transport};
 use crate::upload::Upload;
 use crate::ways::Trial;
@@ -71,7 +71,7 @@ pub(crate) enum Stage {
 pub(crate) struct Session {
     transport: Transport,
     listener: usize,
-    connection: Http1,
+    protocol: Http1,
     outlet: Outlet,
     /// What has arrived and is not consumed: an incomplete head, or requests whose turn has not come. No memory
     /// while there is nothing.
@@ -85,7 +85,6 @@ pub(crate) struct Session {
     /// Responses not yet handed to the kernel as a whole, oldest first.
     under_way: VecDeque<UnderWay>,
     state: State,
-    requests: u64,
     waiting: Waiting,
     deadline_ms: u64,
     /// The request at the front of the inbox is not what the client asked for.
@@ -114,23 +113,6 @@ enum State {
     Closed,
 }
 
-/// How a connection ends behind its last response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastClose {
-    /// At once.
-    Orderly,
-    /// The client may still be sending: read that past, lest a reset destroys the response.
-    Linger,
-    /// By a reset: an orderly end would complete a response that is not complete.
-    Reset,
-}
-
-impl LastClose {
-    fn lingering(self, has_unread_input: bool) -> Self {
-        if has_unread_input && self == Self::Orderly { Self::Linger } else { self }
-    }
-}
-
 impl Session {
     /// A client that has just been accepted on the listener with this id.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
@@ -139,7 +121,7 @@ impl Session {
         let mut session = Self {
             transport: Transport::new(socket, peer),
             listener,
-            connection: Http1::new(),
+            protocol: Http1::new(),
             outlet: Outlet::default(),
             inbox: Vec::new(),
             upload: None,
@@ -147,7 +129,6 @@ impl Session {
             trial: None,
             under_way: VecDeque::new(),
             state: State::Open,
-            requests: 0,
             waiting: Waiting::FirstRequest,
             deadline_ms: u64::MAX,
             redirected: None,
@@ -177,13 +158,18 @@ impl Session {
         matches!(self.state, State::Open)
             && self.outlet.is_empty()
             && self.inbox.is_empty()
-            && !self.connection.is_in_body()
-            && !self.connection.is_in_unwanted_body()
+            && !self.protocol.is_in_body()
+            && !self.protocol.is_in_unwanted_body()
     }
 
     /// Whether the client may have sent more than was taken.
     fn has_unread_input(&self) -> bool {
         self.transport.is_readable() || !self.inbox.is_empty()
+    }
+
+    /// The response to the request that was taken last.
+    fn respond(&mut self, ctx: &Context) -> Responder<'_> {
+        self.protocol.respond(&mut self.outlet, ctx.draining)
     }
 
     fn waits_for_job(&self) -> bool {

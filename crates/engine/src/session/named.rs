@@ -110,7 +110,8 @@ impl Session {
                 Ok(true) => {
                     let (start, body) = (self.outlet.end(), std::mem::take(&mut gathering.body));
                     let (origin, trial) = (&naming.delegated.origin, gathering.trial);
-                    let ready = answer_with_body(ctx, origin, &naming.head, body, trial, &mut self.outlet);
+                    let mut reply = self.respond(ctx);
+                    let ready = answer_with_body(ctx, origin, &naming.head, body, trial, &mut reply);
                     self.finish_named(&mut naming.delegated, &ready, start, ctx);
                     return None;
                 }
@@ -129,24 +130,26 @@ impl Session {
     fn answer_with_named_file(&mut self, naming: &mut Naming, stored: &Stored, ctx: &mut Context) {
         let start = self.outlet.end();
         let origin = &naming.delegated.origin;
+        let mut reply = self.respond(ctx);
         let ready = match RequestHead::parse(&origin.head, &origin.plan.limits.head) {
-            Ok(request) => answer_with_file(ctx, origin, &naming.head, &request, stored, &mut self.outlet),
+            Ok(request) => answer_with_file(ctx, origin, &naming.head, &request, stored, &mut reply),
             // It was parsed before.
-            Err(_) => failure_page(ctx, origin, Status::INTERNAL_SERVER_ERROR, &mut self.outlet),
+            Err(_) => failure_page(ctx, origin, Status::INTERNAL_SERVER_ERROR, &mut reply),
         };
         self.finish_named(&mut naming.delegated, &ready, start, ctx);
     }
 
     fn finish_named(&mut self, delegated: &mut Delegated, ready: &Ready, start: u64, ctx: &mut Context) {
         self.begin_delegated_response(delegated, ready, start, ctx);
-        self.go_on_after_application(ready.keep_alive);
+        self.go_on_after_application();
     }
 
     /// Answers with an error page, and says in the error log what the application did.
     fn refuse_answer(&mut self, delegated: &mut Delegated, status: Status, what: &str, ctx: &mut Context) {
         delegated.origin.remark(ctx, format_args!("{what}"));
         let start = self.outlet.end();
-        let page = failure_page(ctx, &delegated.origin, status, &mut self.outlet);
+        let mut reply = self.respond(ctx);
+        let page = failure_page(ctx, &delegated.origin, status, &mut reply);
         let ready = Ready { outcome: Outcome::ApplicationFailed, ..page };
         self.finish_named(delegated, &ready, start, ctx);
     }
@@ -162,14 +165,15 @@ impl Session {
             );
             return self.refuse_answer(&mut delegated, Status::BAD_GATEWAY, &what, ctx);
         }
-        let Some(request) = delegated.origin.redirected_to(target) else {
+        let keep_alive = self.protocol.goes_on();
+        let Some(request) = delegated.origin.redirected_to(target, keep_alive) else {
             let what = "it redirects within the server to a path with blanks or bytes beyond ASCII";
             return self.refuse_answer(&mut delegated, Status::BAD_GATEWAY, what, ctx);
         };
         self.redirected = Some(Box::new(Redirected { text: delegated.take_text(), times }));
         self.inbox.splice(0..0, request);
         self.inbox_untried = true;
-        self.requests -= 1;
+        self.protocol.handle_given_back();
         self.state = State::Open;
     }
 }

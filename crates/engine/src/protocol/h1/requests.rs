@@ -1,15 +1,13 @@
-//! One HTTP/1 connection as a machine: bytes in, requests out. Touches no socket and no clock.
-//!
-//! Input: [`next`](Http1::next) is given what has arrived and is not done with. Commands:
-//! [`read_body`](Http1::read_body) and [`leave_to_send`](Http1::leave_to_send) when the body is to be read, [`handle_answered`](Http1::handle_answered) or
-//! [`handle_given_away`](Http1::handle_given_away) when a request is done with.
+//! The receiving half: heads, bodies, and what is read past.
 //!
 //! What has arrived of a body is read before its request is taken: a malformed or too large one is refused in the place of
 //! the answer. The [`BodySink`] says whether the request waits for the rest. If it does, the head stays in front of the
 //! input. If it does not, the rest is read past behind the answer; the connection ends where that cannot be done.
 
-use baton_http::{BodyFraming, BodyReader, BodyStep, HeadScanner, Refusal, RequestHead};
+use baton_http::{BodyFraming, BodyReader, BodyStep, Refusal, RequestHead};
 
+use super::Http1;
+use super::responses::Response;
 use crate::Limits;
 
 /// What was found at the front of the input.
@@ -70,15 +68,8 @@ pub(crate) trait BodySink {
     fn has_enough(&self) -> bool;
 }
 
-/// The receiving half of one HTTP/1 connection.
 #[derive(Debug)]
-pub(crate) struct Http1 {
-    phase: Phase,
-    scanner: HeadScanner,
-}
-
-#[derive(Debug)]
-enum Phase {
+pub(super) enum Phase {
     /// Before or in a head.
     Head,
     /// In the body behind a head of this length.
@@ -93,7 +84,7 @@ enum Phase {
 
 /// What is still to come of a body.
 #[derive(Clone, Debug)]
-struct BodyRest {
+pub(super) struct BodyRest {
     reader: BodyReader,
     /// Bytes of content that have come.
     passed: u64,
@@ -120,11 +111,6 @@ impl BodyRest {
 }
 
 impl Http1 {
-    /// A connection before its first request.
-    pub(crate) fn new() -> Self {
-        Self { phase: Phase::Head, scanner: HeadScanner::new() }
-    }
-
     /// Whether the input ahead belongs to a body.
     pub(crate) fn is_in_body(&self) -> bool {
         matches!(self.phase, Phase::Body { .. })
@@ -141,6 +127,19 @@ impl Http1 {
     /// # Errors
     /// Nothing more can be taken: where the next request begins is unknown.
     pub(crate) fn next<'a>(
+        &mut self,
+        input: &'a [u8],
+        limits: &Limits,
+        sink: &mut impl BodySink,
+    ) -> Result<Taken<'a>, Refusal> {
+        let taken = self.take(input, limits, sink)?;
+        if let Taken::Request(request) = &taken {
+            self.response = Response::to(&request.head, request.body, self.requests, limits);
+        }
+        Ok(taken)
+    }
+
+    fn take<'a>(
         &mut self,
         input: &'a [u8],
         limits: &Limits,
@@ -232,15 +231,19 @@ impl Http1 {
         (self.is_in_body() && body == Body::Ahead { awaited: true }).then_some(CONTINUE)
     }
 
-    /// So many bytes of the body of the request that was answered last are ahead.
-    pub(crate) fn pass_unwanted(&mut self, left: u64) {
-        if left > 0 {
+    /// So many bytes of the body of the request that was given away are ahead: they are read past, if they are few, or else
+    /// the connection ends behind the answer (RFC 9112, section 9.3). `is_answered`: nothing else is taken in between.
+    pub(crate) fn pass_unread(&mut self, left: u64, is_answered: bool) {
+        if left > UNREAD_BYTES_MAX || !is_answered && left > 0 {
+            self.close_behind();
+        } else if left > 0 {
             self.phase = Phase::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
         }
     }
 
     /// The request that was taken has been answered, and its bytes are dropped; what comes of its body is unwanted.
     pub(crate) fn handle_answered(&mut self) {
+        self.requests += 1;
         self.phase = match std::mem::replace(&mut self.phase, Phase::Head) {
             Phase::Passed { rest: Some(rest), .. } => Phase::Unwanted(rest),
             _ => Phase::Head,
@@ -249,9 +252,18 @@ impl Http1 {
 
     /// The request that was taken is an application's, and its bytes are dropped; the gateway reads the rest of its body.
     pub(crate) fn handle_given_away(&mut self) {
+        self.requests += 1;
         self.phase = Phase::Head;
     }
+
+    /// The request that was given away is at the front of the input again, in another form.
+    pub(crate) fn handle_given_back(&mut self) {
+        self.requests -= 1;
+    }
 }
+
+/// What of a body that was not read is worth reading past, instead of asking the client to connect again.
+const UNREAD_BYTES_MAX: u64 = 256 * 1024;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -433,7 +445,7 @@ mod tests {
         }
         assert_eq!(kept.0, b"GET /");
         connection.handle_given_away();
-        connection.pass_unwanted(15);
+        connection.pass_unread(15, true);
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
             let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits, &mut kept) else {
                 panic!("it is not taken")

@@ -1,0 +1,298 @@
+//! The sending half: what becomes of the connection, and how a body is framed.
+
+use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
+use baton_content::{Persistence, Whole};
+use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
+use baton_fcgi::offer::Client;
+use baton_http::{Method, ReplyHead, RequestHead, Stamp, Status, Version};
+
+use super::{Body, Http1};
+use crate::Limits;
+use crate::outlet::Outlet;
+
+/// The response to the request that was taken last.
+#[derive(Debug)]
+pub(super) struct Response {
+    version: Version,
+    /// The request is a `HEAD`: no body is sent.
+    is_head: bool,
+    /// Whether the connection goes on behind it, as far as is known.
+    keeps: bool,
+    frame: Frame,
+}
+
+/// How the body that is being sent is framed.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    /// Nothing has been sent yet, or all at once.
+    Whole,
+    /// As the head of an application's response says; the declared length has room for `left` bytes.
+    Own { framing: Framing, left: u64 },
+    /// As the application says that has written the head to the client itself.
+    Foreign { may_go_on: bool },
+}
+
+/// How a connection ends behind its last response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastClose {
+    /// At once.
+    Orderly,
+    /// The client may still be sending: read that past, lest a reset destroys the response.
+    Linger,
+    /// By a reset: an orderly end would complete a response that is not complete.
+    Reset,
+}
+
+impl LastClose {
+    /// The same, where the client may have sent more than was read.
+    pub(crate) fn lingering(self, has_unread_input: bool) -> Self {
+        if has_unread_input && self == Self::Orderly { Self::Linger } else { self }
+    }
+}
+
+/// An application's response is shorter than its `Content-Length`.
+#[derive(Debug)]
+pub(crate) struct TooShort;
+
+/// Where an exchange puts its response.
+#[derive(Debug)]
+pub(crate) struct Responder<'a> {
+    protocol: &'a mut Http1,
+    outlet: &'a mut Outlet,
+    /// Connections are to end with the request under way.
+    draining: bool,
+}
+
+impl Response {
+    /// Answers input in which no request was found.
+    pub(super) fn to_no_request() -> Self {
+        Self { version: Version::Http11, is_head: false, keeps: false, frame: Frame::Whole }
+    }
+
+    pub(super) fn to(head: &RequestHead<'_>, body: Body, requests: u64, limits: &Limits) -> Self {
+        // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
+        let is_next_known = matches!(body, Body::Passed | Body::Begun);
+        Self {
+            version: head.version,
+            is_head: head.method == Method::Head,
+            keeps: head.keep_alive && is_next_known && requests + 1 < limits.requests_per_connection_max,
+            frame: Frame::Whole,
+        }
+    }
+
+    fn persistence(&self) -> Persistence {
+        match (self.keeps, self.version) {
+            (true, Version::Http11) => Persistence::KeepAlive,
+            (true, Version::Http10) => Persistence::KeepAliveHttp10,
+            (false, _) => Persistence::Close,
+        }
+    }
+}
+
+impl Http1 {
+    /// Answers the request that was taken last. `draining`: the connection ends behind it, if its head does not say
+    /// otherwise already.
+    pub(crate) fn respond<'a>(&'a mut self, outlet: &'a mut Outlet, draining: bool) -> Responder<'a> {
+        Responder { protocol: self, outlet, draining }
+    }
+
+    /// The input cannot be read on: an answer to it is the last.
+    pub(crate) fn refuse(&mut self) {
+        self.response = Response::to_no_request();
+    }
+
+    /// The connection ends with the response to the request that was taken last.
+    pub(crate) fn close_behind(&mut self) {
+        self.response.keeps = false;
+    }
+
+    /// Whether the connection goes on behind that response, which is complete.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.response.keeps
+    }
+
+    /// How the connection ends behind a part of that response, so that the part cannot be taken for the whole: where only
+    /// the end of the connection would end the body, by a reset.
+    pub(crate) fn close_that_shows_a_cut(&self) -> LastClose {
+        match self.response.frame {
+            Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { may_go_on: false } => {
+                LastClose::Reset
+            }
+            _ => LastClose::Orderly,
+        }
+    }
+}
+
+impl Responder<'_> {
+    /// Whether all responses before this one have been sent.
+    pub(crate) fn is_next(&self) -> bool {
+        self.outlet.is_empty()
+    }
+
+    /// Begins a head with the fields that every response has.
+    pub(crate) fn head<'b>(
+        &mut self,
+        out: &'b mut Vec<u8>,
+        status: Status,
+        server: Option<&str>,
+        now: &Stamp,
+    ) -> ReplyHead<'b> {
+        let mut head = ReplyHead::begin(out, status);
+        if let Some(server) = server {
+            head.field("Server", server);
+        }
+        head.date(now);
+        if let Some(value) = self.persistence().connection_field() {
+            head.field("Connection", value);
+        }
+        head
+    }
+
+    /// What kept heads are to say of the connection.
+    pub(crate) fn persistence(&mut self) -> Persistence {
+        self.decide();
+        self.protocol.response.persistence()
+    }
+
+    /// Sends a file whose head is kept with it. Returns the length of the head in bytes.
+    pub(crate) fn send_whole(&mut self, mut whole: Whole) -> u64 {
+        if self.protocol.response.is_head {
+            whole.first.split_off(whole.head_len);
+            whole.rest = None;
+        }
+        self.outlet.push(whole.first);
+        if let Some(rest) = whole.rest {
+            self.outlet.push(rest);
+        }
+        whole.head_len as u64
+    }
+
+    /// Sends a head that is complete, and a body behind it in the same buffer. Returns the length of the head in bytes.
+    pub(crate) fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) -> u64 {
+        let head_bytes = head.len() as u64;
+        if !self.protocol.response.is_head {
+            head.extend_from_slice(body);
+        }
+        self.outlet.push(heads.freeze(head));
+        head_bytes
+    }
+
+    /// Sends a piece of a body whose length its head has told.
+    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
+        if !self.protocol.response.is_head {
+            self.outlet.push(piece);
+        }
+    }
+
+    /// What an application has to know to answer in the server's place.
+    pub(crate) fn client(&mut self) -> Client {
+        self.decide();
+        let Response { version, is_head, keeps, .. } = self.protocol.response;
+        Client { minor: u8::from(version == Version::Http11), keep: keeps, head: is_head }
+    }
+
+    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all of
+    /// it is known. Returns the length of the head in bytes.
+    pub(crate) fn send_application_head(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body_len: Option<u64>,
+        fields: &[u8],
+    ) -> u64 {
+        let client = self.client();
+        let framing = Framing::choose(head, body_len, client);
+        self.frame(heads, head, framing, client, fields)
+    }
+
+    /// Sends an application's head, as above, and a body that is another one than the application has measured.
+    pub(crate) fn send_application_body(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body: Aggregate,
+        fields: &[u8],
+    ) -> u64 {
+        let client = self.client();
+        let framing = Framing::without_body(head.status()).unwrap_or(Framing::Length(body.len()));
+        let head_bytes = self.frame(heads, head, framing, client, fields);
+        self.send_part(body);
+        head_bytes
+    }
+
+    fn frame(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        framing: Framing,
+        client: Client,
+        fields: &[u8],
+    ) -> u64 {
+        let mut joined = heads.take();
+        push_http_head(&mut joined, head, framing, client, fields);
+        let left = match framing {
+            Framing::Length(length) => length,
+            _ => u64::MAX,
+        };
+        let response = &mut self.protocol.response;
+        response.keeps = framing.may_go_on(client);
+        let framing = if client.head { Framing::None } else { framing };
+        response.frame = Frame::Own { framing, left };
+        self.send(heads, joined, b"")
+    }
+
+    /// The application has written its head, and perhaps some of its body, to the client itself. What is
+    /// [sent](Self::send_part) from here on is framed.
+    pub(crate) fn resume(&mut self, may_go_on: bool) {
+        self.protocol.response.frame = Frame::Foreign { may_go_on };
+    }
+
+    /// Sends a part of an application's body, framed as its head has announced.
+    pub(crate) fn send_part(&mut self, mut body: Aggregate) {
+        match &mut self.protocol.response.frame {
+            Frame::Own { framing: Framing::None, .. } => {}
+            Frame::Own { framing: Framing::Chunked, .. } if body.is_empty() => {}
+            Frame::Own { framing: Framing::Chunked, .. } => {
+                let mut chunk_head = Vec::with_capacity(CHUNK_HEAD_BYTES);
+                push_chunk_head(&mut chunk_head, body.len());
+                self.outlet.push(Buffer::new(chunk_head));
+                self.outlet.append(body);
+                self.outlet.push(Buffer::new(b"\r\n".to_vec()));
+            }
+            Frame::Own { framing: Framing::Length(_), left } => {
+                if body.len() > *left {
+                    // The client would take more than was declared for the next response.
+                    body.split_off(*left);
+                }
+                *left -= body.len();
+                self.outlet.append(body);
+            }
+            Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { .. } | Frame::Whole => {
+                self.outlet.append(body);
+            }
+        }
+    }
+
+    /// The application's body is complete.
+    ///
+    /// # Errors
+    /// [`TooShort`].
+    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+        match self.protocol.response.frame {
+            Frame::Own { framing: Framing::Length(_), left: 1.. } => return Err(TooShort),
+            Frame::Own { framing: Framing::Chunked, .. } => {
+                self.outlet.push(Buffer::new(LAST_CHUNK.to_vec()));
+            }
+            Frame::Foreign { may_go_on } => self.protocol.response.keeps &= may_go_on,
+            Frame::Own { .. } | Frame::Whole => {}
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self) {
+        self.protocol.response.keeps &= !self.draining;
+    }
+}
+
+/// Sixteen digits and a line end.
+const CHUNK_HEAD_BYTES: usize = 18;
