@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
+use super::command::{Command, Processes, ProcessesKind};
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
-use super::launch::{Command, Processes, ProcessesKind};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::system::{Folder, USER_NAME};

@@ -7,12 +7,12 @@ use baton_engine::SendWay;
 use baton_engine::arch::{self, ArchitectureName};
 use baton_engine::listen::ListenAddress;
 
-use super::Config;
+use super::config::Config;
+use super::error::{Complaint, ConfigError};
 use super::kind::Reading;
 use super::limits::Limits;
 use super::media_types::{self, MediaTypes};
 use super::raw::{RawConfig, Step};
-use super::report::{Complaint, ConfigError};
 use super::send::Sendfile;
 use super::setting::{Section, Table};
 use super::site::Site;

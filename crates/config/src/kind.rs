@@ -5,8 +5,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::error::Complaint;
 use super::raw::{Node, Value};
-use super::report::Complaint;
 
 /// What is common to reading all settings of one configuration.
 pub struct Reading<'a> {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use baton_report::Trouble;
 
-use crate::{Application, Config};
+use super::application::Application;
+use super::config::Config;
 
 /// Whether the libraries are there that a configuration wants for the applications that it starts.
 ///

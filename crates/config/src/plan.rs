@@ -14,7 +14,12 @@ use baton_gateway::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
 
-use super::{Application, Config, Files, Route, Sendfile, Site, Target, Transport};
+use super::application::{Application, Target, Transport};
+use super::config::Config;
+use super::files::Files;
+use super::route::Route;
+use super::send::Sendfile;
+use super::site::Site;
 
 impl Config {
     /// What the configuration means to a worker, whose listeners have these ids.

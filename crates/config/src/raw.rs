@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::report::{Complaint, ConfigError, Source};
+use super::error::{Complaint, ConfigError, Source};
 
 /// A value and its place in the source.
 pub type Node = Spanned<Value>;

@@ -1,6 +1,6 @@
 //! A configuration as TOML: the effective one, and the default one with its documentation.
 
-use super::Config;
+use super::config::Config;
 use super::reference::{Form, sections};
 use super::route::RouteSettings;
 use super::setting::Section;

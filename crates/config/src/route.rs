@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::application::Application;
+use super::command::CGI_COMMAND;
+use super::error::Complaint;
 use super::files::Files;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
-use super::launch::CGI_COMMAND;
 use super::media_types::MEDIA_TYPE;
 use super::raw::Node;
-use super::report::Complaint;
 use super::route_path::RoutePath;
 use super::setting::{Inline, Section, Table, settings};
 use super::text::{TextOf, Wrong};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use baton_http::decode_path;
 
+use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::report::Complaint;
 use super::text::Text;
 
 /// The path of a route. It is kept decoded, like the paths of requests that it is compared with.

@@ -7,9 +7,9 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::{Entries, Node, Value};
-use super::report::Complaint;
 
 /// A setting as users see it.
 #[derive(Clone, Debug)]

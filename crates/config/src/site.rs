@@ -9,10 +9,10 @@ use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
 use super::address::Addresses;
+use super::error::Complaint;
 use super::files::Files;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
-use super::report::Complaint;
 use super::route::Route;
 use super::setting::{Section, Table, settings};
 use super::text::{FilePath, Text, TextOf, Wrong};

@@ -9,7 +9,6 @@ use baton_report::Trouble;
 use baton_sys::process::{Identity, identity};
 use clap::{Args, ValueHint};
 
-use super::manager::Keeper;
 use super::program::Program;
 
 /// Keep the processes of a FastCGI application running
@@ -88,7 +87,7 @@ pub(crate) struct Run {
 
     /// Replace each process after so many requests; needs --roster
     #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
-    requests_max: Option<u64>,
+    pub(super) requests_max: Option<u64>,
 
     /// Milliseconds that a process may go on with a request that nobody waits for any more
     #[arg(long, value_name = "MILLISECONDS", hide = true, default_value_t = 60_000)]
@@ -96,7 +95,7 @@ pub(crate) struct Run {
 
     /// Where each process listens alone, at PREFIX.0 and so on, for the server whose roster comes by standard input
     #[arg(long, value_name = "PREFIX", hide = true, conflicts_with_all = ["listen", "listen_each"])]
-    roster: Option<PathBuf>,
+    pub(super) roster: Option<PathBuf>,
 
     /// File that always says which processes there are, and how often one was replaced, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -187,14 +186,8 @@ impl Run {
         program.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// What tells the loops of a server about the processes, and the other way around.
-    ///
-    /// # Errors
-    /// The server has not said which loops.
-    pub(super) fn keeper(&self) -> Result<Option<Keeper>, Trouble> {
-        let patience = Duration::from_millis(self.patience);
-        let inherited = |prefix: &PathBuf| Keeper::inherited(prefix.clone(), self.requests_max, patience);
-        self.roster.as_ref().map(inherited).transpose()
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience)
     }
 
     pub(super) fn idle(&self) -> Duration {

@@ -7,7 +7,8 @@ use baton_config::{Config, ConfigSource, Resources, libraries, passfd_condition}
 use baton_engine::topology;
 use clap::Args;
 
-use super::{ConfigFile, Failure, load, print};
+use super::config_file::{ConfigFile, load};
+use super::output::{Failure, print};
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
 #[derive(Debug, Args)]

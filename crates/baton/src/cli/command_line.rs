@@ -127,3 +127,9 @@ pub(super) fn table(pairs: impl IntoIterator<Item = (String, Node)>) -> Node {
 fn insert(entries: &mut Entries, key: &str, value: Node) {
     entries.insert(Spanned::new(value.span(), key.to_owned()), value);
 }
+
+/// A field of a request or of a response, as a flag gives it.
+pub(super) fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected NAME:VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use baton_config::{ConfigSource, default_toml, reference_markdown};
 use clap::Args;
 
-use super::{ConfigFile, Failure, load, print};
+use super::config_file::{ConfigFile, load};
+use super::output::{Failure, print};
 
 /// Print a configuration or its reference
 #[derive(Debug, Args)]

@@ -7,7 +7,8 @@ use baton_master::control::{self, Command};
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
-use super::{Failure, print, status};
+use super::output::{Failure, print};
+use super::status;
 
 /// Ask a running server for its status, or to reload, drain, stop, reopen its logs or make way for its successor
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use baton_config::reference_roff;
-use clap::{Args, CommandFactory, ValueHint};
+use clap::{Args, Command, ValueHint};
 use clap_complete::Shell;
 
-use super::{Cli, Failure, print};
+use super::output::{Failure, print};
 
 /// Print the completions of a shell
 #[derive(Debug, Args)]
@@ -17,10 +17,10 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Prints the script.
-    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+    /// Prints the script for our command line.
+    pub(super) fn run(&self, mut ours: Command) -> Result<ExitCode, Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "baton", &mut script);
+        clap_complete::generate(self.shell, &mut ours, "baton", &mut script);
         print(&String::from_utf8(script)?)
     }
 }
@@ -38,9 +38,9 @@ pub(super) struct Man {
 }
 
 impl Man {
-    /// Prints one page or writes all.
-    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
-        let pages = pages()?;
+    /// Prints one page of our command line's, or writes all.
+    pub(super) fn run(&self, ours: Command) -> Result<ExitCode, Failure> {
+        let pages = pages(ours)?;
         if let Some(dir) = &self.dir {
             return write(&pages, dir);
         }
@@ -63,8 +63,7 @@ struct Page {
 /// What stands at the foot of each page.
 const SOURCE: &str = concat!("baton ", env!("CARGO_PKG_VERSION"));
 
-fn pages() -> Result<Vec<Page>, Failure> {
-    let mut command = Cli::command();
+fn pages(mut command: Command) -> Result<Vec<Page>, Failure> {
     command.build();
     let mut pages = vec![Page { name: "baton.toml".into(), section: "5", text: reference_roff() }];
     add_pages(command, &mut pages)?;
@@ -72,7 +71,7 @@ fn pages() -> Result<Vec<Page>, Failure> {
 }
 
 /// A page for a command, and one for each command below it, to which it refers.
-fn add_pages(command: clap::Command, pages: &mut Vec<Page>) -> Result<(), Failure> {
+fn add_pages(command: Command, pages: &mut Vec<Page>) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or("baton").to_owned();
     let below: Vec<_> =
         command.get_subcommands().filter(|below| below.get_name() != "help").cloned().collect();

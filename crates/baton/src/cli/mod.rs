@@ -4,25 +4,27 @@
 
 mod check;
 mod command_line;
+mod config_file;
 mod configuration;
 mod ctl;
 mod explain;
 mod listening;
 mod manual;
+mod output;
 mod php;
 mod pools;
 mod serve;
 mod sim;
 mod status;
 
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_config::{Config, ConfigError, ConfigSource, Words};
+use baton_config::{Config, ConfigSource, Words};
 use baton_engine::arch::ArchitectureName;
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use self::config_file::{ConfigFile, load, refused};
+use self::output::{Failure, print};
 use crate::app;
 
 /// A web server that hands data and connections over instead of copying them
@@ -50,25 +52,6 @@ enum Command {
     Man(manual::Man),
 }
 
-/// Which configuration file.
-#[derive(Debug, Args)]
-struct ConfigFile {
-    /// Configuration file
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, env = "BATON_CONFIG",
-          default_value = "/etc/baton/baton.toml")]
-    config: PathBuf,
-}
-
-/// What goes wrong in a sub-command: a message for a human.
-#[derive(Debug)]
-struct Failure(String);
-
-impl<E: std::error::Error> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
-}
-
 /// Runs what the command line asks for.
 pub(crate) fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -81,8 +64,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),
-        Command::Completions(completions) => completions.run(),
-        Command::Man(man) => man.run(),
+        Command::Completions(completions) => completions.run(Cli::command()),
+        Command::Man(man) => man.run(Cli::command()),
     };
     result.unwrap_or_else(|failure| {
         eprintln!("{}", failure.0);
@@ -116,33 +99,8 @@ fn load_to_run(source: &ConfigSource) -> Result<Config, Failure> {
     })
 }
 
-fn load(source: &ConfigSource) -> Result<Config, Failure> {
-    source.load().map_err(|error| refused(&error))
-}
-
-/// What is wrong with a configuration, in colour where somebody sees it.
-fn refused(error: &ConfigError) -> Failure {
-    let styled =
-        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Failure(error.render(styled))
-}
-
-/// Prints a result. A reader that has seen enough (`baton config --default | head`) is no failure.
-fn print(text: &str) -> Result<ExitCode, Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
 fn architectures() -> String {
     let words = ArchitectureName::words();
     let width = words.iter().map(|(word, ..)| word.len()).max().unwrap_or(0);
     words.iter().map(|(word, _, meaning)| format!("{word:width$}  {meaning}\n")).collect()
-}
-
-/// A field of a request or of a response, as a flag gives it.
-fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("expected NAME:VALUE")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -8,9 +8,9 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser};
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
-use super::command_line::{CommandLine, array, table};
+use super::command_line::{CommandLine, array, parse_header, table};
 use super::listening::Listening;
-use super::parse_header;
+
 use super::php::Php;
 
 /// Serve a folder

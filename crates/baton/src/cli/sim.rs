@@ -19,7 +19,7 @@ use baton_sim::trace::{
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{Failure, print};
+use super::output::{Failure, print};
 
 /// Simulate a cluster: which policy, how many nodes, how much memory would a site need?
 ///

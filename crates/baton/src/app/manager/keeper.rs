@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlag
 
 /// The processes as the loops see them.
 #[derive(Debug)]
-pub(in crate::app) struct Keeper {
+pub(super) struct Keeper {
     pub(super) roster: Roster,
     prefix: PathBuf,
     requests_max: Option<u64>,
@@ -54,7 +54,7 @@ impl Keeper {
     ///
     /// # Errors
     /// It does not.
-    pub(in crate::app) fn inherited(
+    pub(super) fn inherited(
         prefix: PathBuf,
         requests_max: Option<u64>,
         patience: Duration,

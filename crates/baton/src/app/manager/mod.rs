@@ -32,8 +32,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use serde_json::json;
 
-pub(super) use self::keeper::Keeper;
-
+use self::keeper::Keeper;
 use self::place::{Place, Process};
 use super::options::Run;
 use super::program::{MANAGERS_SIGNALS, Program};
@@ -58,7 +57,7 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
         name: options.name(),
         program: options.program()?,
         sockets: Sockets::open(options)?,
-        keeper: options.keeper()?,
+        keeper: keeper(options)?,
         signals,
         stop_signal: options.stop_signal(),
         grace: options.grace(),
@@ -78,6 +77,13 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     };
     manager.work();
     Ok(ExitCode::SUCCESS)
+}
+
+/// What tells the loops of a server about the processes, and the other way around.
+fn keeper(options: &Run) -> Result<Option<Keeper>, Trouble> {
+    let inherited =
+        |prefix: &PathBuf| Keeper::inherited(prefix.clone(), options.requests_max, options.patience());
+    options.roster.as_ref().map(inherited).transpose()
 }
 
 #[derive(Debug)]

@@ -18,8 +18,9 @@ use clap::{Args, ValueHint};
 use toml::Spanned;
 
 use self::target::Target;
-use super::command_line::CommandLine;
-use super::{ConfigFile, Failure, load, parse_header, print};
+use super::command_line::{CommandLine, parse_header};
+use super::config_file::{ConfigFile, load};
+use super::output::{Failure, print};
 
 /// Show which site, route, file, caches and steps a request takes, and the head of its response
 ///

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use baton_content::is_named_like_a_script;
 
-use super::{Config, Files, Site};
+use super::config::Config;
+use super::files::Files;
+use super::site::Site;
 
 /// A script that is not sent, one of perhaps many below a path.
 #[derive(Debug)]

@@ -19,12 +19,12 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Complaint {
     title: String,
-    places: Vec<Place>,
+    annotations: Vec<Annotation>,
     help: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct Annotation {
     span: Range<usize>,
     label: String,
 }
@@ -32,12 +32,12 @@ struct Place {
 impl Complaint {
     /// A complaint about the whole configuration.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), places: Vec::new(), help: Vec::new() }
+        Self { title: title.into(), annotations: Vec::new(), help: Vec::new() }
     }
 
-    /// Points at the source. The first place is where the fault is; further ones explain it.
+    /// Points at the source. The first span is where the fault is; further ones explain it.
     pub fn at(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
-        self.places.push(Place { span, label: label.into() });
+        self.annotations.push(Annotation { span, label: label.into() });
         self
     }
 
@@ -57,20 +57,22 @@ impl Complaint {
 
     /// Whether the fault lies within this part of the source.
     pub fn lies_in(&self, part: &Range<usize>) -> bool {
-        self.places.first().is_some_and(|place| part.start <= place.span.start && place.span.end <= part.end)
+        self.annotations
+            .first()
+            .is_some_and(|annotation| part.start <= annotation.span.start && annotation.span.end <= part.end)
     }
 
     fn position(&self) -> usize {
-        self.places.first().map_or(0, |place| place.span.start)
+        self.annotations.first().map_or(0, |annotation| annotation.span.start)
     }
 
     fn render(&self, source: &Source, renderer: &Renderer) -> String {
-        let annotations = self.places.iter().enumerate().map(|(index, place)| {
+        let annotations = self.annotations.iter().enumerate().map(|(index, annotation)| {
             let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-            kind.span(place.span.clone()).label(&place.label)
+            kind.span(annotation.span.clone()).label(&annotation.label)
         });
         let excerpt = Snippet::source(&source.text).path(&source.name).annotations(annotations);
-        let excerpt = (!self.places.is_empty()).then_some(excerpt);
+        let excerpt = (!self.annotations.is_empty()).then_some(excerpt);
         let help = self.help.iter().map(|help| Level::HELP.message(help));
         renderer.render(&[Level::ERROR.primary_title(&self.title).elements(excerpt).elements(help)])
     }

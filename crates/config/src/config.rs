@@ -1,0 +1,50 @@
+//! The checked configuration.
+
+use baton_engine::listen::ListenAddress;
+
+use super::admin::Admin;
+use super::cache::Cache;
+use super::limits::Limits;
+use super::log::LogSettings;
+use super::media_types::MediaTypes;
+use super::send::Send;
+use super::server::Server;
+use super::site::Site;
+use super::timeouts::Timeouts;
+
+/// A checked configuration: every setting has a value, all of them make sense together. Paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `[server]`
+    pub server: Server,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[timeouts]`
+    pub timeouts: Timeouts,
+    /// `[send]`
+    pub send: Send,
+    /// `[cache]`
+    pub cache: Cache,
+    /// `[log]`
+    pub log: LogSettings,
+    /// `[admin]`
+    pub admin: Admin,
+    /// `[media_types]`
+    pub media_types: MediaTypes,
+    /// `[[site]]`, at least one.
+    pub sites: Vec<Site>,
+}
+
+impl Config {
+    /// The addresses of all sites, each once, in the order of the file. The place of an address in this list is the
+    /// id of its listener, by which a plan names it.
+    pub fn addresses(&self) -> Vec<&ListenAddress> {
+        let mut addresses = Vec::new();
+        for address in self.sites.iter().flat_map(|site| &site.settings.listen) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+}
