@@ -89,8 +89,6 @@ class Result:
     slices: list[tuple[int, int]] = field(default_factory=list)
     answered: Answered | None = None
     rest: Answered | None = None
-    # How often it said that the client takes nothing.
-    waits: int = 0
     app_status: int | None = None
     protocol_status: int | None = None
     # What the client has received, with `passfd`.
@@ -244,8 +242,6 @@ class Application:
                 assert result.rest is None
                 assert not stdout
                 result.rest = Answered(*struct.unpack(">BBHQQ", content[1:]))
-            elif kind == 66 and content == b"\x06":
-                result.waits += 1
             else:
                 raise AssertionError(f"a record of kind {kind}: {content!r}")
         result.stdout = bytes(stdout)

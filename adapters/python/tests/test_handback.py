@@ -54,19 +54,6 @@ def test_a_client_that_takes_nothing_holds_no_application(wsgi: Served, big_file
         assert app.plain("GET", "/size?n=3").body == pattern(3)
 
 
-@pytest.mark.parametrize("way", ["wsgi", "asgi"])
-def test_the_server_is_told_once_that_a_client_takes_nothing(way: str, request: pytest.FixtureRequest) -> None:
-    served: Served = request.getfixturevalue(way)
-    with served.connect() as app, Client(SMALL_BUFFERS) as client:
-        app.offer_client(client, "GET", "/size?n=2000000", patience=100)
-        app.send(NO_BODY)
-        result = app.result()
-        assert (result.waits, result.answered) == (1, None)
-        assert result.rest is not None
-    with served.connect() as app:
-        assert app.passfd("GET", "/size?n=3").waits == 0
-
-
 def test_a_length_counts_only_the_body(wsgi: Served) -> None:
     with wsgi.connect() as app, Client(SMALL_BUFFERS) as client:
         expected = app.passfd("GET", "/size?n=2000000").wire

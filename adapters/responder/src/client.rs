@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use baton_fcgi::application::push_waits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -15,18 +14,11 @@ use crate::link::{Control, Link, wait};
 /// wants the connection back.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// After how long without room the server is told that the client lets us wait.
-const TELL_AFTER: Duration = Duration::from_millis(1);
-
 /// The socket of a client, with `O_NONBLOCK` as the server has set it: the flag is shared, and left alone.
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: OwnedFd,
     patience: Duration,
-    /// The request that is answered.
-    request_id: u16,
-    /// Whether the server has been told that the client lets us wait.
-    has_told: bool,
     /// Whether anything was to be sent. For most responses that is all of it: they do without the clock.
     has_begun: bool,
     /// When it was last looked for [`Control::GiveBack`], or when there was first a reason to.
@@ -43,9 +35,9 @@ pub(crate) enum Stopped {
 }
 
 impl Client {
-    pub(crate) fn new(socket: OwnedFd, patience_ms: u32, request_id: u16) -> Self {
+    pub(crate) fn new(socket: OwnedFd, patience_ms: u32) -> Self {
         let patience = Duration::from_millis(patience_ms.into());
-        Self { socket, patience, request_id, has_told: false, has_begun: false, looked: None }
+        Self { socket, patience, has_begun: false, looked: None }
     }
 
     /// Writes all of `parts`, or as much as can be. Returns how many bytes the socket took, and why not all.
@@ -101,8 +93,7 @@ impl Client {
             }
             let left = until.saturating_duration_since(Instant::now());
             listens &= link.can_receive();
-            let now = if self.has_told { left } else { left.min(TELL_AFTER) };
-            let (writable, heard) = self.poll(link.socket(), listens, now).map_err(|_| Stopped::Gone)?;
+            let (writable, heard) = self.poll(link.socket(), listens, left).map_err(|_| Stopped::Gone)?;
             if writable {
                 return Ok(());
             }
@@ -111,18 +102,8 @@ impl Client {
                 listens = link.receive().is_ok();
             } else if left.is_zero() {
                 return Err(Stopped::HandBack);
-            } else if !std::mem::replace(&mut self.has_told, true) {
-                self.tell(link.socket());
             }
         }
-    }
-
-    /// Tells the server that this process needs no CPU until the client takes something. If it cannot be told, it finds
-    /// out by itself after some time.
-    fn tell(&self, server: BorrowedFd<'_>) {
-        let mut record = Vec::new();
-        push_waits(&mut record, self.request_id);
-        let _ = rustix::net::send(server, &record, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
     /// Whether the client's socket can be written, and whether there is something from the server.

@@ -120,11 +120,6 @@ settings! {
         /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle. Of
         /// processes that are started by `command` there are as many as these answer at a time.
         connections_max: u64 = 8, Integer(1, 100_000);
-        /// Whether requests may wait for their turn although a connection is idle, and the server for its own while an
-        /// application computes. An application that only computes is given fewer at a time, and not interrupted, if it
-        /// answers more that way, which is found out by trying; one that waits for something, a database for instance, has
-        /// all of its processes.
-        take_turns: bool = true, Flag;
         /// Whether connections are kept between requests. They are closed when nothing has used them for a second, so that
         /// no process of the application waits for a request that another one could have.
         keep_connections: bool = true, Flag;

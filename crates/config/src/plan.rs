@@ -348,7 +348,6 @@ fn gateway_settings(
             Transport::PassFd => TransportChoice::PassFd,
         },
         connections_max: count(application.connections_max),
-        take_turns: application.take_turns,
         keep_connections: application.keep_connections,
         queue_max: count(application.queue_max),
         queue_timeout_ms: application.queue_ms,

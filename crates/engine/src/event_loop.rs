@@ -27,7 +27,6 @@ use crate::acceptor::{Acceptor, Arrival, Arrivals};
 use crate::client::{Client, Wake};
 use crate::clients::{Clients, Guest, Token, Watched};
 use crate::context::Context;
-use crate::deference::Deference;
 use crate::headcount::Headcount;
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
@@ -99,7 +98,6 @@ pub(crate) struct EventLoop<C, J> {
     acceptor: Acceptor,
     headcount: Headcount,
     gateway: Gateway,
-    deference: Deference,
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
@@ -135,7 +133,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         Ok(Self {
             name,
             gateway,
-            deference: Deference::default(),
             epoll,
             ctx: Lent::new(ctx),
             clients: Clients::default(),
@@ -180,7 +177,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 break;
             }
             events.clear();
-            self.deference.set(self.gateway.defers(self.ctx.clock.now_ms()));
             let timeout = self.timeout();
             self.busy.stop();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
@@ -229,9 +225,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     Wake::Ready { readable, input_ends, hung_up }
                 };
                 self.advance(Token::from_data(data), wake);
-                if flags.contains(EventFlags::IN) {
-                    self.note_input(data);
-                }
             }
         }
     }
@@ -261,7 +254,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     let token = self.clients.insert(client);
                     self.headcount.enter();
                     self.advance(token, Wake::Turn);
-                    self.note_input(token.to_data());
                 }
                 Arrival::Paused => {
                     if self.admitted() > 0 {
@@ -270,13 +262,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
                 }
             }
-        }
-    }
-
-    /// Has somebody who waited for applications, to whom the loop defers, no longer wait if it was for nothing.
-    fn note_input(&mut self, whose: u64) {
-        if self.deference.is_on() {
-            self.gateway.note_input(whose, self.ctx.clock.now_ms());
         }
     }
 
@@ -306,8 +291,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     break;
                 }
                 Need::Job(job) => {
-                    // Of whoever waits for a disk, and of a helper that may be started for it, no patience is asked.
-                    self.deference.set(false);
                     self.jobs_begun += 1;
                     match self.jobs.begin(token, job) {
                         Some(done) => need = guest.client.advance(Wake::Job(done), &mut self.ctx),
@@ -380,7 +363,6 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until_ms,
             self.gateway.deadline_ms(),
-            self.deference.is_on().then(|| self.ctx.clock.now_ms() + DEFERENCE_MS),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -511,9 +493,6 @@ const NONE: &[Arc<Listener>] = &[];
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;
-
-/// How soon a loop that defers to applications looks whether it still is to.
-const DEFERENCE_MS: u64 = 20;
 
 /// How old the shared counters may be while there is something to count.
 const PUBLISH_MS: u64 = 100;

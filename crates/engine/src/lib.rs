@@ -20,7 +20,6 @@ mod clock;
 #[cfg(test)]
 mod cold_file;
 mod context;
-mod deference;
 mod event_loop;
 mod exchange;
 mod headcount;

@@ -282,11 +282,6 @@ pub fn push_rest(out: &mut Vec<u8>, id: u16, rest: &Rest) {
     handover::push_rest(out, id, rest);
 }
 
-/// Appends `WAITS`: the client takes nothing for the time being.
-pub fn push_waits(out: &mut Vec<u8>, id: u16) {
-    handover::push_waits(out, id);
-}
-
 /// Appends the answer to [`Part::GetValues`].
 ///
 /// # Panics

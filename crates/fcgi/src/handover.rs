@@ -76,7 +76,6 @@ pub(crate) enum Notice<'a> {
     Slices(&'a [u8]),
     Answered(Answered),
     Rest(Rest),
-    Waits,
 }
 
 impl<'a> Notice<'a> {
@@ -107,7 +106,6 @@ impl<'a> Notice<'a> {
                 let (flags, _, status, head_sent, body_sent) = split_report(report)?;
                 Ok(Self::Rest(Rest { may_go_on: flags & MAY_GO_ON != 0, status, head_sent, body_sent }))
             }
-            [WAITS] => Ok(Self::Waits),
             _ => Err(Broken::HandOver),
         }
     }
@@ -158,11 +156,6 @@ pub(crate) fn push_rest(out: &mut Vec<u8>, request_id: u16, rest: &Rest) {
     push_report(out, request_id, [REST, flags, 0], rest.status, (rest.head_sent, rest.body_sent));
 }
 
-pub(crate) fn push_waits(out: &mut Vec<u8>, request_id: u16) {
-    out.extend_from_slice(&header(RecordType::Baton, request_id, 1));
-    out.push(WAITS);
-}
-
 pub(crate) fn push_freed(out: &mut Vec<u8>, request_id: u16, bytes: u32) {
     out.extend_from_slice(&header(RecordType::Baton, request_id, 1 + size_of::<u32>()));
     out.push(FREED);
@@ -207,7 +200,6 @@ const ANSWERED: u8 = 2;
 const REST: u8 = 3;
 const FREED: u8 = 4;
 const GIVE_BACK: u8 = 5;
-const WAITS: u8 = 6;
 
 const COMPLETE: u8 = 1;
 const MAY_GO_ON: u8 = 2;

@@ -36,8 +36,6 @@ pub enum Part {
     Answered(Answered),
     /// The standard output from here on is the rest of the answer as it is to appear on the wire.
     Rest(Rest),
-    /// The application waits for the client, whose socket it has.
-    Waits,
     /// The request has ended.
     End {
         /// The exit status of the application, in CGI's terms.
@@ -180,7 +178,6 @@ impl ResponseReader {
                 Notice::Slices(_) => Part::Slices,
                 Notice::Answered(answered) => Part::Answered(answered),
                 Notice::Rest(rest) => Part::Rest(rest),
-                Notice::Waits => Part::Waits,
             },
             Collected::UnknownType => {
                 let [kind, ..] = eight_bytes(content, RecordType::UnknownType)?;

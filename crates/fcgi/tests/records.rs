@@ -78,9 +78,6 @@ fn hand_over_records_look_as_the_protocol_draws_them() {
     application::push_rest(&mut out, 9, &rest);
     assert_eq!(out[8..], [3, 2, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]);
     out.clear();
-    application::push_waits(&mut out, 9);
-    assert_eq!(out, [1, 66, 0, 9, 0, 1, 0, 0, 6]);
-    out.clear();
     request::push_freed(&mut out, 9, 4096);
     request::push_give_back(&mut out, 9);
     assert_eq!(out, [1, 66, 0, 9, 0, 5, 0, 0, 4, 0, 0, 16, 0, 1, 66, 0, 9, 0, 1, 0, 0, 5]);
@@ -242,7 +239,6 @@ enum Said {
     Slices(Vec<RegionSlice>),
     Answered(Answered),
     Rest(Rest),
-    Waits,
     OfAnother(Vec<u8>),
 }
 
@@ -277,7 +273,6 @@ fn said() -> impl Strategy<Value = Said> {
         1 => vec(slice, 0..1500).prop_map(Said::Slices),
         1 => answered.prop_map(Said::Answered),
         1 => rest.prop_map(Said::Rest),
-        1 => Just(Said::Waits),
         1 => vec(any::<u8>(), 1..40).prop_map(Said::OfAnother),
     ]
 }
@@ -319,10 +314,6 @@ proptest! {
                 Said::Rest(rest) => {
                     application::push_rest(&mut out, REQUEST_ID, rest);
                     expected.push(Seen::Part(response::Part::Rest(*rest)));
-                }
-                Said::Waits => {
-                    application::push_waits(&mut out, REQUEST_ID);
-                    expected.push(Seen::Part(response::Part::Waits));
                 }
                 Said::OfAnother(bytes) => application::push_stdout(&mut out, REQUEST_ID + 1, bytes),
             }

@@ -36,7 +36,6 @@ pub struct Gateway {
     /// Nothing is due before; `u64::MAX`: nothing ever.
     pub(crate) due_ms: u64,
     /// Until then there may be something to do that is not for the applications that are not to be interrupted.
-    interrupts_until_ms: u64,
     spare: Vec<Vec<u8>>,
     ids: Vec<ConnectionId>,
 }
@@ -56,7 +55,6 @@ impl Gateway {
             turns: VecDeque::new(),
             released: Vec::new(),
             due_ms: u64::MAX,
-            interrupts_until_ms: 0,
             spare: Vec::new(),
             ids: Vec::new(),
         }
@@ -208,22 +206,6 @@ impl Gateway {
         }
     }
 
-    /// Whether the loop shall interrupt no process that computes, of an application that answers more if it does not: all
-    /// that is to be done is to give it requests, for which others wait already.
-    pub fn defers(&self, now_ms: u64) -> bool {
-        now_ms >= self.interrupts_until_ms
-            && self.pools.iter().flatten().any(|pool| pool.crew.defers_now(now_ms))
-    }
-
-    /// Takes note that somebody's input has been read while the loop [defers](Self::defers) to applications. If it was not
-    /// for them, it need not have waited: nobody shall for some time.
-    pub fn note_input(&mut self, whose: u64, now_ms: u64) {
-        let pool = self.exchanges.get(&whose).and_then(|exchange| self.pools[exchange.pool].as_ref());
-        if !pool.is_some_and(|pool| pool.crew.defers_at_times()) {
-            self.interrupts_until_ms = now_ms + INTERRUPTS_MS;
-        }
-    }
-
     /// Asks every application that has a client's socket to give it back.
     pub fn drain(&mut self) {
         let mut ids = std::mem::take(&mut self.ids);
@@ -290,9 +272,6 @@ impl Gateway {
         self.fail(whose, why, false);
     }
 }
-
-/// For how long whoever asks for something else does not wait for applications that are not to be interrupted.
-const INTERRUPTS_MS: u64 = 1_000;
 
 /// Pieces of memory kept for heads and parameters, and the most of each.
 const SPARE_MAX: usize = 64;

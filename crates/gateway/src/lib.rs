@@ -8,9 +8,6 @@
 //!                                (head, Spool, end)
 //! ```
 //!
-//! A pool's *crew* says how many of the processes are given requests at a time: fewer than there are, if they only compute;
-//! and whether the loop interrupts them.
-//!
 //! How the answer travels is the connection's business: `plain` through the socket, `shm` through memory shared with
 //! the application, `passfd` not at all, because the application answers on the client's socket. The protocol is in
 //! `docs/handover-protocol.md`; an application that knows nothing of it answers in the ordinary way, whatever it was
@@ -18,8 +15,8 @@
 //!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
-//! [`Gateway::note_sent`], [`Gateway::note_input`], [`Gateway::drain`]; *output* [`Gateway::poll_news`],
-//! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::defers`], [`Gateway::report`]. A round of a loop hands in its
+//! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_news`],
+//! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
 //! events, then the time, then takes the news:
 //!
 //! ```no_run
@@ -46,7 +43,6 @@ mod bell;
 mod client_socket;
 mod connection;
 mod connections;
-mod crew;
 mod exchange;
 mod feeding;
 mod gateway;

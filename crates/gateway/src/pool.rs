@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::connections::ConnectionId;
-use crate::crew::Crew;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
 use crate::roster::{Attendance, Parting};
@@ -22,8 +21,6 @@ pub(crate) struct Pool {
     pub(crate) application: Arc<Application>,
     pub(crate) negotiation: Negotiation,
     pub(crate) tally: Tally,
-    /// How many requests the application is given at a time.
-    pub(crate) crew: Crew,
     /// Which processes there are, if that is known.
     pub(crate) attendance: Option<Attendance>,
     /// Most recently used last: those that are not needed grow old and are closed.
@@ -62,7 +59,6 @@ impl Pool {
             attendance: application.roster().map(Attendance::new),
             negotiation: Negotiation::new(&application),
             tally: Tally::default(),
-            crew: Crew::new(application.settings().connections_max, application.settings().take_turns),
             application,
             idle: Vec::new(),
             waiting: VecDeque::new(),
@@ -75,18 +71,10 @@ impl Pool {
 
     /// What a request can have now. It is the caller's to keep to the order of the queue.
     pub(crate) fn supply(&mut self, now_ms: u64) -> Supply {
-        if !self.crew.may_begin(now_ms) {
-            return Supply::Nothing;
+        match self.idle.pop() {
+            Some(connection) => Supply::Idle(connection),
+            None => self.take_lane(now_ms).map_or(Supply::Nothing, Supply::Open),
         }
-        if let Some(connection) = self.idle.pop() {
-            return Supply::Idle(connection);
-        }
-        let lane = self.take_lane(now_ms);
-        if lane.is_none() {
-            // Who waited for their turn before waits for a process now.
-            self.note_waiting();
-        }
-        lane.map_or(Supply::Nothing, Supply::Open)
     }
 
     /// Whether another connection may be opened.
@@ -176,7 +164,6 @@ impl Pool {
     /// Takes note that a connection is no more, or has not come about.
     pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Option<Parting>) {
         self.idle.retain(|idle| *idle != connection);
-        self.crew.forget(connection);
         self.open -= 1;
         self.tally.closed += 1;
         if let (Some(attendance), Some(parting)) = (&mut self.attendance, parting) {
@@ -186,12 +173,11 @@ impl Pool {
 
     /// Has the process of a lane ended, which has had more time for a request than it may have. False: it is not
     /// to be ended, because it answers others as well, or because Baton has not started it.
-    pub(crate) fn end_process(&mut self, connection: ConnectionId, lane: usize) -> bool {
+    pub(crate) fn end_process(&mut self, lane: usize) -> bool {
         let Some(attendance) = self.attendance.as_mut().filter(|attendance| attendance.ends_overdue()) else {
             return false;
         };
         attendance.give_back(lane, Parting::Overdue);
-        self.crew.forget(connection);
         true
     }
 
@@ -213,9 +199,7 @@ impl Pool {
     /// Puts a request at the end of the queue, or refuses it.
     pub(crate) fn enqueue(&mut self, whose: u64, now_ms: u64) -> bool {
         let settings = self.application.settings();
-        // Who waits for their turn would be with the application otherwise.
-        let admitted = self.waiting.len() < settings.queue_max
-            || self.crew.is_full() && self.waiting.len() - settings.queue_max < self.free();
+        let admitted = self.waiting.len() < settings.queue_max;
         if admitted {
             self.waiting
                 .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
@@ -253,37 +237,16 @@ impl Pool {
     }
 
     fn note_waiting(&mut self) {
-        let waiting = if self.waits_for_turn() { 0 } else { self.waiting.len() };
         if let Some(attendance) = &mut self.attendance {
-            attendance.want(waiting);
+            attendance.want(self.waiting.len());
         }
-    }
-
-    /// How many more requests the application could be given if nobody had to wait for their turn.
-    fn free(&self) -> usize {
-        let more = self.application.settings().connections_max - self.open;
-        self.idle.len() + self.attendance.as_ref().map_or(more, |attendance| attendance.free().min(more))
-    }
-
-    /// When a request may have its turn although nobody has been answered.
-    pub(crate) fn turn_due_ms(&self) -> Option<u64> {
-        self.crew.due_ms().filter(|_| self.waiting() > 0 && self.waits_for_turn())
-    }
-
-    /// Whether it is not for want of a process that requests wait.
-    fn waits_for_turn(&self) -> bool {
-        let may_open = || {
-            self.open < self.application.settings().connections_max
-                && self.attendance.as_ref().is_none_or(Attendance::can_take)
-        };
-        self.crew.is_full() && (!self.idle.is_empty() || may_open())
     }
 
     /// When something is due that waits for the time alone.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
         let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
-        [self.queue_deadline_ms(now_ms), starving, self.turn_due_ms()].into_iter().flatten().min()
+        self.queue_deadline_ms(now_ms).into_iter().chain(starving).min()
     }
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
@@ -403,36 +366,6 @@ mod tests {
         assert!(pool.has_starving(2 * ACCEPT_MS + 2, unaccepted), "it was not enough");
         assert!(!pool.has_starving(u64::MAX / 2, |_| false));
         assert!(!pool.has_starving(u64::MAX / 2, |_| true), "what was accepted is not looked at again");
-    }
-
-    #[test]
-    fn requests_take_turns_while_processes_are_free() {
-        let application = application(3, |settings| {
-            settings.connections_max = 100;
-            settings.queue_max = 1;
-        });
-        let mut pool = Pool::new(Arc::clone(&application));
-        pool.crew = Crew::with_limit(100, 1);
-        let other_loop = Attendance::new(application.roster().unwrap());
-        assert_eq!(pool.supply(0), Supply::Open(0));
-        let id = ConnectionId::from_data(0);
-        pool.opened(id, 0);
-        pool.crew.begin(id, 0);
-        assert_eq!(pool.supply(0), Supply::Nothing);
-        let admitted: Vec<bool> = (1..=4).map(|whose| pool.enqueue(whose, 0)).collect();
-        assert_eq!(admitted, [true, true, true, false], "as many as with all three at work");
-        assert!(!other_loop.is_wanted_by_others(), "nobody has to give up a process");
-        let due_ms = pool.deadline_ms(0).expect("a turn");
-        assert_eq!(pool.supply(due_ms), Supply::Open(1), "the first one takes its time");
-        pool.opened(ConnectionId::from_data(1), due_ms);
-        pool.crew.begin(ConnectionId::from_data(1), due_ms);
-        assert_eq!(pool.supply(due_ms), Supply::Open(2), "there are two turns now");
-        pool.opened(ConnectionId::from_data(2), due_ms);
-        pool.crew.begin(ConnectionId::from_data(2), due_ms);
-        assert_eq!(pool.supply(due_ms + 100), Supply::Nothing);
-        assert!(other_loop.is_wanted_by_others(), "now there are too few");
-        drop(pool);
-        assert!(!other_loop.is_wanted_by_others());
     }
 
     /// What one step of the game is.

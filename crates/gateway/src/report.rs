@@ -39,8 +39,6 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "connections": pool.open(),
         "idle": pool.idle(),
         "busy": pool.busy(),
-        "at_a_time": pool.crew.limit(),
-        "uninterrupted": pool.crew.defers(),
         "waiting": pool.waiting(),
         "requests": tally.requests,
         "connections_opened": tally.opened,

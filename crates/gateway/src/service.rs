@@ -79,9 +79,6 @@ impl Gateway {
             let Some(whose) = pool.next_waiter() else { break };
             self.serve_with(whose, index, supply, now_ms);
         }
-        if let Some(due_ms) = self.pools[index].as_ref().and_then(Pool::turn_due_ms) {
-            self.note_due(due_ms);
-        }
     }
 
     /// Serves a request with what it got, or with what there is instead if that is of no use.
@@ -174,7 +171,6 @@ impl Gateway {
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &mut self.pools[connection.pool] else { return };
-        pool.crew.begin(id, now_ms);
         let settings = request.application.settings();
         let offered = pool.negotiation.offered(request, connection.is_trusted, now_ms);
         if let Some(attendance) = &pool.attendance {
@@ -220,7 +216,6 @@ impl Gateway {
         let index = connection.pool;
         (connection.parting, connection.doing) = (Some(Parting::Done), Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
-        pool.crew.end(id, pool.waiting(), now_ms);
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
         if !reusable || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {

@@ -97,8 +97,6 @@ pub struct Settings {
     pub connections_max: usize,
     /// How many requests may be given to it before their bodies are complete; by default, none.
     pub streamed_bodies: StreamedBodies,
-    /// Whether requests may wait for their turn although a process is free, if that answers all of them sooner.
-    pub take_turns: bool,
     /// Whether connections are used for more than one request.
     pub keep_connections: bool,
     /// After how many requests a connection is closed; 0: never.
@@ -137,7 +135,6 @@ impl Settings {
             passfd_trust: Trust::All,
             connections_max: 32,
             streamed_bodies: StreamedBodies::default(),
-            take_turns: true,
             keep_connections: true,
             requests_max_per_connection: 0,
             idle_timeout_ms: 100,

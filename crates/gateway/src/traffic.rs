@@ -104,13 +104,6 @@ impl Gateway {
         {
             pool.note_process(now_ms);
         }
-        if std::mem::take(&mut connection.waits_for_client)
-            && let Some(pool) = &mut self.pools[connection.pool]
-        {
-            // It needs no CPU meanwhile: somebody else has a turn.
-            pool.crew.forget(id);
-            self.released.push(connection.pool);
-        }
         match step {
             Step::Wait => {
                 self.extend_deadline(id, now_ms);
@@ -180,7 +173,7 @@ impl Gateway {
             return false;
         }
         let Some(pool) = &mut self.pools[index] else { return false };
-        if !pool.end_process(id, lane) {
+        if !pool.end_process(lane) {
             return false;
         }
         (connection.doing, connection.parting) = (Doing::Ending { whose }, None);

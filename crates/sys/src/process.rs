@@ -141,24 +141,6 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Whether the calling thread, when there is something for it to do, lets whoever has the CPU finish their turn
-/// (`SCHED_BATCH`) instead of interrupting them (`SCHED_OTHER`, as usual). Threads that it starts meanwhile do likewise.
-///
-/// # Errors
-/// `EOPNOTSUPP` if somebody else has chosen how the thread is scheduled; what sched_setscheduler(2) says where a filter
-/// for system calls forbids it.
-pub fn let_others_finish(yes: bool) -> io::Result<()> {
-    let (usual, polite) = (libc::SCHED_OTHER, libc::SCHED_BATCH);
-    let (from, to) = if yes { (usual, polite) } else { (polite, usual) };
-    // SAFETY: sched_getscheduler(2) takes a number, here for the calling thread, and touches no memory.
-    if check(unsafe { libc::sched_getscheduler(0) })? != from {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    }
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `param` is valid for the call, which reads it and keeps no pointer to it.
-    check(unsafe { libc::sched_setscheduler(0, to, &raw const param) }).map(drop)
-}
-
 /// The CPUs on which this process may run.
 ///
 /// # Errors
@@ -166,28 +148,4 @@ pub fn let_others_finish(yes: bool) -> io::Result<()> {
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `SCHED_OTHER` is 0, `SCHED_BATCH` 3 (proc_pid_stat(5), the 41st value).
-    fn policy_of_this_thread() -> i32 {
-        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-        let behind_name = stat.rsplit(')').next().unwrap();
-        behind_name.split_whitespace().nth(38).unwrap().parse().unwrap()
-    }
-
-    #[test]
-    fn a_thread_lets_others_finish_or_not() {
-        let policies = std::thread::spawn(|| {
-            assert!(let_others_finish(false).is_err(), "it does not");
-            [true, false, true].map(|yes| {
-                let_others_finish(yes).unwrap();
-                policy_of_this_thread()
-            })
-        });
-        assert_eq!(policies.join().unwrap(), [libc::SCHED_BATCH, libc::SCHED_OTHER, libc::SCHED_BATCH]);
-    }
 }

@@ -29,7 +29,6 @@ _ANSWERED = 2
 _REST = 3
 _FREED = 4
 _GIVE_BACK = 5
-_WAITS = 6
 
 _IS_COMPLETE = 1
 _MAY_GO_ON = 2
@@ -127,11 +126,6 @@ def answered(request_id: int, progress: Progress, *, outcome: int, may_go_on: bo
 def rest(request_id: int, progress: Progress, *, may_go_on: bool) -> bytes:
     """The rest of the answer is handed back to the server."""
     return _report(_REST, request_id, _MAY_GO_ON if may_go_on else 0, 0, progress)
-
-
-def waits(request_id: int) -> bytes:
-    """The client takes nothing for the time being, so that somebody else may have this process's turn."""
-    return record(BATON, request_id, bytes((_WAITS,)))
 
 
 def _report(kind: int, request_id: int, flags: int, outcome: int, progress: Progress) -> bytes:

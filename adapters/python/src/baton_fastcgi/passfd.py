@@ -6,14 +6,13 @@ import errno
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from enum import Enum
 
 from baton_fastcgi.client import ClientSocket
-from baton_fastcgi.connection import Connection, DisconnectedError
+from baton_fastcgi.connection import Connection
 from baton_fastcgi.files import FileRange, Part
 from baton_fastcgi.head import HttpHead
-from baton_fastcgi.offer import APPLICATION_FAILED, CLIENT_GONE, COMPLETE, PassFdOffer, Progress, answered, rest, waits
+from baton_fastcgi.offer import APPLICATION_FAILED, CLIENT_GONE, COMPLETE, PassFdOffer, Progress, answered, rest
 from baton_fastcgi.outlet import TruncatedFileError, send_stdout
 from baton_fastcgi.records import Buffer
 from baton_fastcgi.request import Request
@@ -21,9 +20,6 @@ from baton_fastcgi.vector import join_small
 
 # Buffers of one send; a list of many small strings has been joined before.
 _BUFFERS_MAX = 512
-
-# For how long the client takes nothing before the server is told of it.
-_TELL_AFTER_S = 0.001
 
 
 class _Use(Enum):
@@ -56,7 +52,6 @@ class ClientOutlet:
         self._progress = Progress(status)
         self._has_begun = False
         self._is_handed_back = False
-        self._has_told_of_waiting = False
         # What the client has not taken of the piece being written.
         self._queue: deque[tuple[_Use, Part]] = deque()
 
@@ -126,23 +121,10 @@ class ClientOutlet:
             if now >= deadline:
                 self._is_handed_back = True
                 return
-            await self._wait_for_room(deadline - now)
+            await self._connection.waiter.wait(writable=self._client.descriptor, timeout_s=deadline - now)
             if self._request.body.is_aborted:
                 self.is_gone = True
                 return
-
-    async def _wait_for_room(self, timeout_s: float) -> None:
-        """Until something happens or time is up; tells the server, once, that this may take its time."""
-        wait = self._connection.waiter.wait
-        if not self._has_told_of_waiting:
-            if await wait(writable=self._client.descriptor, timeout_s=min(timeout_s, _TELL_AFTER_S)):
-                return
-            self._has_told_of_waiting = True
-            # Who cannot be told finds out by itself.
-            with suppress(DisconnectedError):
-                await self._connection.send([waits(self._connection.request_id)])
-            timeout_s -= _TELL_AFTER_S
-        await wait(writable=self._client.descriptor, timeout_s=max(0.0, timeout_s))
 
     def _send_some(self) -> int:
         first = self._queue[0][1]

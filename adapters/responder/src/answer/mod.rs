@@ -177,7 +177,7 @@ impl Answer {
         descriptors.discard(offer.fds.saturating_sub(1));
         match (offer.transport, first) {
             (Transport::PassFd(about), Some(socket)) => {
-                let client = Client::new(socket, offer.patience_ms, request_id);
+                let client = Client::new(socket, offer.patience_ms);
                 self.handover.begin(client, about, offer.fields);
                 self.way = Way::HandedOver;
             }

@@ -88,8 +88,6 @@ pub(crate) struct Reply {
     pub(crate) stderr: Vec<u8>,
     pub(crate) answered: Option<Answered>,
     pub(crate) rest: Option<Rest>,
-    /// How often it was said that the client takes nothing.
-    pub(crate) waits: usize,
     /// Standard output behind `rest`.
     pub(crate) wire: Vec<u8>,
     /// The application's exit status; `None` if the connection ended without.
@@ -244,7 +242,6 @@ impl Server {
                 Part::Slices => self.take_slices(reply),
                 Part::Answered(answered) => reply.answered = Some(answered),
                 Part::Rest(rest) => reply.rest = Some(rest),
-                Part::Waits => reply.waits += 1,
                 Part::End { app_status, .. } => reply.end = Some(app_status),
                 Part::Values | Part::UnknownType(_) => {}
             }

@@ -22,7 +22,6 @@ mod scgi;
 mod site;
 mod temporary;
 mod trust;
-mod turns;
 mod uploads;
 
 /// Runs a test under an architecture, by every transport.

@@ -70,8 +70,6 @@ pub(crate) struct Connection {
     has_heard: bool,
     /// What the application was sent of the request lay unread when it closed the connection.
     was_left_unread: bool,
-    /// The application has said that it waits for its client, and nobody has taken note of it.
-    pub(crate) waits_for_client: bool,
     /// What was offered with the request at hand, and whether the application took it up.
     pub(crate) offered: Offered,
     pub(crate) took_offer_up: bool,
@@ -139,7 +137,6 @@ impl Connection {
             has_written: false,
             has_heard: false,
             was_left_unread: false,
-            waits_for_client: false,
             offered: Offered::Nothing,
             took_offer_up: false,
             speaks_handover: false,

@@ -122,8 +122,6 @@ impl Connection {
                     self.take_client_back()?;
                     answer.handle_rest(rest)?;
                 }
-                Part::Waits if matches!(self.way, Way::PassFd(_)) => self.waits_for_client = true,
-                Part::Waits => return Err(Why::Broken(Broken::HandOver)),
                 Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
                     self.note_output();
                     answer.handle_end(app_status)?;

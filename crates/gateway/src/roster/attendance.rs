@@ -30,11 +30,6 @@ impl Attendance {
         self.seat.is_some() && self.roster.has_free()
     }
 
-    /// How many lanes are to be had.
-    pub(crate) fn free(&self) -> usize {
-        if self.seat.is_some() { self.roster.count_free() } else { 0 }
-    }
-
     /// Takes a lane: its number, and that of its process.
     pub(crate) fn take(&mut self) -> Option<usize> {
         let lane = self.roster.take(self.seat?)?;

@@ -160,11 +160,6 @@ impl Roster {
         self.free().next().is_some()
     }
 
-    /// How often [`take`](Self::take) would have something to give.
-    pub(crate) fn count_free(&self) -> usize {
-        self.free().count()
-    }
-
     fn free(&self) -> impl Iterator<Item = Lane> {
         let seen =
             (0..self.places * self.lanes).map(|index| Lane { index, word: self.lane(index).load(SeqCst) });

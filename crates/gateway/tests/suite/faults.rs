@@ -324,30 +324,6 @@ fn output_behind_an_answer_given_elsewhere() {
     };
 }
 
-/// Only an application that has a client's socket can wait for the client.
-#[test]
-fn waiting_for_a_client_takes_a_client() {
-    for transport in EVERY {
-        let app = App::start(|peer| {
-            let asked = peer.request().unwrap();
-            let mut records = Vec::new();
-            application::push_waits(&mut records, asked.id);
-            peer.write(&records);
-            peer.answered(&asked, 0);
-        });
-        let (server, _client) = client();
-        let application = application(&app, |settings| settings.transport = transport);
-        let ending = Driver::new().ask(1, handed(&application, &server)).ending;
-        match ending {
-            Some(Ending::Answered(_)) => assert_eq!(transport, TransportChoice::PassFd),
-            Some(Ending::Failed(Failure { why: Why::Broken(Broken::HandOver), .. })) => {
-                assert_ne!(transport, TransportChoice::PassFd);
-            }
-            other => panic!("{transport:?}: {other:?}"),
-        }
-    }
-}
-
 #[test]
 fn hanging_applications_are_given_up() {
     for transport in EVERY {

@@ -228,7 +228,7 @@ impl Server {
             let input = std::mem::take(&mut self.ahead);
             let (consumed, part) = self.reader.read(&input).expect("FastCGI");
             match &part {
-                Part::NeedMore | Part::UnknownType(_) | Part::Waits => {}
+                Part::NeedMore | Part::UnknownType(_) => {}
                 Part::Stdout(range) => outcome.stdout.extend_from_slice(&input[range.clone()]),
                 Part::Stderr(range) => outcome.stderr.extend_from_slice(&input[range.clone()]),
                 Part::Answered(answered) => outcome.answered = Some(*answered),
