@@ -5,17 +5,20 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 # Seconds that `make fuzz` spends on each target.
 FUZZ_SECONDS ?= 60
+# Scenarios that `make simulate` runs, and the first of them.
+SEEDS ?= 100000
+FIRST ?= 1
 
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo test check deny fuzz bench install clean
+.PHONY: help build adapters demo test simulate check deny fuzz bench install clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  Variables: DEMO_SECONDS=n (make demo tests itself and stops), FUZZ_SECONDS=n, BENCH_ARGS='…',"
-	@echo "             PREFIX and DESTDIR (make install)."
+	@echo "  Variables: DEMO_SECONDS=n (make demo tests itself and stops), FUZZ_SECONDS=n, SEEDS=n and FIRST=n"
+	@echo "             (make simulate), BENCH_ARGS='…', PREFIX and DESTDIR (make install)."
 
 build: ## The server, optimised: target/release/baton
 	cargo build --release --locked -p baton
@@ -31,6 +34,10 @@ test: ## All tests (installs what they need, where it may)
 	@scripts/setup-tests
 	cargo test --workspace --locked
 	@scripts/test-adapters
+
+simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
+	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \
+		cargo test -p baton-engine --lib --locked simulation::any -- --nocapture
 
 check: ## Format, lints, house rules: what must be clean before a commit
 	cargo fmt --all --check

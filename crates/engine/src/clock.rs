@@ -32,6 +32,13 @@ impl Clock {
         }
     }
 
+    /// Shows another time than the kernel's.
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, now_ms: u64, unix_seconds: u64) {
+        self.now_ms = now_ms;
+        self.stamp = Stamp::at(unix_seconds);
+    }
+
     /// Milliseconds since some moment before the start; never goes back.
     pub(crate) fn now_ms(&self) -> u64 {
         self.now_ms

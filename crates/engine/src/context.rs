@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use baton_buf::Pool;
-use baton_content::{Blocking, Cache};
+use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 
 use crate::clock::Clock;
 use crate::log::AccessLog;
@@ -51,6 +51,15 @@ impl Context {
     /// Tells whoever runs the server.
     pub(crate) fn remark(&self, remark: std::fmt::Arguments<'_>) {
         (self.remarks)(remark);
+    }
+
+    /// What there is at a path, if it can be told without waiting where this thread must not wait.
+    pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
+        #[cfg(test)]
+        if crate::simulation::disk::is_cold() {
+            return Err(NeedsDisk);
+        }
+        self.cache.find(tree, query, self.clock.stamp(), self.blocking)
     }
 
     pub(crate) fn new(

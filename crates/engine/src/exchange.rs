@@ -234,7 +234,7 @@ fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) ->
         accepted: AcceptedCodings::parse(head.accept_encoding),
         accept_json: tree.lists() && page::prefers_json(head),
     };
-    let found = ctx.cache.find(tree, &query, ctx.clock.stamp(), ctx.blocking);
+    let found = ctx.find(tree, &query);
     tell_hidden_link(ctx, tree);
     found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
 }

@@ -36,6 +36,8 @@ mod protocol;
 mod report;
 mod session;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod sink;
 mod steering;
 mod transport;

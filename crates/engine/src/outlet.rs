@@ -215,6 +215,10 @@ impl Outlet {
 /// Whether the next `window` bytes can be sent without waiting for a disk. Where the kernel cannot tell (it is old, or
 /// the file system has no page cache), they are sent.
 pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
+    #[cfg(test)]
+    if crate::simulation::disk::is_cold() {
+        return false;
+    }
     let (file, range) = (slice.file(), slice.offset()..slice.offset() + window);
     if file.was_resident(range.clone(), unix_seconds) {
         return true;

@@ -3,6 +3,8 @@
 //! A session asks what its transport can do instead of knowing what it is: whether ranges of files may leave by
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
 //! happens here, without waiting; the gateway reads and passes it only when the session has lent it out.
+//!
+//! Kinds: a socket, and memory, over which the simulation runs sessions without a kernel between.
 
 use std::cell::OnceCell;
 use std::net::SocketAddr;
@@ -21,7 +23,7 @@ use crate::outlet::{Flush, Outlet, SendPolicy};
 /// Input: `handle_*`, what the loop is told of the socket. Getters say what is known without a system call.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    socket: Arc<ClientSocket>,
+    kind: Kind,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
     /// Our end of the connection, which applications are told: it stays what it is.
@@ -36,6 +38,14 @@ pub(crate) struct Transport {
     hung_up: bool,
     /// Bytes that applications have written, as far as they have told: how they framed them, they have not.
     sent_by_others: u64,
+}
+
+/// What the bytes go through.
+#[derive(Debug)]
+enum Kind {
+    Socket(Arc<ClientSocket>),
+    #[cfg(test)]
+    Memory(crate::simulation::link::ServerEnd),
 }
 
 /// What a read came to.
@@ -74,8 +84,18 @@ pub(crate) struct BodyRest {
 impl Transport {
     /// A connection that has just been accepted.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>) -> Self {
+        Self::over(Kind::Socket(Arc::new(socket.into())), peer)
+    }
+
+    /// A connection in memory.
+    #[cfg(test)]
+    pub(crate) fn in_memory(end: crate::simulation::link::ServerEnd, peer: SocketAddr) -> Self {
+        Self::over(Kind::Memory(end), Some(peer))
+    }
+
+    fn over(kind: Kind, peer: Option<SocketAddr>) -> Self {
         Self {
-            socket: Arc::new(socket.into()),
+            kind,
             peer,
             local: OnceCell::new(),
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
@@ -89,7 +109,11 @@ impl Transport {
 
     /// The socket, to wait on.
     pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
-        &self.socket
+        match &self.kind {
+            Kind::Socket(socket) => socket,
+            #[cfg(test)]
+            Kind::Memory(_) => unreachable!("the simulation waits for its clients without descriptors"),
+        }
     }
 
     /// Who the client is; `None`: one on a Unix socket.
@@ -99,9 +123,10 @@ impl Transport {
 
     /// Our end of the connection; `None`: a Unix socket.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        *self.local.get_or_init(|| {
-            let address = rustix::net::getsockname(&self.socket).ok()?;
-            SocketAddr::try_from(address).ok()
+        *self.local.get_or_init(|| match &self.kind {
+            Kind::Socket(socket) => SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok(),
+            #[cfg(test)]
+            Kind::Memory(_) => None,
         })
     }
 
@@ -122,12 +147,20 @@ impl Transport {
 
     /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`].
     pub(crate) fn sends_files(&self) -> bool {
-        !self.socket.was_passed()
+        match &self.kind {
+            Kind::Socket(socket) => !socket.was_passed(),
+            #[cfg(test)]
+            Kind::Memory(end) => end.sends_files(),
+        }
     }
 
     /// Whether an application was given the connection, now or before.
     pub(crate) fn was_passed(&self) -> bool {
-        self.socket.was_passed()
+        match &self.kind {
+            Kind::Socket(socket) => socket.was_passed(),
+            #[cfg(test)]
+            Kind::Memory(_) => false,
+        }
     }
 
     /// There is something to read.
@@ -159,12 +192,19 @@ impl Transport {
     /// Reads what has arrived, as far as there is room.
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> Received {
         loop {
-            match rustix::net::recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => {
+            let received = match &self.kind {
+                Kind::Socket(socket) => {
+                    rustix::net::recv(socket, &mut *into, RecvFlags::DONTWAIT).map(|(_, count)| count)
+                }
+                #[cfg(test)]
+                Kind::Memory(end) => end.receive(into),
+            };
+            match received {
+                Ok(0) => {
                     self.input_ended = true;
                     return Received::End;
                 }
-                Ok((_, count)) => {
+                Ok(count) => {
                     // Less than there was room for: all there was. New data will be announced, but not the end that came
                     // with this.
                     self.readable = count == into.len() || self.end_announced;
@@ -192,31 +232,49 @@ impl Transport {
     ) -> Flush {
         let by_reference = self.sends_files() && policy.sendfile != SendfileMode::Never;
         let through = (!by_reference).then_some(scratch);
-        outlet.flush(&self.socket.as_fd(), policy, through, last, unix_seconds)
+        match &self.kind {
+            Kind::Socket(socket) => outlet.flush(&socket.as_fd(), policy, through, last, unix_seconds),
+            #[cfg(test)]
+            Kind::Memory(end) => outlet.flush(end, policy, through, last, unix_seconds),
+        }
     }
 
     /// Ends our half, behind what has been sent. `false`: the client is gone.
     pub(crate) fn end_output(&mut self) -> bool {
         self.readable = true;
-        rustix::net::shutdown(&self.socket, Shutdown::Write).is_ok()
+        match &self.kind {
+            Kind::Socket(socket) => rustix::net::shutdown(socket, Shutdown::Write).is_ok(),
+            #[cfg(test)]
+            Kind::Memory(end) => end.end_output(),
+        }
     }
 
-    /// Offers the connection to an application, behind `sent` bytes of ours. `None`: it is over, so that nothing can be
-    /// answered on it; the loop will not be told so again.
+    /// Offers the connection to an application, behind `sent` bytes of ours. `None`: it is not one that can be passed, or
+    /// it is over, so that nothing can be answered on it; the loop will not be told so again.
     pub(crate) fn hand_over(&self, terms: Terms, sent: u64) -> Option<HandOver> {
         let Terms { minor, keep, head, fields } = terms;
         let sent = sent.saturating_add(self.sent_by_others);
-        let client = || Arc::clone(&self.socket);
-        (!self.hung_up).then(|| HandOver { client: client(), minor, keep, head, fields, sent })
+        match &self.kind {
+            Kind::Socket(_) if self.hung_up => None,
+            Kind::Socket(socket) => {
+                Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields, sent })
+            }
+            #[cfg(test)]
+            Kind::Memory(_) => None,
+        }
     }
 
     /// Lends the input out, for the rest of a body, for which the client may be silent for `timeout_ms` at a time.
     pub(crate) fn lend_input(&self, rest: BodyRest, timeout_ms: u64) -> Arriving {
-        Arriving::new(Arc::clone(&self.socket), rest.left, timeout_ms, rest.admission)
+        Arriving::new(Arc::clone(self.socket()), rest.left, timeout_ms, rest.admission)
     }
 
     /// Cuts the connection: what the client has not taken yet is dropped. It is to be closed behind this.
     pub(crate) fn reset(&self) {
-        self.socket.reset();
+        match &self.kind {
+            Kind::Socket(socket) => socket.reset(),
+            #[cfg(test)]
+            Kind::Memory(end) => end.reset(),
+        }
     }
 }

@@ -49,7 +49,7 @@ impl NamedFile {
     /// What is there; or what has to be done to find out.
     pub(crate) fn find(&self, ctx: &Context) -> Result<Found, Job> {
         let query = Query { path: &self.path, accepted: AcceptedCodings::default(), accept_json: false };
-        let found = ctx.cache.find(&self.tree, &query, ctx.clock.stamp(), ctx.blocking);
+        let found = ctx.find(&self.tree, &query);
         found.map_err(|NeedsDisk| Job::find(ctx, &self.tree, &query))
     }
 }

@@ -116,10 +116,15 @@ enum State {
 impl Session {
     /// A client that has just been accepted on the listener with this id.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
+        Self::over(Transport::new(socket, peer), listener, ctx)
+    }
+
+    /// The same over any transport.
+    pub(crate) fn over(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
         ctx.tally.add(Metric::ConnectionsOpen, 1);
         let mut session = Self {
-            transport: Transport::new(socket, peer),
+            transport,
             listener,
             protocol: Http1::new(),
             outlet: Outlet::default(),

@@ -1,0 +1,17 @@
+//! A disk that is slow when the seed says so: whether the kernel has something in memory is no matter of seeds.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static COLD: RefCell<Option<(fastrand::Rng, u8)>> = const { RefCell::new(None) };
+}
+
+/// From now on, on this thread, so many in a hundred looks find nothing in memory, which ones by `seed`.
+pub(crate) fn set(seed: u64, percent: u8) {
+    COLD.set(Some((fastrand::Rng::with_seed(seed), percent)));
+}
+
+/// Whether a look finds nothing in memory. Without [`set`], the kernel is asked.
+pub(crate) fn is_cold() -> bool {
+    COLD.with_borrow_mut(|cold| cold.as_mut().is_some_and(|(random, percent)| random.u8(0..100) < *percent))
+}

@@ -1,0 +1,267 @@
+//! A connection in memory: a client's end and a server's end of two byte streams, with room for output that the client
+//! opens, half-closes, closes and resets.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_buf::{Aggregate, FileSlice, Piece};
+use rustix::io::Errno;
+
+use crate::sink::Sink;
+
+/// The server's end. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct ServerEnd {
+    wire: Arc<Mutex<Wire>>,
+    /// Whether ranges of files may leave by reference.
+    sends_files: bool,
+}
+
+/// The client's end.
+#[derive(Debug)]
+pub(crate) struct ClientEnd(Arc<Mutex<Wire>>);
+
+/// What an edge-triggered poller would tell the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) input_ends: bool,
+    pub(crate) hung_up: bool,
+}
+
+/// How the server has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It still may send.
+    Not,
+    /// Its output has ended in order.
+    InOrder,
+    /// By a reset.
+    ByReset,
+}
+
+#[derive(Debug)]
+struct Wire {
+    input: VecDeque<u8>,
+    input_ended: bool,
+    /// Bytes that the server has read.
+    read: usize,
+    /// Bytes that the connection takes before the client has to make room.
+    room: usize,
+    output: Vec<u8>,
+    left: Left,
+    server_closed: bool,
+    /// The client takes and sends nothing any more.
+    client_closed: bool,
+    reset_by_client: bool,
+    news: Readiness,
+}
+
+/// Both ends of a connection with room for so many bytes of output.
+pub(crate) fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) {
+    let wire = Wire {
+        input: VecDeque::new(),
+        input_ended: false,
+        read: 0,
+        room,
+        output: Vec::new(),
+        left: Left::Not,
+        server_closed: false,
+        client_closed: false,
+        reset_by_client: false,
+        news: Readiness::default(),
+    };
+    let wire = Arc::new(Mutex::new(wire));
+    (ServerEnd { wire: Arc::clone(&wire), sends_files }, ClientEnd(wire))
+}
+
+fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
+    wire.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ServerEnd {
+    /// Whether ranges of files may leave by reference.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.sends_files
+    }
+
+    /// Reads what has arrived; 0: the input has ended.
+    ///
+    /// # Errors
+    /// `EAGAIN`: nothing for now. `ECONNRESET`: the client has reset the connection.
+    pub(crate) fn receive(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        let mut wire = lock(&self.wire);
+        if wire.reset_by_client {
+            return Err(Errno::CONNRESET);
+        }
+        if wire.input.is_empty() {
+            return if wire.input_ended { Ok(0) } else { Err(Errno::AGAIN) };
+        }
+        let count = wire.input.len().min(into.len());
+        for (place, byte) in into.iter_mut().zip(wire.input.drain(..count)) {
+            *place = byte;
+        }
+        wire.read += count;
+        Ok(count)
+    }
+
+    /// Ends the output. `false`: the client is gone.
+    pub(crate) fn end_output(&self) -> bool {
+        let mut wire = lock(&self.wire);
+        if wire.left == Left::Not {
+            wire.left = Left::InOrder;
+        }
+        !wire.client_closed
+    }
+
+    /// Drops what the client has not taken.
+    pub(crate) fn reset(&self) {
+        lock(&self.wire).left = Left::ByReset;
+    }
+
+    /// Gives bytes away as far as there is room.
+    fn give(&self, bytes: &mut dyn Iterator<Item = &[u8]>) -> Result<u64, Errno> {
+        let mut wire = lock(&self.wire);
+        assert!(wire.left == Left::Not, "nothing is sent behind the end of the output");
+        if wire.client_closed {
+            return Err(Errno::PIPE);
+        }
+        if wire.room == 0 {
+            return Err(Errno::AGAIN);
+        }
+        let before = wire.output.len();
+        for piece in bytes {
+            let taken = piece.len().min(wire.room);
+            wire.output.extend_from_slice(&piece[..taken]);
+            wire.room -= taken;
+        }
+        Ok((wire.output.len() - before) as u64)
+    }
+}
+
+impl Drop for ServerEnd {
+    fn drop(&mut self) {
+        let mut wire = lock(&self.wire);
+        wire.server_closed = true;
+        // A socket that is closed while there is input to be read is reset.
+        let is_cut = !wire.input.is_empty() && !wire.client_closed;
+        if is_cut && wire.left == Left::Not {
+            wire.left = Left::ByReset;
+        } else if wire.left == Left::Not {
+            wire.left = Left::InOrder;
+        }
+    }
+}
+
+impl Sink for ServerEnd {
+    fn send(&self, bytes: &[u8], _more: bool) -> Result<u64, Errno> {
+        self.give(&mut std::iter::once(bytes))
+    }
+
+    fn send_memory(&self, queue: &Aggregate, _last: bool) -> Result<u64, Errno> {
+        let copies: Vec<Vec<u8>> = queue
+            .pieces()
+            .map_while(|piece| match piece {
+                Piece::Memory(slice) => Some(slice.to_vec()),
+                Piece::Shared(slice) => {
+                    let mut copy = Vec::new();
+                    slice.copy_prefix_to(slice.len(), &mut copy);
+                    Some(copy)
+                }
+                Piece::File(_) => None,
+            })
+            .collect();
+        self.give(&mut copies.iter().map(Vec::as_slice))
+    }
+
+    fn send_file(&self, slice: &FileSlice, window: u64) -> Result<u64, Errno> {
+        let room = lock(&self.wire).room.min(window as usize);
+        let mut bytes = vec![0; room.max(1)];
+        let read = rustix::io::pread(slice.file(), &mut bytes, slice.offset())?;
+        if read == 0 { Ok(0) } else { self.give(&mut std::iter::once(&bytes[..read])) }
+    }
+}
+
+impl ClientEnd {
+    /// Sends bytes; nothing comes of it when the server has closed the connection.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        let mut wire = lock(&self.0);
+        if !wire.server_closed && !wire.client_closed {
+            wire.input.extend(bytes);
+            wire.news.readable = true;
+        }
+    }
+
+    /// Makes room for more output.
+    pub(crate) fn make_room(&self, bytes: usize) {
+        let mut wire = lock(&self.0);
+        // An edge-triggered poller tells of room only where there was none.
+        wire.news.writable |= wire.room == 0;
+        wire.room = wire.room.saturating_add(bytes);
+    }
+
+    /// Sends no more.
+    pub(crate) fn end_input(&self) {
+        let mut wire = lock(&self.0);
+        wire.input_ended = true;
+        (wire.news.readable, wire.news.input_ends) = (true, true);
+    }
+
+    /// Leaves: what has been sent can still be read.
+    pub(crate) fn close(&self) {
+        self.end_input();
+        let mut wire = lock(&self.0);
+        wire.client_closed = true;
+        (wire.news.writable, wire.news.hung_up) = (true, true);
+    }
+
+    /// Leaves at once.
+    pub(crate) fn reset(&self) {
+        self.close();
+        lock(&self.0).reset_by_client = true;
+    }
+
+    /// What there is to tell the server since this was asked last.
+    pub(crate) fn take_news(&self) -> Option<Readiness> {
+        let news = std::mem::take(&mut lock(&self.0).news);
+        (news != Readiness::default()).then_some(news)
+    }
+
+    /// Takes the output that has not been taken yet.
+    pub(crate) fn take_output(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.0).output)
+    }
+
+    /// Whether there is something to tell the server.
+    pub(crate) fn has_news(&self) -> bool {
+        lock(&self.0).news != Readiness::default()
+    }
+
+    /// Whether the server could read without waiting.
+    pub(crate) fn has_input(&self) -> bool {
+        let wire = lock(&self.0);
+        !wire.input.is_empty() || wire.input_ended
+    }
+
+    /// Whether the server could write without waiting.
+    pub(crate) fn has_room(&self) -> bool {
+        let wire = lock(&self.0);
+        wire.room > 0 || wire.client_closed
+    }
+
+    /// Bytes that the server has read.
+    pub(crate) fn bytes_read(&self) -> usize {
+        lock(&self.0).read
+    }
+
+    /// How the server has left; the client sees it behind the output.
+    pub(crate) fn server_left(&self) -> Left {
+        lock(&self.0).left
+    }
+
+    /// Whether the server holds the connection no more.
+    pub(crate) fn is_closed_by_server(&self) -> bool {
+        lock(&self.0).server_closed
+    }
+}

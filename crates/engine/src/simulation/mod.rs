@@ -1,0 +1,68 @@
+//! A worker in a box: the machines of a client over memory, with a clock of our own, under thousands of seeds.
+//!
+//! A seed chooses what is asked, how input and room for output come in pieces, how long jobs take, who leaves when, and
+//! when the worker reloads, drains and stops. What must hold whatever it chooses is written down in [`world`] (after every
+//! event, and at the end) and in [`client`] (of every answer, and of the log). [`request`] is the model of what is to be
+//! answered.
+//!
+//! `cargo test` runs some thousands; `make simulate SEEDS=n FIRST=m` goes on. A seed that fails says how it is repeated.
+//! When its cause is mended, it joins [`REGRESSIONS`].
+
+mod choices;
+mod client;
+pub(crate) mod disk;
+pub(crate) mod link;
+mod log;
+mod request;
+mod response;
+mod site;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use world::{Setting, World};
+
+/// Seeds that have found something, and what it was. A change of what seeds choose makes other scenarios of them.
+const REGRESSIONS: [(u64, &str); 0] = [];
+
+#[test]
+fn any_scenario_keeps_the_laws() {
+    let setting = Setting::create();
+    let (first, count) = (variable("SIMULATE_FIRST", 1), variable("SIMULATE_SEEDS", USUAL_SEEDS));
+    for seed in REGRESSIONS.map(|(seed, _)| seed).into_iter().chain(first..first + count) {
+        run(&setting, seed, count == 1);
+    }
+}
+
+/// What a seed does is the seed's doing alone: not the time's, nor the machine's, nor chance's.
+#[test]
+fn a_seed_repeats_itself() {
+    let setting = Setting::create();
+    for seed in 1..100 {
+        let mut runs = [Vec::new(), Vec::new()];
+        let fingerprints =
+            runs.each_mut().map(|run| World::new(&setting, seed, Some(&mut |line| run.push(line))).run());
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+        assert_eq!(fingerprints[0], fingerprints[1], "seed {seed}");
+    }
+}
+
+/// Runs one seed; `aloud`: tells what happens. One that fails does so a second time, to tell.
+fn run(setting: &Setting, seed: u64, aloud: bool) {
+    let tell: &mut dyn FnMut(String) = &mut |line| eprintln!("{line}");
+    let result = catch_unwind(AssertUnwindSafe(|| World::new(setting, seed, aloud.then_some(tell)).run()));
+    if let Err(panic) = result {
+        eprintln!(
+            "seed {seed} fails; `make simulate FIRST={seed} SEEDS=1` repeats it and tells what happens"
+        );
+        resume_unwind(panic);
+    }
+}
+
+fn variable(name: &str, usual: u64) -> u64 {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    value.map_or(usual, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// Seeds of an ordinary test run: a few seconds.
+const USUAL_SEEDS: u64 = 2000;
