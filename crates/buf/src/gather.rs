@@ -4,8 +4,10 @@
 //! are held only while the kernel copies.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, MutexGuard};
+
+use rustix::io::Errno;
 
 use crate::shared::Place;
 use crate::{Loan, Piece};
@@ -13,12 +15,18 @@ use crate::{Loan, Piece};
 /// Most pieces that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
 pub const GATHERED_MAX: usize = 64;
 
-/// Sends what is in front of the first range of a file, without waiting: at most [`GATHERED_MAX`] pieces. `more`: other
-/// bytes follow at once, even if all of these are sent. Returns how many bytes the socket took.
+/// Sends what is in front of the first range of a file, without waiting: at most [`GATHERED_MAX`] pieces, and with the
+/// first byte a copy of `descriptor`. `more`: other bytes follow at once, even if all of these are sent. Returns how many
+/// bytes the socket took.
 ///
 /// # Errors
 /// `EAGAIN` if the socket takes nothing now; `EPIPE`, `ECONNRESET` and the like if the peer is gone.
-pub fn send<'a>(socket: impl AsFd, pieces: impl Iterator<Item = &'a Piece>, more: bool) -> io::Result<usize> {
+pub(crate) fn send<'a>(
+    socket: impl AsFd,
+    pieces: impl Iterator<Item = &'a Piece>,
+    more: bool,
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<u64, Errno> {
     let gathered = Gathered::new(pieces);
     let mut flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if more || gathered.is_cut {
@@ -28,9 +36,34 @@ pub fn send<'a>(socket: impl AsFd, pieces: impl Iterator<Item = &'a Piece>, more
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = gathered.vectors.as_ptr().cast_mut();
     message.msg_iovlen = gathered.count as _;
-    // SAFETY: the kernel reads `count` vectors, each of which describes bytes that `gathered` keeps where they are.
+    let mut rights = descriptor.map(Rights::new);
+    if let Some(rights) = &mut rights {
+        message.msg_control = (&raw mut *rights).cast();
+        message.msg_controllen = size_of::<Rights>() as _;
+    }
+    // SAFETY: the kernel reads `count` vectors, each of which describes bytes that `gathered` keeps where they are, and a
+    // control message that lives until the end of this function.
     let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const message, flags) };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    u64::try_from(sent).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+/// A control message with one descriptor, as the kernel reads it (`cmsg(3)`).
+#[repr(C)]
+struct Rights {
+    header: libc::cmsghdr,
+    descriptor: RawFd,
+}
+
+impl Rights {
+    fn new(descriptor: BorrowedFd<'_>) -> Self {
+        // SAFETY: a header of zeroes is a header.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        header.cmsg_level = libc::SOL_SOCKET;
+        header.cmsg_type = libc::SCM_RIGHTS;
+        // SAFETY: this only calculates.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) } as _;
+        Self { header, descriptor: descriptor.as_raw_fd() }
+    }
 }
 
 /// Writes what is in front of the first range of a file to another file at `offset`: at most [`GATHERED_MAX`] pieces.

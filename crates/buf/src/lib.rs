@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Bytes may also lie in a [`Region`] that another process writes to: a [`SharedSlice`] is a range of those, which the
-//! kernel alone ever looks at ([`gather`]).
+//! kernel alone ever looks at ([`gather`]). A [`Sender`] takes an aggregate to a socket, or to another
+//! [`Sink`], a call at a time.
 //!
 //! A [`Pool`] hands out the memory of buffers that nobody refers to any more, so that a server in its
 //! steady state allocates nothing.
@@ -25,11 +26,15 @@ mod file;
 pub mod gather;
 mod pool;
 mod region;
+mod sender;
 mod shared;
+mod sink;
 
 pub use aggregate::{Aggregate, FileSlice, Piece};
 pub use buffer::{Buffer, Slice};
 pub use file::OpenFile;
 pub use pool::{Pool, Unfrozen};
 pub use region::Region;
+pub use sender::{Sender, Stop};
 pub use shared::{Loan, SharedSlice};
+pub use sink::Sink;

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, FileSlice, Loan, Piece, Region, gather};
+use baton_buf::{Aggregate, Buffer, FileSlice, Loan, Region, Sender, gather};
 use proptest::prelude::*;
 
 /// A region, and the file by which the other process writes to it.
@@ -52,15 +52,16 @@ fn one_call_sends_all_that_is_in_memory() {
     let loan = Loan::new(region, 100, 12);
     let mut first = loan.slice();
     let second = first.split_off(6);
-    let mut pieces = Aggregate::new();
-    pieces.push(Buffer::new(b"head ".to_vec()));
-    pieces.push(first);
-    pieces.push(Buffer::new(b" between".to_vec()));
-    pieces.push(second);
-    pieces.push(FileSlice::new(Arc::new(OwnedFd::from(file).into()), 0, 10));
+    let mut sender = Sender::default();
+    sender.queue.push(Buffer::new(b"head ".to_vec()));
+    sender.queue.push(first);
+    sender.queue.push(Buffer::new(b" between".to_vec()));
+    sender.queue.push(second);
+    sender.queue.push(FileSlice::new(Arc::new(OwnedFd::from(file).into()), 0, 10));
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let sent = gather::send(ours.as_fd(), pieces.pieces(), false).unwrap();
-    let mut received = vec![0; sent];
+    sender.send_memory(&ours.as_fd(), false, None).unwrap();
+    assert_eq!(sender.queue.len(), 10);
+    let mut received = vec![0; sender.sent() as usize];
     theirs.read_exact(&mut received).unwrap();
     assert_eq!(received, b"head shared between bytes");
 }
@@ -103,7 +104,9 @@ fn what_is_moved_out_stays_what_it_was() {
     slice.copy_prefix_to(100, &mut copy);
     assert_eq!(copy, b"bytes");
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    assert_eq!(gather::send(ours.as_fd(), [Piece::Shared(slice)].iter(), false).unwrap(), 5);
+    let mut sender = Sender::default();
+    sender.queue.push(slice);
+    sender.send_memory(&ours.as_fd(), false, None).unwrap();
     let mut received = [0; 5];
     theirs.read_exact(&mut received).unwrap();
     assert_eq!(&received, b"bytes");

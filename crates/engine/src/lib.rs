@@ -38,7 +38,6 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod simulation;
-mod sink;
 mod steering;
 mod transport;
 mod upload;

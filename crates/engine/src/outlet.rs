@@ -1,8 +1,8 @@
 //! An aggregate and a socket.
 //!
 //! The outlet writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
-//! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile`. What is known to follow is announced
-//! (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last segment.
+//! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile` ([`Sender`]). What is known to follow is
+//! announced (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last segment.
 //!
 //! Whether `sendfile` waits is decided by a flag of the socket's file description, which an application that was passed
 //! the socket can change. On such a socket files are sent through memory: of all calls that send, only those of the
@@ -11,13 +11,12 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use baton_buf::{Aggregate, FileSlice, Piece};
+use baton_buf::{Aggregate, FileSlice, Piece, Sender, Sink, Stop};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::SendfileMode;
-use crate::sink::Sink;
 
 /// How an outlet sends; one per thread that runs steps, so that it can be tuned while the server runs.
 #[derive(Clone, Debug)]
@@ -55,23 +54,18 @@ pub(crate) enum Flush {
     NeedsPages(FileSlice),
     /// This range is next, and the call that sends it is to [wait](send_waiting) for the client.
     Waits(FileSlice),
-    /// The file has become shorter than what was promised of it.
-    FileShrank,
-    /// Reading the file failed.
-    FileFailed,
-    /// The client is gone.
-    ClientGone,
+    /// Nothing more can be sent: the client is gone, or the file is not what it was.
+    Over(Stop),
 }
 
 /// What is still to be sent on one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outlet {
-    queue: Aggregate,
-    sent: u64,
+    sender: Sender,
     /// Up to where the file in front is known to be in memory.
     resident_until: u64,
-    /// Bytes of a file that are looked for in memory at once: for a slow client, little more than it takes.
-    tested_bytes_max: u64,
+    /// Bytes of a file that are looked for in memory at once: for a slow client, little more than it takes. `None`: all.
+    tested_bytes_max: Option<u64>,
     /// What became of the range that [`Flush::Waits`] named.
     waited: Option<Result<u64, Errno>>,
 }
@@ -79,53 +73,41 @@ pub(crate) struct Outlet {
 /// However slow a client is: as much as the kernel reads ahead.
 const TESTED_BYTES_MIN: u64 = 128 * 1024;
 
-impl Default for Outlet {
-    fn default() -> Self {
-        Self {
-            queue: Aggregate::default(),
-            sent: 0,
-            resident_until: 0,
-            tested_bytes_max: u64::MAX,
-            waited: None,
-        }
-    }
-}
-
 impl Outlet {
     /// Bytes handed to the kernel so far.
     pub(crate) fn sent(&self) -> u64 {
-        self.sent
+        self.sender.sent()
     }
 
     /// Where the bytes pushed next will begin, counted like [`sent`](Self::sent).
     pub(crate) fn end(&self) -> u64 {
-        self.sent + self.queue.len()
+        self.sender.sent() + self.sender.queue.len()
     }
 
     /// Bytes still to be sent.
     pub(crate) fn queued(&self) -> u64 {
-        self.queue.len()
+        self.sender.queue.len()
     }
 
     /// Whether there is nothing to send.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.sender.queue.is_empty()
     }
 
     /// Adds a piece at the end.
     pub(crate) fn push(&mut self, piece: impl Into<Piece>) {
-        self.queue.push(piece);
+        self.sender.queue.push(piece);
     }
 
     /// Adds pieces at the end.
     pub(crate) fn append(&mut self, pieces: Aggregate) {
-        self.queue.append(pieces);
+        self.sender.queue.append(pieces);
     }
 
     /// Drops what has not been sent.
     pub(crate) fn clear(&mut self) {
         self.waited = None;
-        self.queue.clear();
+        self.sender.queue.clear();
     }
 
     /// Takes note that the range that [`Flush::NeedsPages`] named has been brought into memory.
@@ -149,15 +131,15 @@ impl Outlet {
         last: bool,
         unix_seconds: u64,
     ) -> Flush {
-        let sent_before = self.sent;
+        let sent_before = self.sent();
         let quantum_end = sent_before.saturating_add(policy.quantum_bytes);
         loop {
-            let sent = match self.queue.front() {
+            let sent = match self.sender.queue.front() {
                 None => return Flush::Done,
-                Some(_) if self.sent >= quantum_end => return Flush::Quantum,
-                Some(Piece::Memory(_) | Piece::Shared(_)) => sink.send_memory(&self.queue, last),
+                Some(_) if self.sent() >= quantum_end => return Flush::Quantum,
+                Some(Piece::Memory(_) | Piece::Shared(_)) => self.sender.send_memory(sink, last, None),
                 Some(Piece::File(slice)) => {
-                    let mut window = slice.len().min(quantum_end - self.sent);
+                    let mut window = slice.len().min(quantum_end - self.sent());
                     let waits = through.is_none() && policy.waits_for(slice.len());
                     if waits && self.waited.is_none() {
                         return Flush::Waits(slice.prefix(window));
@@ -166,47 +148,32 @@ impl Outlet {
                     let known =
                         range.end <= self.resident_until || slice.file().was_resident(range, unix_seconds);
                     if policy.test_residency && !known && !waits {
-                        window = window.min(self.tested_bytes_max);
+                        window = window.min(self.tested_bytes_max.unwrap_or(u64::MAX));
                         if !is_resident(slice, window, unix_seconds) {
                             return Flush::NeedsPages(slice.prefix(window));
                         }
                         self.resident_until = slice.offset() + window;
-                        self.tested_bytes_max = self.tested_bytes_max.saturating_mul(2);
+                        self.tested_bytes_max = self.tested_bytes_max.map(|bytes| bytes.saturating_mul(2));
                     }
-                    match &mut through {
-                        None => match self.waited.take().unwrap_or_else(|| sink.send_file(slice, window)) {
-                            Ok(0) => return Flush::FileShrank,
-                            Err(error) if is_of_the_file(error) => return Flush::FileFailed,
-                            other => other,
-                        },
-                        Some(memory) => match read(slice, window, memory) {
-                            Ok(0) => return Flush::FileShrank,
-                            Err(Errno::INTR) => continue,
-                            Err(_) => return Flush::FileFailed,
-                            Ok(count) => {
-                                let more_follows = (count as u64) < self.queue.len();
-                                sink.send(&memory[..count], more_follows || last)
-                            }
-                        },
+                    match self.waited.take() {
+                        Some(sent) => self.sender.handle_sent(sent),
+                        None => self.sender.send_file(sink, window, through.as_deref_mut(), last),
                     }
                 }
             };
             match sent {
-                Ok(count) => {
-                    self.sent += count;
-                    self.queue.advance(count);
-                    if !matches!(self.queue.front(), Some(Piece::File(_))) {
+                Ok(()) => {
+                    if !matches!(self.sender.queue.front(), Some(Piece::File(_))) {
                         self.resident_until = 0;
                     }
                 }
-                Err(Errno::AGAIN) => {
+                Err(Stop::Full) => {
                     // By the time the client takes more, the pages may have been given to others.
                     self.resident_until = 0;
-                    self.tested_bytes_max = ((self.sent - sent_before) * 2).max(TESTED_BYTES_MIN);
+                    self.tested_bytes_max = Some(((self.sent() - sent_before) * 2).max(TESTED_BYTES_MIN));
                     return Flush::Full;
                 }
-                Err(Errno::INTR) => {}
-                Err(_) => return Flush::ClientGone,
+                Err(stop) => return Flush::Over(stop),
             }
         }
     }
@@ -230,12 +197,6 @@ pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> 
     resident
 }
 
-/// Reads the beginning of a range of a file: of the next `window` bytes, as many as there is room for.
-fn read(slice: &FileSlice, window: u64, memory: &mut [u8]) -> Result<usize, Errno> {
-    let len = usize::try_from(window).unwrap_or(usize::MAX).min(memory.len());
-    rustix::io::pread(slice.file(), &mut memory[..len], slice.offset())
-}
-
 /// Sends a range of a file in one call that ends when the client has taken all, or nothing for as long as `patience`.
 ///
 /// The socket is in blocking mode for this call, during which nothing else uses it. Its timeout goes again: an application
@@ -257,11 +218,6 @@ pub(crate) fn send_waiting(
     }
     set_socket_timeout(socket, Timeout::Send, None)?;
     sent
-}
-
-/// Whether `sendfile` failed for a reason that has nothing to do with the client.
-fn is_of_the_file(error: Errno) -> bool {
-    matches!(error, Errno::IO | Errno::INVAL | Errno::OVERFLOW | Errno::BADF | Errno::STALE)
 }
 
 #[cfg(test)]
@@ -355,7 +311,10 @@ mod tests {
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, false, 1), Flush::FileShrank));
+        assert!(matches!(
+            outlet.flush(&ours.as_fd(), &policy(), None, false, 1),
+            Flush::Over(Stop::FileShrank)
+        ));
         assert_eq!(outlet.sent(), 5);
     }
 
@@ -406,14 +365,14 @@ mod tests {
         assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Full));
         let expected = (outlet.sent() * 2).max(TESTED_BYTES_MIN);
         assert!(expected < LEN as u64, "the socket took all of it: the test tests nothing");
-        assert_eq!(outlet.tested_bytes_max, expected);
+        assert_eq!(outlet.tested_bytes_max, Some(expected));
         let mut received = vec![0; LEN];
         let mut until = 0;
         loop {
             until += theirs.read(&mut received[until..]).unwrap();
             match outlet.flush(&ours.as_fd(), &policy, None, false, 2) {
                 Flush::Done => break,
-                Flush::Full => assert!(outlet.tested_bytes_max < LEN as u64),
+                Flush::Full => assert!(outlet.tested_bytes_max.unwrap() < LEN as u64),
                 other => panic!("{other:?}"),
             }
         }
@@ -427,6 +386,6 @@ mod tests {
         drop(theirs);
         let mut outlet = Outlet::default();
         outlet.push(Buffer::new(b"hello".to_vec()));
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, true, 1), Flush::ClientGone));
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, true, 1), Flush::Over(Stop::PeerGone)));
     }
 }

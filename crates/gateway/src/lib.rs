@@ -51,7 +51,6 @@ mod negotiate;
 mod news;
 mod outgoing;
 mod passfd;
-mod plain;
 mod pool;
 mod report;
 mod request;

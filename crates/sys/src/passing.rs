@@ -44,29 +44,6 @@ pub fn send(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) -
     Ok(())
 }
 
-/// Sends as much of `parts` as a stream socket takes without waiting, and references to `descriptors` with the first
-/// byte of it. Returns how many bytes it took: if any, the descriptors are on their way.
-///
-/// # Errors
-/// `EAGAIN` if it takes nothing now, `EPIPE` if the peer is gone.
-///
-/// # Panics
-/// If there are more than [`DESCRIPTORS_MAX`] descriptors.
-pub fn send_some(
-    socket: impl AsFd,
-    parts: &[IoSlice<'_>],
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<usize> {
-    assert!(descriptors.len() <= DESCRIPTORS_MAX, "{} descriptors in one message", descriptors.len());
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    Ok(rustix::net::sendmsg(socket, parts, &mut control, flags)?)
-}
-
 /// Receives one message into `buffer`: its length and the descriptors that came with it, close-on-exec.
 /// A length of 0 means that the peer is gone.
 ///

@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_buf::Stop;
 use baton_content::Found;
 use baton_gateway::ClientSocket;
 
@@ -318,9 +319,9 @@ impl Session {
                 let patience = Duration::from_millis(ctx.plan.limits.send_timeout_ms.max(1));
                 Some(Need::Job(Job::Send { socket: Arc::clone(self.transport.socket()), slice, patience }))
             }
-            Flush::FileShrank => Some(self.end(Outcome::FileChanged, ctx)),
-            Flush::FileFailed => Some(self.end(Outcome::Failed, ctx)),
-            Flush::ClientGone => Some(self.end(Outcome::ClientGone, ctx)),
+            Flush::Over(Stop::FileShrank) => Some(self.end(Outcome::FileChanged, ctx)),
+            Flush::Over(Stop::FileFailed) => Some(self.end(Outcome::Failed, ctx)),
+            Flush::Over(Stop::PeerGone | Stop::Full) => Some(self.end(Outcome::ClientGone, ctx)),
         }
     }
 

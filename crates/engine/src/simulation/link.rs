@@ -2,12 +2,11 @@
 //! opens, half-closes, closes and resets.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_buf::{Aggregate, FileSlice, Piece};
+use baton_buf::{Aggregate, FileSlice, Piece, Sink};
 use rustix::io::Errno;
-
-use crate::sink::Sink;
 
 /// The server's end. Dropping it closes the connection.
 #[derive(Debug)]
@@ -159,7 +158,12 @@ impl Sink for ServerEnd {
         self.give(&mut std::iter::once(bytes))
     }
 
-    fn send_memory(&self, queue: &Aggregate, _last: bool) -> Result<u64, Errno> {
+    fn send_memory(
+        &self,
+        queue: &Aggregate,
+        _more: bool,
+        _descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<u64, Errno> {
         let copies: Vec<Vec<u8>> = queue
             .pieces()
             .map_while(|piece| match piece {

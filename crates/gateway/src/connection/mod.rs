@@ -12,7 +12,7 @@ mod reading;
 
 use std::os::fd::OwnedFd;
 
-use baton_buf::Slice;
+use baton_buf::{Slice, Stop};
 use baton_fcgi::record::MANAGEMENT_ID;
 use baton_fcgi::request;
 use baton_fcgi::response::ResponseReader;
@@ -22,7 +22,6 @@ use rustix::net::RecvFlags;
 pub(crate) use self::reading::Step;
 use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
-use crate::plain;
 use crate::roster::Parting;
 use crate::settings::Protocol;
 use crate::shm::SharedRegion;
@@ -196,7 +195,7 @@ impl Connection {
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
             self.way = Way::Scgi;
-            return plain::push_scgi(&mut self.outgoing, request).map_err(Why::BadRequest);
+            return self.outgoing.push_scgi(request).map_err(Why::BadRequest);
         }
         self.keeps = keep && self.requests != settings.requests_max_per_connection;
         // In turns, so that what an application says of a request behind its end is never taken for the next one's.
@@ -229,7 +228,7 @@ impl Connection {
             block.extend_from_slice(&request.params);
             &*block
         };
-        plain::push_fastcgi(&mut self.outgoing, self.request_id, self.keeps, block, request);
+        self.outgoing.push_fastcgi(self.request_id, self.keeps, block, request);
         if let Some(descriptor) = descriptor {
             self.outgoing.attach(descriptor);
         }
@@ -250,10 +249,9 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn write(&mut self) -> Result<bool, Errno> {
-        let before = self.outgoing.written();
+    pub(crate) fn write(&mut self) -> Result<bool, Stop> {
         let result = self.outgoing.flush(&self.socket);
-        self.has_written |= self.outgoing.written() > before;
+        self.has_written |= self.outgoing.has_sent();
         result
     }
 
