@@ -1,15 +1,16 @@
 //! What a server says when it has started: what is served where, and how it is reached.
 
 use std::fmt::Write as _;
+use std::os::fd::OwnedFd;
 
 use baton_config::{Config, Site};
 use baton_engine::Tuning;
 use baton_engine::arch::Topology;
 use baton_engine::listen::ListenAddress;
 
+use super::control::ControlSocket;
 use super::listeners::Listeners;
 use super::privileges::WorkerUser;
-use super::start::Equipment;
 
 /// The lines.
 pub(super) fn announcement(
@@ -17,13 +18,15 @@ pub(super) fn announcement(
     tuning: &Tuning,
     topology: &Topology,
     listeners: &Listeners,
-    equipment: &Equipment,
+    user: &WorkerUser,
+    control: &Result<ControlSocket, String>,
+    admin: &[(ListenAddress, OwnedFd)],
 ) -> String {
     let workers = match topology.processes {
         1 => "1 worker".to_owned(),
         n => format!("{n} workers"),
     };
-    let user = match &equipment.user {
+    let user = match user {
         WorkerUser::Other { name, .. } => format!(" as {name}"),
         WorkerUser::Same(_) => String::new(),
     };
@@ -38,10 +41,10 @@ pub(super) fn announcement(
             let _ = writeln!(text, "  {}  {}", url(address, "/"), contents(site));
         }
     }
-    for (address, _) in &equipment.admin {
+    for (address, _) in admin {
         let _ = writeln!(text, "  {}  for monitoring", url(address, "/metrics"));
     }
-    let _ = match &equipment.control {
+    let _ = match control {
         Ok(door) => writeln!(text, "  control socket: {}", door.name.current().display()),
         Err(why) => writeln!(text, "  control socket: {why}"),
     };

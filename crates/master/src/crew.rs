@@ -13,7 +13,7 @@ use baton_sys::process::{self, Fork};
 use rustix::process::Signal;
 
 use super::channel::{self, Order};
-use super::watchdog::Watch;
+use super::watch::Watch;
 
 /// How long a process that was killed may take to end: more than a disk that does not answer.
 const LAST_GRACE: Duration = Duration::from_secs(60);

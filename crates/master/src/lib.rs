@@ -1,4 +1,4 @@
-//! The supervisor: from a checked configuration to worker processes that serve it, and to an orderly end.
+//! The master process and its workers: from a checked configuration to worker processes that serve it, and to an orderly end.
 //!
 //! ```text
 //!   signals   control socket   admin listener           LISTEN_FDS, NOTIFY_SOCKET
@@ -11,40 +11,34 @@
 //!             worker 0            worker 1            worker 2     each: `baton_engine::run`
 //! ```
 //!
-//! [`start`] makes the [`master`], [`phase`] says how it begins and ends, [`reload`] and [`status`] are its longer
-//! conversations with the workers, [`succession`] is the one with another master that takes its place. A [`worker`] is a
-//! fork of the master, never an `exec`: what it needs it has.
+//! [`start`] makes the [`master`], whose folder has a file for each subject; what it is made of lies beside it. A
+//! [`worker`] is a fork of the master, never an `exec`: what it needs it has.
 
-mod admin;
 mod announce;
 mod applications;
 mod cache_memory;
-mod callers;
 mod channel;
 pub mod control;
-mod cover;
 mod crew;
 mod descriptors;
-mod doors;
-mod exposition;
+mod fixed_settings;
+mod inherited;
 mod listen_error;
 mod listeners;
 mod logs;
+mod management;
 mod master;
 mod notify;
-mod orders;
-mod passed;
+mod pending;
 mod phase;
 mod poll;
 mod port_owner;
 mod privileges;
-mod reload;
-mod restart;
+mod replaceable_file;
 mod signals;
 mod start;
-mod status;
-mod succession;
-mod watchdog;
+mod upgrade;
+mod watch;
 mod worker;
 
 use std::process::ExitCode;
@@ -54,7 +48,7 @@ use baton_report::Trouble;
 
 pub use descriptors::{Budget, budget as descriptor_budget};
 
-use self::succession::{Estate, Predecessor};
+use self::upgrade::{Estate, Predecessor};
 
 /// Runs a server until it is told to end. `source` is what a reload reads.
 ///

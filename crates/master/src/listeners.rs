@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
+use baton_config::Config;
 use baton_engine::arch::ListenerSharing;
 use baton_engine::listen::{
     self, ListenAddress, ListenOptions, address_of, remove_socket_file, remove_stale_socket,
@@ -16,8 +17,8 @@ use baton_engine::listen::{
 use baton_report::Trouble;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
+use super::inherited::Passed;
 use super::listen_error::cannot_listen;
-use super::passed::Passed;
 
 /// One address and its sockets.
 #[derive(Debug)]
@@ -228,6 +229,11 @@ impl Listeners {
         }
         Ok(sockets)
     }
+}
+
+/// The addresses of all sites.
+pub(super) fn listen_addresses(config: &Config) -> Vec<ListenAddress> {
+    config.addresses().into_iter().cloned().collect()
 }
 
 /// Sockets with `SO_REUSEPORT` would silently share the port with those of another server of the same user, started

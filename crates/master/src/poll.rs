@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::callers::{CallerId, Door};
+use super::management::{CallerId, Door};
 
 /// Something to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

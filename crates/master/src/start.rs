@@ -16,18 +16,17 @@ use baton_sys::signals::SignalQueue;
 
 use super::announce::announcement;
 use super::applications::Applications;
-use super::callers::Callers;
-use super::control::Doorway;
+use super::control::ControlSocket;
 use super::crew::Crew;
-use super::exposition::Figures;
-use super::listeners::{Listeners, Manner};
+use super::inherited::Passed;
+use super::listeners::{Listeners, Manner, listen_addresses};
 use super::logs::Logs;
+use super::management::{Callers, Figures};
 use super::master::Master;
-use super::passed::Passed;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
-use super::reload::listen_addresses;
-use super::succession::{Estate, PidFile};
+use super::replaceable_file::PidFile;
+use super::upgrade::Estate;
 use super::{cache_memory, descriptors, signals};
 
 /// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
@@ -82,7 +81,15 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
     let equipment = Equipment::gather(&config, &topology, estate.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
-        announcement: announcement(&config, &tuning, &topology, &listeners, &equipment),
+        announcement: announcement(
+            &config,
+            &tuning,
+            &topology,
+            &listeners,
+            &equipment.user,
+            &equipment.control,
+            &equipment.admin,
+        ),
         pid: std::process::id(),
         started: Instant::now(),
         started_at,
@@ -132,7 +139,7 @@ pub(super) struct Equipment {
     /// As whom the workers run.
     pub(super) user: WorkerUser,
     /// The control socket, or why there is none.
-    pub(super) control: Result<Doorway, String>,
+    pub(super) control: Result<ControlSocket, String>,
     /// Admin listeners.
     pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
     pid_file: Option<PidFile>,
@@ -158,7 +165,7 @@ impl Equipment {
         let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;
         let open = |address| open_admin(address, &mut left_admin);
         let admin = config.admin.listen.iter().flatten().map(open).collect::<Result<_, _>>()?;
-        let control = Doorway::open(&config.server.control_socket)?;
+        let control = ControlSocket::open(&config.server.control_socket)?;
         let last = || {
             let pid_file = config.server.pid_file.as_deref().map(PidFile::write).transpose()?;
             let terminal = io::stderr().as_fd().try_clone_to_owned();

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Answer, Command, Request, doorway};
+use super::protocol::{Answer, Command, Request};
+use super::socket;
 
 /// Longer than a server takes for anything: a reload gives each worker ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,7 +71,7 @@ impl ControlError {
     fn unreachable(path: &Path, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                Self::NoServer { path: path.into(), others: doorway::others_beside(path) }
+                Self::NoServer { path: path.into(), others: socket::others_beside(path) }
             }
             io::ErrorKind::PermissionDenied => Self::Denied(path.into()),
             _ => Self::NoAnswer { path: path.into(), error },

@@ -8,104 +8,11 @@
 //! ```
 
 mod client;
-mod doorway;
-
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+mod protocol;
+mod socket;
 
 pub use client::{ControlError, request};
-pub(super) use doorway::Doorway;
-pub use doorway::usual_path;
-
-/// What a running server can be asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Command {
-    /// Tell how it is.
-    Status,
-    /// Read the configuration again.
-    Reload,
-    /// Accept nothing new, finish what is under way, end.
-    Drain,
-    /// End at once.
-    Stop,
-    /// Open the log files again, by their names.
-    ReopenLogs,
-    /// Start the executable that is there by now, let it take over, and drain.
-    Upgrade,
-}
-
-impl fmt::Display for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Status => "status",
-            Self::Reload => "reload",
-            Self::Drain => "drain",
-            Self::Stop => "stop",
-            Self::ReopenLogs => "reopen-logs",
-            Self::Upgrade => "upgrade",
-        })
-    }
-}
-
-/// The line that a client sends.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    command: Command,
-}
-
-/// The line that the server sends back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
-    /// It was done; what there is to tell about it.
-    Ok(Value),
-    /// It was not done, and why.
-    Error(String),
-}
-
-impl Answer {
-    /// It was not done, and why.
-    pub(super) fn error(why: impl fmt::Display) -> Self {
-        Self::Error(why.to_string())
-    }
-
-    /// The line.
-    pub(super) fn to_line(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).expect("values and strings are valid JSON");
-        line.push(b'\n');
-        line
-    }
-}
-
-/// The command in a line.
-///
-/// # Errors
-/// What is wrong with it, for the answer.
-pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
-    serde_json::from_slice::<Request>(line)
-        .map(|request| request.command)
-        .map_err(|error| format!("not a request that this server knows: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_are_read_strictly() {
-        assert_eq!(parse(b"{\"command\":\"reopen-logs\"}\n"), Ok(Command::ReopenLogs));
-        assert!(parse(b"{\"command\":\"explode\"}\n").unwrap_err().contains("explode"));
-        assert!(parse(b"{\"command\":\"stop\",\"force\":true}\n").unwrap_err().contains("force"));
-        assert!(parse(b"stop\n").is_err());
-    }
-
-    #[test]
-    fn answers_fit_on_a_line() {
-        let line = Answer::error("baton.toml:3:1\nunknown key").to_line();
-        assert_eq!(line, b"{\"error\":\"baton.toml:3:1\\nunknown key\"}\n");
-    }
-}
+pub use protocol::Command;
+pub(crate) use protocol::{Answer, parse};
+pub(crate) use socket::ControlSocket;
+pub use socket::usual_path;

@@ -11,21 +11,21 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use baton_config::ControlSocket;
+use baton_config::ControlSocket as Configured;
 use baton_engine::listen::remove_stale_socket;
 use baton_report::Trouble;
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::succession::Name;
+use crate::replaceable_file::ReplaceableFile;
 
 /// A control socket that listens.
 #[derive(Debug)]
-pub(crate) struct Doorway {
+pub(crate) struct ControlSocket {
     /// Accepts without blocking.
     pub(crate) listener: OwnedFd,
     /// Where clients find it.
-    pub(crate) name: Name,
+    pub(crate) name: ReplaceableFile,
     device_and_inode: (u64, u64),
 }
 
@@ -65,15 +65,15 @@ pub(super) fn others_beside(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-impl Doorway {
+impl ControlSocket {
     /// Opens it as configured. The inner error says why the server works without one.
     ///
     /// # Errors
     /// If a certain path is configured and cannot be used.
-    pub(crate) fn open(configured: &ControlSocket) -> Result<Result<Self, String>, Trouble> {
+    pub(crate) fn open(configured: &Configured) -> Result<Result<Self, String>, Trouble> {
         match configured {
-            ControlSocket::Off => Ok(Err("off".into())),
-            ControlSocket::Path(path) => Self::listen(path).map(Ok).map_err(|error| {
+            Configured::Off => Ok(Err("off".into())),
+            Configured::Path(path) => Self::listen(path).map(Ok).map_err(|error| {
                 let trouble = Trouble::of(format_args!("open the control socket {}", path.display()), &error);
                 match error.kind() {
                     io::ErrorKind::AddrInUse => trouble.cause("a running server listens there").remedy(
@@ -82,7 +82,7 @@ impl Doorway {
                     _ => trouble.about_file(path, &error),
                 }
             }),
-            ControlSocket::Auto => Ok(match usual_directory() {
+            Configured::Auto => Ok(match usual_directory() {
                 Some(directory) => Self::listen_in(&directory)
                     .map_err(|error| format!("off, since {} cannot be used: {error}", directory.display())),
                 None => Err("off, since $XDG_RUNTIME_DIR is not set (--control PATH gives one)".into()),
@@ -110,7 +110,7 @@ impl Doorway {
         rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
         rustix::net::listen(&listener, BACKLOG)?;
         let device_and_inode = device_and_inode(&fs::symlink_metadata(path)?);
-        Ok(Self { listener, name: Name::new(path), device_and_inode })
+        Ok(Self { listener, name: ReplaceableFile::new(path), device_and_inode })
     }
 
     /// Removes the socket's name, unless it has become another's.
@@ -134,24 +134,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_doorway_is_its_owners_alone() {
+    fn only_its_owner_may_use_it() {
         let dir = tempfile::tempdir().unwrap();
-        let door = Doorway::listen(&dir.path().join("control.sock")).unwrap();
-        assert_eq!(fs::metadata(door.name.current()).unwrap().permissions().mode() & 0o777, 0o600);
-        door.remove();
-        assert!(!door.name.current().exists());
+        let socket = ControlSocket::listen(&dir.path().join("control.sock")).unwrap();
+        assert_eq!(fs::metadata(socket.name.current()).unwrap().permissions().mode() & 0o777, 0o600);
+        socket.remove();
+        assert!(!socket.name.current().exists());
     }
 
     #[test]
     fn a_second_server_listens_beside_the_first() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Doorway::listen_in(dir.path()).unwrap();
-        let second = Doorway::listen_in(dir.path()).unwrap();
+        let first = ControlSocket::listen_in(dir.path()).unwrap();
+        let second = ControlSocket::listen_in(dir.path()).unwrap();
         assert_eq!(first.name.current(), dir.path().join("control.sock"));
         assert_eq!(others_beside(&first.name.current()), [second.name.current()]);
 
-        let taken = ControlSocket::Path(first.name.current().into_owned());
-        let trouble = Doorway::open(&taken).unwrap_err().to_string();
+        let taken = Configured::Path(first.name.current().into_owned());
+        let trouble = ControlSocket::open(&taken).unwrap_err().to_string();
         assert!(trouble.contains("a running server listens there"), "{trouble}");
     }
 
@@ -159,9 +159,9 @@ mod tests {
     fn what_a_dead_server_left_is_taken_over() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
-        drop(Doorway::listen(&path).unwrap());
+        drop(ControlSocket::listen(&path).unwrap());
         assert!(path.exists(), "a server that was killed leaves its socket");
-        let next = Doorway::listen(&path).unwrap();
+        let next = ControlSocket::listen(&path).unwrap();
         UnixStream::connect(next.name.current()).unwrap();
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control.sock");
         fs::write(&path, "precious").unwrap();
-        assert!(Doorway::open(&ControlSocket::Path(path.clone())).is_err());
+        assert!(ControlSocket::open(&Configured::Path(path.clone())).is_err());
         assert_eq!(fs::read_to_string(path).unwrap(), "precious");
     }
 }

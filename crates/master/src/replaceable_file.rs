@@ -15,12 +15,12 @@ const OLD: &str = ".oldbin";
 
 /// The name of a file that can make room for a successor's.
 #[derive(Debug)]
-pub(crate) struct Name {
+pub(crate) struct ReplaceableFile {
     path: PathBuf,
     aside: bool,
 }
 
-impl Name {
+impl ReplaceableFile {
     /// The name that a file has now.
     pub(crate) fn new(path: &Path) -> Self {
         Self { path: path.into(), aside: false }
@@ -68,7 +68,7 @@ fn aside(path: &Path) -> PathBuf {
 
 /// A file that says which process the server is.
 #[derive(Debug)]
-pub(crate) struct PidFile(pub(crate) Name);
+pub(crate) struct PidFile(pub(crate) ReplaceableFile);
 
 impl PidFile {
     /// Writes it for this process.
@@ -80,7 +80,7 @@ impl PidFile {
             Trouble::of(format_args!("write the pid file {}", path.display()), &error)
                 .about_file(path, &error)
         })?;
-        Ok(Self(Name::new(path)))
+        Ok(Self(ReplaceableFile::new(path)))
     }
 
     /// Removes it.
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_name_that_somebody_removed_is_no_hindrance() {
         let dir = tempfile::tempdir().unwrap();
-        let mut name = Name::new(&dir.path().join("gone"));
+        let mut name = ReplaceableFile::new(&dir.path().join("gone"));
         name.step_aside().unwrap();
         name.step_back();
         assert_eq!(name.current(), dir.path().join("gone"));

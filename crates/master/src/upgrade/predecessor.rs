@@ -9,7 +9,7 @@ use baton_report::log;
 
 use super::message::{Bequest, CHANNEL, Visitors, Word};
 use crate::channel::{self, MESSAGE_BYTES_MAX};
-use crate::passed::Passed;
+use crate::inherited::Passed;
 
 /// The server whose place this one is to take.
 #[derive(Debug)]

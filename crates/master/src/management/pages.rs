@@ -6,7 +6,7 @@ use baton_http::{HeadLimits, Method, ReplyHead, RequestHead, Stamp, Status};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(crate) enum Page {
     /// Prometheus text.
     Metrics,
     /// JSON, as `baton ctl status --json`.
@@ -18,10 +18,10 @@ pub(super) enum Page {
 }
 
 /// Media type of the Prometheus text format.
-pub(super) const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The page that a request head asks for, and whether without its body.
-pub(super) fn page(head: &[u8]) -> (Page, bool) {
+pub(crate) fn page(head: &[u8]) -> (Page, bool) {
     let request = match RequestHead::parse(head, &HeadLimits::default()) {
         Ok(request) => request,
         Err(refusal) => return (Page::Error(refusal.status()), false),
@@ -37,7 +37,7 @@ pub(super) fn page(head: &[u8]) -> (Page, bool) {
 }
 
 /// A response after which the connection is closed.
-pub(super) fn response(status: Status, media_type: &str, body: &[u8], head_only: bool) -> Vec<u8> {
+pub(crate) fn response(status: Status, media_type: &str, body: &[u8], head_only: bool) -> Vec<u8> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut out = Vec::with_capacity(256 + body.len());
     let mut head = ReplyHead::begin(&mut out, status);
@@ -57,12 +57,12 @@ pub(super) fn response(status: Status, media_type: &str, body: &[u8], head_only:
 }
 
 /// A response whose body is its status in words.
-pub(super) fn plain(status: Status, head_only: bool) -> Vec<u8> {
+pub(crate) fn plain(status: Status, head_only: bool) -> Vec<u8> {
     text(status, &format!("{}\n", status.reason()), head_only)
 }
 
 /// A response with a text.
-pub(super) fn text(status: Status, text: &str, head_only: bool) -> Vec<u8> {
+pub(crate) fn text(status: Status, text: &str, head_only: bool) -> Vec<u8> {
     response(status, "text/plain; charset=utf-8", text.as_bytes(), head_only)
 }
 

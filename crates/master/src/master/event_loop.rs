@@ -1,109 +1,41 @@
-//! The master: one thread, one loop, over signals, workers' reports, callers at its doors, and the clock.
-//!
-//! It serves no client. It keeps what must outlive a worker (sockets, logs, counters, the configuration), so that any
-//! worker can die and be replaced. Reloads and surveys, which take several turns of the loop, have files of their own.
+//! The master's loop, over signals, workers' reports, the control socket, the admin listener and the clock.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::ExitCode;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use baton_config::{Config, ConfigSource, Format};
-use baton_engine::listen::{ListenAddress, Listener};
-use baton_engine::{LogFormat, LogSettings, Tuning};
+use baton_config::Format;
+use baton_engine::listen::Listener;
+use baton_engine::{LogFormat, LogSettings};
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise::{describe_end, describe_signal};
 use baton_sys::process::{self, Ended};
-use baton_sys::signals::SignalQueue;
 use rustix::event::PollFlags;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::applications::Applications;
-use super::callers::{Callers, Door};
-use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
-use super::control::{Answer, Command, Doorway};
-use super::crew::{Crew, Worker};
-use super::doors::Asker;
-use super::exposition::Figures;
-use super::listeners::{Listeners, Listening};
-use super::logs::Logs;
-use super::phase::Phase;
-use super::poll::{Source, WaitList};
-use super::privileges::WorkerUser;
-use super::reload::{LastReload, Reload, listen_addresses};
-use super::signals::{self, Asked};
-use super::status::Survey;
-use super::succession::{PidFile, Predecessor, Successor};
-use super::worker::Post;
-
-/// The state of a running server.
-#[derive(Debug)]
-pub(super) struct Master {
-    // What it was started with.
-    pub(super) pid: u32,
-    pub(super) source: ConfigSource,
-    pub(super) tuning: Tuning,
-    /// How much of it is for the contents of files, and why.
-    pub(super) cache_memory: String,
-    /// How many descriptors a worker may have, and what for.
-    pub(super) descriptors: String,
-    pub(super) user: WorkerUser,
-    pub(super) started: Instant,
-    pub(super) started_at: SystemTime,
-    // What it serves.
-    pub(super) config: Config,
-    pub(super) listeners: Listeners,
-    pub(super) logs: Logs,
-    pub(super) crew: Crew,
-    /// When to look whether the workers move.
-    pub(super) next_look: Instant,
-    pub(super) applications: Applications,
-    // How it is steered.
-    pub(super) signals: SignalQueue,
-    pub(super) control: Option<Doorway>,
-    pub(super) pid_file: Option<PidFile>,
-    pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
-    pub(super) callers: Callers,
-    /// Whether SIGHUP means that the terminal, and with it the user, is gone.
-    pub(super) hangup_ends: bool,
-    /// Until when nobody is let in, after that failed.
-    pub(super) doors_shut_until: Option<Instant>,
-    // What it is about.
-    pub(super) phase: Phase,
-    pub(super) predecessor: Option<Predecessor>,
-    pub(super) successor: Option<Successor>,
-    pub(super) reload: Option<Reload>,
-    pub(super) reload_again: Vec<Asker>,
-    pub(super) last_reload: Option<LastReload>,
-    pub(super) generations: u64,
-    pub(super) survey: Option<Survey>,
-    pub(super) tickets: u64,
-    pub(super) figures: Figures,
-    /// Why it never came to serve.
-    pub(super) failure: Option<Trouble>,
-    /// What it says when it has come to serve, and where it said things before the error log was opened.
-    pub(super) announcement: String,
-    pub(super) terminal: OwnedFd,
-}
-
-/// What became of a call of [`Master::run`].
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// The server has ended.
-    Ended(ExitCode),
-    /// This is a new worker process. The descriptor is its end of the channel.
-    Worker(io::Result<Box<Post>>, OwnedFd),
-}
+use super::{Master, Outcome};
+use crate::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use crate::control::{Answer, Command};
+use crate::crew::Worker;
+use crate::listeners::{Listening, listen_addresses};
+use crate::logs::Logs;
+use crate::management::{Asker, Door};
+use crate::pending::{Reload, Survey};
+use crate::phase::Phase;
+use crate::poll::{Source, WaitList};
+use crate::signals::{self, Asked};
+use crate::upgrade::Successor;
+use crate::worker::Post;
 
 impl Master {
     /// Runs the server. Returns in the master when it has ended, and in each worker when that has just begun.
     ///
     /// # Errors
     /// Why the server never came to serve.
-    pub(super) fn run(mut self) -> Result<Outcome, Trouble> {
+    pub(crate) fn run(mut self) -> Result<Outcome, Trouble> {
         loop {
             let now = Instant::now();
             if let Some(index) = self.vacancy(now) {

@@ -8,12 +8,12 @@ use baton_engine::listen::ListenAddress;
 use serde::{Deserialize, Serialize};
 
 /// The name in the environment of the descriptor over which they speak.
-pub(super) const CHANNEL: &str = "BATON_PREDECESSOR";
+pub(crate) const CHANNEL: &str = "BATON_PREDECESSOR";
 
 /// What the old server tells the new one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "bequest", rename_all = "kebab-case")]
-pub(super) enum Bequest {
+pub(crate) enum Bequest {
     /// Here are listening sockets: a descriptor for each.
     Sockets {
         /// What they are.
@@ -26,19 +26,19 @@ pub(super) enum Bequest {
 /// A listening socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     /// Who comes in by it.
-    pub(super) visitors: Visitors,
+    pub(crate) visitors: Visitors,
     /// The address as the old server's configuration has it.
-    pub(super) address: Address,
+    pub(crate) address: Address,
     /// Whether a service manager opened it.
-    pub(super) managed: bool,
+    pub(crate) managed: bool,
 }
 
 /// Who comes in by a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Visitors {
+pub(crate) enum Visitors {
     /// Clients of the sites.
     Clients,
     /// Monitoring.
@@ -48,7 +48,7 @@ pub(super) enum Visitors {
 /// A [`ListenAddress`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Address {
+pub(crate) enum Address {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A path.
@@ -76,7 +76,7 @@ impl From<Address> for ListenAddress {
 /// What the new server tells the old one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "kebab-case")]
-pub(super) enum Word {
+pub(crate) enum Word {
     /// All its workers serve.
     Serving,
     /// It cannot serve, and ends.

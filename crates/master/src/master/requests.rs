@@ -7,26 +7,10 @@ use baton_http::Status;
 use baton_report::log;
 use rustix::net::SocketFlags;
 
-use super::admin;
-use super::callers::{CallerId, Door, Heard};
-use super::control::{self, Answer};
-use super::exposition::{self, Figures};
-use super::master::Master;
-use super::phase::Phase;
-
-/// Who asked for something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
-    /// A signal: the log is the answer.
-    Signal,
-    /// Somebody at the control socket.
-    Control(CallerId),
-    /// Somebody at the admin listener, who wants only the head of the answer or all of it.
-    Admin(CallerId, HeadOnly),
-}
-
-/// Whether the body of a response is left out.
-type HeadOnly = bool;
+use super::Master;
+use crate::control::{self, Answer};
+use crate::management::{Asker, CallerId, Door, Figures, Heard, metrics_page, pages};
+use crate::phase::Phase;
 
 impl Master {
     /// Somebody is at a door.
@@ -60,34 +44,34 @@ impl Master {
                 self.answer_all([Asker::Control(id)], &Answer::error("the request is too long"), now);
             }
             Heard::TooMuch(Door::Admin) => {
-                self.callers.answer(id, admin::plain(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, false), now);
+                self.callers.answer(id, pages::plain(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, false), now);
             }
         }
     }
 
     fn handle_page(&mut self, head: &[u8], id: CallerId, now: Instant) {
-        let (page, head_only) = admin::page(head);
+        let (page, head_only) = pages::page(head);
         let response = match page {
-            admin::Page::Status => return self.survey(Asker::Admin(id, head_only), now),
-            admin::Page::Metrics => {
+            pages::Page::Status => return self.survey(Asker::Admin(id, head_only), now),
+            pages::Page::Metrics => {
                 let counters: Vec<_> = self.crew.places.iter().map(|place| place.counters).collect();
                 let figures = Figures {
                     workers_serving: self.crew.serving().count() as u64,
                     worker_restarts: self.crew.places.iter().map(|place| place.restarts).sum(),
                     ..self.figures
                 };
-                let text = exposition::page(&counters, &figures);
-                admin::response(Status::OK, admin::PROMETHEUS_TEXT, text.as_bytes(), head_only)
+                let text = metrics_page::page(&counters, &figures);
+                pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
-            admin::Page::Health => {
+            pages::Page::Health => {
                 let serves = self.phase == Phase::Serving && self.crew.serving().next().is_some();
                 match self.still_workers() {
-                    still if still.is_empty() && serves => admin::plain(Status::OK, head_only),
-                    still if still.is_empty() => admin::plain(Status::SERVICE_UNAVAILABLE, head_only),
-                    still => admin::text(Status::SERVICE_UNAVAILABLE, &still, head_only),
+                    still if still.is_empty() && serves => pages::plain(Status::OK, head_only),
+                    still if still.is_empty() => pages::plain(Status::SERVICE_UNAVAILABLE, head_only),
+                    still => pages::text(Status::SERVICE_UNAVAILABLE, &still, head_only),
                 }
             }
-            admin::Page::Error(status) => admin::plain(status, head_only),
+            pages::Page::Error(status) => pages::plain(status, head_only),
         };
         self.callers.answer(id, response, now);
     }
@@ -106,11 +90,11 @@ impl Master {
                 (Asker::Admin(id, head_only), Answer::Ok(told)) => {
                     let body = format!("{told}\n");
                     let response =
-                        admin::response(Status::OK, "application/json", body.as_bytes(), head_only);
+                        pages::response(Status::OK, "application/json", body.as_bytes(), head_only);
                     self.callers.answer(id, response, now);
                 }
                 (Asker::Admin(id, head_only), Answer::Error(_)) => {
-                    let response = admin::plain(Status::SERVICE_UNAVAILABLE, head_only);
+                    let response = pages::plain(Status::SERVICE_UNAVAILABLE, head_only);
                     self.callers.answer(id, response, now);
                 }
             }

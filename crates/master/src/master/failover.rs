@@ -9,10 +9,10 @@ use std::os::fd::BorrowedFd;
 
 use baton_report::log;
 
-use super::channel::Order;
-use super::listeners::Listening;
-use super::master::Master;
-use super::phase::Phase;
+use super::Master;
+use crate::channel::Order;
+use crate::listeners::Listening;
+use crate::phase::Phase;
 
 impl Master {
     /// Hands out the sockets of workers that are away, and takes back those of workers that are there again. To be called

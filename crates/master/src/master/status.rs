@@ -1,38 +1,19 @@
 //! `baton ctl status` and the `/status` page: what the master knows, and what each worker says of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 use baton_config::ConfigSource;
 use baton_engine::metrics::{Counters, Metric};
 use baton_report::utc;
 use serde_json::{Value, json};
 
-use super::channel::Order;
-use super::control::Answer;
-use super::crew::Place;
-use super::doors::Asker;
-use super::master::Master;
-
-/// A question to all workers, on behalf of one or several who want to know.
-#[derive(Debug)]
-pub(super) struct Survey {
-    ticket: u64,
-    awaited: BTreeSet<usize>,
-    answers: BTreeMap<usize, Value>,
-    deadline: Instant,
-    askers: Vec<Asker>,
-}
-
-impl Survey {
-    /// A worker that is too busy to answer is reported without its answer.
-    const PATIENCE: Duration = Duration::from_secs(2);
-
-    /// When [`Master::conclude_survey`] has something to do.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-}
+use super::Master;
+use crate::channel::Order;
+use crate::control::Answer;
+use crate::crew::Place;
+use crate::management::Asker;
+use crate::pending::Survey;
 
 impl Master {
     /// Asks all workers how they are, unless they are being asked already.

@@ -19,9 +19,9 @@ use baton_report::log;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
-use super::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
-use super::privileges::WorkerUser;
-use super::worker::{claims, make_plan};
+use super::plan::{claims, make_plan};
+use crate::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use crate::privileges::WorkerUser;
 
 /// Where orders arrive.
 #[derive(Debug)]

@@ -16,64 +16,20 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use baton_config::Config;
-use baton_engine::listen::ListenAddress;
 use baton_report::log;
 use rustix::fs::MemfdFlags;
 use serde_json::json;
 
-use super::channel::Order;
-use super::control::Answer;
-use super::doors::Asker;
-use super::listeners::{Listeners, Listening};
-use super::logs::Logs;
-use super::master::Master;
-use super::phase::Phase;
-use super::{notify, restart};
-
-/// A reload under way.
-#[derive(Debug)]
-pub(super) struct Reload {
-    generation: u64,
-    /// What the master changes when all workers are prepared; nothing any more when they were told to commit.
-    change: Option<Change>,
-    needs_restart: Vec<String>,
-    /// Who has not answered yet.
-    awaited: BTreeSet<usize>,
-    deadline: Instant,
-    askers: Vec<Asker>,
-}
-
-/// What the master changes.
-#[derive(Debug)]
-struct Change {
-    config: Config,
-    fresh: Vec<Listening>,
-    logs: Logs,
-}
-
-/// What came of a reload, for those who ask later.
-#[derive(Clone, Debug)]
-pub(super) struct LastReload {
-    /// When it ended.
-    pub(super) at: SystemTime,
-    /// Why it was refused, if it was.
-    pub(super) error: Option<String>,
-    /// Settings that it could not change.
-    pub(super) needs_restart: Vec<String>,
-}
-
-impl Reload {
-    /// For opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
-    const PATIENCE: Duration = Duration::from_secs(10);
-
-    /// When [`Master::handle_reload_timeout`] has something to do.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-}
+use super::Master;
+use crate::channel::Order;
+use crate::control::Answer;
+use crate::listeners::{Listeners, Listening, listen_addresses};
+use crate::management::Asker;
+use crate::pending::{Change, LastReload, Reload};
+use crate::phase::Phase;
+use crate::{fixed_settings, notify};
 
 /// Descriptors of listeners in one message; the configuration has one of its own.
 const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
@@ -143,7 +99,7 @@ impl Master {
     /// Everything that can fail. Nothing that serves is changed.
     fn prepare(&mut self, askers: Vec<Asker>, now: Instant) -> Result<Reload, String> {
         let config = self.source.load().map_err(|error| error.to_string())?;
-        let (config, needs_restart) = restart::keep_fixed(&self.config, config);
+        let (config, needs_restart) = fixed_settings::keep_fixed(&self.config, config);
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
         let text = text_in_memory(&self.applications.settled(&config, self.crew.places.len()).to_toml())
@@ -291,11 +247,6 @@ impl Master {
             self.reload_for(askers, now);
         }
     }
-}
-
-/// The addresses of all sites.
-pub(super) fn listen_addresses(config: &Config) -> Vec<ListenAddress> {
-    config.addresses().into_iter().cloned().collect()
 }
 
 /// A file in memory: no message need have room for a configuration.

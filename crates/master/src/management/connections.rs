@@ -13,7 +13,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 /// Where somebody came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
+pub(crate) enum Door {
     /// The control socket: a line is asked, a line is answered.
     Control,
     /// The admin listener: HTTP.
@@ -21,11 +21,25 @@ pub(super) enum Door {
 }
 
 /// Names a caller; never used again for another one.
-pub(super) type CallerId = u64;
+pub(crate) type CallerId = u64;
+
+/// Who asked for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A signal: the log is the answer.
+    Signal,
+    /// Somebody at the control socket.
+    Control(CallerId),
+    /// Somebody at the admin listener, who wants only the head of the answer or all of it.
+    Admin(CallerId, HeadOnly),
+}
+
+/// Whether the body of a response is left out.
+type HeadOnly = bool;
 
 /// What came of listening to a caller.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// Nothing to do.
     Nothing,
     /// A whole question, which is to be [answered](Callers::answer), at once or later.
@@ -36,7 +50,7 @@ pub(super) enum Heard {
 
 /// The connections.
 #[derive(Debug, Default)]
-pub(super) struct Callers {
+pub(crate) struct Callers {
     all: BTreeMap<CallerId, Caller>,
     next_id: CallerId,
 }
@@ -68,7 +82,7 @@ impl Callers {
     const PATIENCE: Duration = Duration::from_secs(15);
 
     /// Lets somebody in. Dropped at once if there are too many.
-    pub(super) fn admit(&mut self, door: Door, socket: OwnedFd, now: Instant) {
+    pub(crate) fn admit(&mut self, door: Door, socket: OwnedFd, now: Instant) {
         if self.all.values().filter(|caller| caller.door == door).count() < Self::PER_DOOR_MAX {
             let caller =
                 Caller { door, socket, phase: Phase::Asking(Vec::new()), deadline: now + Self::PATIENCE };
@@ -78,7 +92,7 @@ impl Callers {
     }
 
     /// What to wait for: a caller's socket and readiness. Hang-ups are always reported.
-    pub(super) fn interests(&self) -> impl Iterator<Item = (CallerId, BorrowedFd<'_>, PollFlags)> {
+    pub(crate) fn interests(&self) -> impl Iterator<Item = (CallerId, BorrowedFd<'_>, PollFlags)> {
         self.all.iter().map(|(&id, caller)| {
             let flags = match caller.phase {
                 Phase::Asking(_) => PollFlags::IN,
@@ -90,7 +104,7 @@ impl Callers {
     }
 
     /// A caller's socket is ready, or hung up.
-    pub(super) fn handle_ready(&mut self, id: CallerId) -> Heard {
+    pub(crate) fn handle_ready(&mut self, id: CallerId) -> Heard {
         let Some(caller) = self.all.get_mut(&id) else { return Heard::Nothing };
         match &mut caller.phase {
             Phase::Asking(question) => match hear(&caller.socket, question, Self::QUESTION_BYTES_MAX) {
@@ -113,7 +127,7 @@ impl Callers {
     }
 
     /// Answers a caller, who may be gone by now.
-    pub(super) fn answer(&mut self, id: CallerId, answer: Vec<u8>, now: Instant) {
+    pub(crate) fn answer(&mut self, id: CallerId, answer: Vec<u8>, now: Instant) {
         if let Some(caller) = self.all.get_mut(&id) {
             caller.phase = Phase::Answering(answer, 0);
             caller.deadline = now + Self::PATIENCE;
@@ -122,12 +136,12 @@ impl Callers {
     }
 
     /// When [`expire`](Self::expire) has something to do.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.all.values().map(|caller| caller.deadline).min()
     }
 
     /// Sends those away who took too long.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         self.all.retain(|_, caller| now < caller.deadline);
     }
 

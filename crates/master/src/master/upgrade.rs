@@ -14,13 +14,8 @@
 //! queue is served by whoever is left. If the new server does not come to serve, or ends, the old one takes its names
 //! back and goes on; if its workers had left by then, it starts new ones. `baton ctl upgrade` does all of it at once.
 
-mod aside;
-mod message;
-mod predecessor;
-
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::Command;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use baton_report::Trouble;
@@ -31,51 +26,15 @@ use baton_sys::process::{self, Ended};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-pub(super) use aside::{Name, PidFile};
-pub(super) use predecessor::{Estate, Predecessor};
-
-use self::message::{Bequest, CHANNEL, Socket, Visitors, Word};
-use super::channel::{self, MESSAGE_BYTES_MAX, Order};
-use super::control::Answer;
-use super::doors::Asker;
-use super::master::Master;
-use super::notify;
-use super::phase::Phase;
-
-/// The server that is to take this one's place.
-#[derive(Debug)]
-pub(super) struct Successor {
-    /// Its master process.
-    pub(super) pid: i32,
-    /// Whether it has come to serve.
-    pub(super) serves: bool,
-    channel: Option<OwnedFd>,
-    /// When this server loses patience, as long as the other one does not serve.
-    deadline: Option<Instant>,
-    /// Why it cannot serve, in its own words or in ours.
-    failure: Option<String>,
-    /// Who wants to know what came of it.
-    asker: Asker,
-}
-
-impl Successor {
-    /// For reading the configuration, opening folders and starting workers.
-    const PATIENCE: Duration = Duration::from_secs(10);
-
-    /// When [`Master::handle_successor_timeout`] has something to do.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// Where it speaks, until it has closed its end.
-    pub(super) fn channel(&self) -> Option<BorrowedFd<'_>> {
-        self.channel.as_ref().map(AsFd::as_fd)
-    }
-}
-
-/// What a worker that leaves while another server serves grants connections on which nothing is under way: their next
-/// request is still answered, so that no client that is about to send one finds the connection closed.
-pub(super) const LINGER: Duration = Duration::from_secs(1);
+use super::Master;
+use crate::channel::{self, MESSAGE_BYTES_MAX, Order};
+use crate::control::Answer;
+use crate::management::Asker;
+use crate::notify;
+use crate::phase::{GRACE, Phase};
+use crate::replaceable_file::ReplaceableFile;
+use crate::upgrade::message::{Bequest, Socket, Visitors, Word};
+use crate::upgrade::{LINGER, Successor, start_program};
 
 impl Master {
     /// Starts the executable anew, as this server was started.
@@ -125,7 +84,7 @@ impl Master {
     fn start_successor(&mut self) -> Result<(i32, OwnedFd), Trouble> {
         let names = self.pid_file.iter_mut().map(|file| &mut file.0);
         let mut names = names.chain(self.control.iter_mut().map(|door| &mut door.name));
-        let started = names.try_for_each(Name::step_aside).and_then(|()| start_program());
+        let started = names.try_for_each(ReplaceableFile::step_aside).and_then(|()| start_program());
         started.inspect_err(|_| self.step_back())
     }
 
@@ -259,7 +218,7 @@ impl Master {
             );
         }
         let limit_ms = self.config.server.drain_timeout_ms;
-        let until = now + LINGER + Duration::from_millis(limit_ms) + super::phase::GRACE;
+        let until = now + LINGER + Duration::from_millis(limit_ms) + GRACE;
         self.crew.dismiss(&Order::Drain { linger_ms: LINGER.as_millis() as u64, limit_ms }, until);
     }
 
@@ -302,31 +261,4 @@ impl Master {
         let predecessor = self.predecessor.as_ref().map(|one| json!({ "pid": one.pid }));
         (json!(successor), json!(predecessor))
     }
-}
-
-/// Starts the program that this process was started as, with the same arguments, by the same name: what is there by
-/// now is what runs then. Returns its process and our end of the channel to it.
-fn start_program() -> Result<(i32, OwnedFd), Trouble> {
-    let mut arguments = std::env::args_os();
-    let name = arguments.next().unwrap_or_default();
-    let started = passing::message_pair().and_then(|(ours, theirs)| {
-        // A successor that does not read must not stop this server.
-        rustix::io::ioctl_fionbio(&ours, true)?;
-        let mut command = Command::new(&name);
-        command.args(arguments);
-        baton_sys::bequest::bequeath(&mut command, CHANNEL, theirs);
-        // It is awaited with all other children.
-        let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-        Ok((pid, ours))
-    });
-    started.map_err(|error| {
-        let trouble = Trouble::of(format_args!("start {}", name.display()), &error);
-        match error.kind() {
-            io::ErrorKind::NotFound => trouble
-                .cause("the server was started by that name, and nothing has it any more")
-                .remedy("put the new executable in the place of the old one"),
-            io::ErrorKind::PermissionDenied => trouble.cause("the file there is not executable"),
-            _ => trouble,
-        }
-    })
 }

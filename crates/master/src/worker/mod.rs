@@ -1,59 +1,62 @@
 //! A worker process: becomes who it is to be, makes its plan, and serves by it until the master says otherwise.
 //!
-//! One thread, the first, belongs to the engine; another takes the master's [orders](super::orders).
+//! One thread, the first, belongs to the engine; another takes the master's [orders](commands).
 
-use std::collections::HashMap;
+mod commands;
+mod plan;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{Config, Resources, Rosters, Target};
+use baton_config::{Config, Resources, Rosters};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
-use baton_engine::{LogSettings, Plan, Steering, Tuning};
-use baton_gateway::{Claim, TemporaryCounters, TemporarySpace};
-use baton_report::{Trouble, log};
+use baton_engine::{LogSettings, Steering, Tuning};
+use baton_gateway::{TemporaryCounters, TemporarySpace};
+use baton_report::log;
 use baton_sys::process;
 use rustix::process::Signal;
 
-use super::channel::{self, Report};
-use super::orders::Desk;
-use super::privileges::WorkerUser;
+use self::commands::Desk;
+use self::plan::{claims, make_plan};
+use crate::channel::{self, Report};
+use crate::privileges::WorkerUser;
 
 /// All that a worker begins with.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(crate) struct Post {
     /// The process that started it.
-    pub(super) master_pid: u32,
+    pub(crate) master_pid: u32,
     /// As whom it runs.
-    pub(super) user: WorkerUser,
+    pub(crate) user: WorkerUser,
     /// The CPU that it is bound to, if any.
-    pub(super) cpu: Option<usize>,
+    pub(crate) cpu: Option<usize>,
     /// What it serves.
-    pub(super) config: Config,
+    pub(crate) config: Config,
     /// The processes of the applications in it that the server has started.
-    pub(super) rosters: Rosters,
+    pub(crate) rosters: Rosters,
     /// How it does its work.
-    pub(super) tuning: Tuning,
+    pub(crate) tuning: Tuning,
     /// Of each of the configuration's addresses, in order, the id of its listener.
-    pub(super) listener_ids: Vec<usize>,
+    pub(crate) listener_ids: Vec<usize>,
     /// The listeners.
-    pub(super) listeners: Vec<Arc<Listener>>,
+    pub(crate) listeners: Vec<Arc<Listener>>,
     /// Where it counts.
-    pub(super) counters: Counters,
+    pub(crate) counters: Counters,
     /// Where each worker does, this one too.
-    pub(super) all_counters: Vec<Counters>,
+    pub(crate) all_counters: Vec<Counters>,
     /// Where it shows that its loops move.
-    pub(super) heartbeats: Heartbeats,
+    pub(crate) heartbeats: Heartbeats,
     /// Where it logs requests.
-    pub(super) log: Option<LogSettings>,
+    pub(crate) log: Option<LogSettings>,
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
-pub(super) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
+pub(crate) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
     let channel = Arc::new(channel);
     let served =
         post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(*post, &channel));
@@ -121,34 +124,4 @@ fn become_worker(post: &Post) -> Result<(), String> {
         Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),
         None => Ok(()),
     }
-}
-
-/// What keeps the processes that a configuration is about.
-pub(super) fn claims(config: &Config, rosters: &Rosters) -> Vec<Claim> {
-    let addresses = config.applications().filter_map(|application| application.to.as_ref());
-    let rosters = addresses.filter_map(|address| match address {
-        Target::Unix(path) => rosters.get(path),
-        Target::Tcp(_) => None,
-    });
-    rosters.filter_map(Claim::new).collect()
-}
-
-/// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.
-///
-/// # Errors
-/// What cannot be opened or read, and why that is likely so.
-pub(super) fn make_plan(
-    config: &Config,
-    listener_ids: &[usize],
-    resources: &Resources,
-    user: &WorkerUser,
-) -> Result<Arc<Plan>, String> {
-    let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids, resources).map(Arc::new).map_err(|error| {
-        let denied = error.kind() == io::ErrorKind::PermissionDenied;
-        match user.remedy_if_denied().filter(|_| denied) {
-            Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),
-            None => error.to_string(),
-        }
-    })
 }

@@ -6,24 +6,24 @@ use baton_engine::metrics::{Counters, Kind, Metric};
 
 /// Figures that the master itself knows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// When the server was started, in seconds since 1970.
-    pub(super) start_time_seconds: u64,
+    pub(crate) start_time_seconds: u64,
     /// Workers that serve now.
-    pub(super) workers_serving: u64,
+    pub(crate) workers_serving: u64,
     /// Workers that were started in place of one that died.
-    pub(super) worker_restarts: u64,
+    pub(crate) worker_restarts: u64,
     /// Workers that the watchdog killed.
-    pub(super) workers_killed: u64,
+    pub(crate) workers_killed: u64,
     /// Reloads that took effect.
-    pub(super) reloads_done: u64,
+    pub(crate) reloads_done: u64,
     /// Reloads that were refused.
-    pub(super) reloads_refused: u64,
+    pub(crate) reloads_refused: u64,
 }
 
 /// The page: what all workers ever counted, summed, and the master's own figures. The counters of a worker that died
 /// are still there, so that no total goes back.
-pub(super) fn page(workers: &[Counters], figures: &Figures) -> String {
+pub(crate) fn page(workers: &[Counters], figures: &Figures) -> String {
     let mut page = String::with_capacity(4096);
     let mut family = "";
     for &metric in Metric::ALL {

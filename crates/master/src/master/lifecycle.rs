@@ -1,0 +1,132 @@
+//! How the server begins and how it ends.
+//!
+//! ```text
+//! Starting ──all workers serve──► Serving ──TERM, INT──► Ending (stop) ──┐
+//!     │                            │ ▲└────QUIT──► Ending (drain) ──TERM──┤
+//!     │                      WINCH ▼ │ HUP                                ├─► all workers gone: exit
+//!     │                          Withdrawn ──QUIT, TERM, INT──► Ending ───┘
+//!     └──a worker cannot serve──► Ending (stop), with the reason
+//! ```
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use baton_config::Destination;
+use baton_engine::listen::remove_socket_file;
+use baton_report::Trouble;
+use baton_report::log;
+
+use super::{Master, Outcome};
+use crate::channel::Order;
+use crate::notify;
+use crate::phase::{Ending, GRACE, Phase};
+use crate::upgrade::LINGER;
+
+impl Master {
+    /// All workers serve for the first time: says so to whoever waits for it.
+    pub(super) fn begin_serving(&mut self) {
+        self.phase = Phase::Serving;
+        if matches!(self.config.log.error, Destination::File(_)) {
+            log::notice(&self.announcement);
+        }
+        match &self.predecessor {
+            // The service manager listens to the main process, which is still that one.
+            Some(predecessor) => predecessor.tell_serving(),
+            None => notify::ready(),
+        }
+        if let Ok(terminal) = self.terminal.try_clone() {
+            // Nobody may be there any more to read it.
+            let _ = File::from(terminal).write_all(self.announcement.as_bytes());
+        }
+    }
+
+    /// Starts what workers will need.
+    pub(crate) fn begin_applications(&mut self) {
+        let now = Instant::now();
+        if let Err(why) = self.applications.prepare(&self.config, &self.user, now) {
+            self.fail(why, now);
+        }
+    }
+
+    /// The server cannot begin.
+    pub(super) fn fail(&mut self, why: Trouble, now: Instant) {
+        self.failure.get_or_insert(why);
+        self.begin_stop(now);
+    }
+
+    /// Accepts nothing new, lets the workers finish what is under way.
+    pub(super) fn begin_drain(&mut self, now: Instant) {
+        if !matches!(self.phase, Phase::Ending(_)) {
+            let linger = if self.is_relieved() { LINGER } else { Duration::ZERO };
+            let limit_ms = self.config.server.drain_timeout_ms;
+            let until = now + linger + Duration::from_millis(limit_ms) + GRACE;
+            let order = Order::Drain { linger_ms: linger.as_millis() as u64, limit_ms };
+            self.begin_ending(Ending::Drain { until }, &order, now);
+        }
+    }
+
+    /// Ends the workers; asked a second time, without asking them.
+    pub(super) fn begin_stop(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Ending(Ending::Stop { .. }) => self.crew.kill_all(),
+            _ => self.begin_ending(Ending::Stop { until: now + GRACE }, &Order::Stop, now),
+        }
+    }
+
+    fn begin_ending(&mut self, ending: Ending, order: &Order, now: Instant) {
+        if !matches!(self.phase, Phase::Ending(_)) {
+            self.announce_end();
+        }
+        self.phase = Phase::Ending(ending);
+        self.give_up("the server ends".to_owned(), now);
+        self.crew.tell_all(order, &[]);
+        if self.is_relieved() {
+            self.listeners.leave();
+        } else {
+            // A new connection is refused rather than left in a queue that nobody will look into.
+            self.listeners.close();
+        }
+    }
+
+    /// The workers had their time.
+    pub(super) fn kill_remaining(&mut self, now: Instant) {
+        for (index, worker) in self.crew.occupied() {
+            log::warning(format_args!(
+                "worker {index} (process {}) did not end in time and is killed",
+                worker.pid
+            ));
+        }
+        self.crew.kill_all();
+        self.phase = Phase::Ending(Ending::Stop { until: now + GRACE });
+    }
+
+    /// All workers are gone.
+    pub(super) fn end(self) -> Result<Outcome, Trouble> {
+        if let Some(door) = &self.control {
+            door.remove();
+        }
+        if !self.is_relieved() {
+            self.admin.iter().for_each(|(address, _)| remove_socket_file(address));
+        }
+        if let Some(file) = &self.pid_file {
+            file.remove();
+        }
+        self.applications.remove_folder();
+        match self.failure {
+            Some(why) => {
+                // Whoever started the server reads it where it was started.
+                let _ = log::redirect_to(&self.terminal);
+                if let Some(predecessor) = &self.predecessor {
+                    predecessor.tell_failed(&why.to_string());
+                }
+                Err(why)
+            }
+            None => {
+                log::notice("ended");
+                Ok(Outcome::Ended(ExitCode::SUCCESS))
+            }
+        }
+    }
+}

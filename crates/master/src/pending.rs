@@ -1,0 +1,73 @@
+//! What takes the master several turns of its loop: a reload, and the collection of the workers' status.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_config::Config;
+use serde_json::Value;
+
+use crate::listeners::Listening;
+use crate::logs::Logs;
+use crate::management::Asker;
+
+/// A reload under way.
+#[derive(Debug)]
+pub(crate) struct Reload {
+    pub(crate) generation: u64,
+    /// What the master changes when all workers are prepared; nothing any more when they were told to commit.
+    pub(crate) change: Option<Change>,
+    pub(crate) needs_restart: Vec<String>,
+    /// Who has not answered yet.
+    pub(crate) awaited: BTreeSet<usize>,
+    pub(crate) deadline: Instant,
+    pub(crate) askers: Vec<Asker>,
+}
+
+/// What the master changes.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) config: Config,
+    pub(crate) fresh: Vec<Listening>,
+    pub(crate) logs: Logs,
+}
+
+/// What came of a reload, for those who ask later.
+#[derive(Clone, Debug)]
+pub(crate) struct LastReload {
+    /// When it ended.
+    pub(crate) at: SystemTime,
+    /// Why it was refused, if it was.
+    pub(crate) error: Option<String>,
+    /// Settings that it could not change.
+    pub(crate) needs_restart: Vec<String>,
+}
+
+impl Reload {
+    /// For opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// When [`Master::handle_reload_timeout`] has something to do.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// A question to all workers, on behalf of one or several who want to know.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) ticket: u64,
+    pub(crate) awaited: BTreeSet<usize>,
+    pub(crate) answers: BTreeMap<usize, Value>,
+    pub(crate) deadline: Instant,
+    pub(crate) askers: Vec<Asker>,
+}
+
+impl Survey {
+    /// A worker that is too busy to answer is reported without its answer.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+    /// When [`Master::conclude_survey`] has something to do.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}

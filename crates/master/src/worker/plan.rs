@@ -1,0 +1,42 @@
+//! From a configuration to what a worker serves by.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use baton_config::{Config, Resources, Rosters, Target};
+use baton_engine::Plan;
+use baton_gateway::Claim;
+use baton_report::Trouble;
+
+use crate::privileges::WorkerUser;
+
+/// What keeps the processes that a configuration is about.
+pub(super) fn claims(config: &Config, rosters: &Rosters) -> Vec<Claim> {
+    let addresses = config.applications().filter_map(|application| application.to.as_ref());
+    let rosters = addresses.filter_map(|address| match address {
+        Target::Unix(path) => rosters.get(path),
+        Target::Tcp(_) => None,
+    });
+    rosters.filter_map(Claim::new).collect()
+}
+
+/// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.
+///
+/// # Errors
+/// What cannot be opened or read, and why that is likely so.
+pub(super) fn make_plan(
+    config: &Config,
+    listener_ids: &[usize],
+    resources: &Resources,
+    user: &WorkerUser,
+) -> Result<Arc<Plan>, String> {
+    let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
+    config.plan(&ids, resources).map(Arc::new).map_err(|error| {
+        let denied = error.kind() == io::ErrorKind::PermissionDenied;
+        match user.remedy_if_denied().filter(|_| denied) {
+            Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),
+            None => error.to_string(),
+        }
+    })
+}
