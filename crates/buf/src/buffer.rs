@@ -17,7 +17,7 @@ impl Buffer {
         Self(Arc::new(bytes))
     }
 
-    /// The bytes, writable, if nobody else refers to this buffer; `None` otherwise.
+    /// The bytes, writable, if this is the only reference to the buffer; `None` otherwise.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         Arc::get_mut(&mut self.0).map(Vec::as_mut_slice)
     }
@@ -25,7 +25,7 @@ impl Buffer {
     /// The range `start..end` of this buffer, sharing its bytes.
     ///
     /// # Panics
-    /// If the range lies outside of the buffer, or beyond 4 GiB.
+    /// If the range exceeds the buffer, or 4 GiB.
     pub fn slice(&self, start: usize, end: usize) -> Slice {
         assert!(
             start <= end && end <= self.len(),

@@ -1,4 +1,4 @@
-//! An open file, and what is known of where its bytes are.
+//! An open file, and which of its bytes were last seen in memory.
 
 use std::any::Any;
 use std::ops::Range;
@@ -10,28 +10,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct OpenFile {
     descriptor: OwnedFd,
-    /// The second in which a range of the file was last found to be in memory, and which.
+    /// When a range of the file was last found in memory, in seconds since 1970, and which range.
     seen_at: AtomicU64,
     seen_from: AtomicU64,
     seen_until: AtomicU64,
-    /// Dropped behind the descriptor.
+    /// Dropped after the descriptor.
     _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl OpenFile {
-    /// An open file of which nothing is known.
+    /// An open file; none of its bytes are known to be in memory.
     pub fn new(descriptor: OwnedFd) -> Self {
         let [seen_at, seen_from, seen_until] = Default::default();
         Self { descriptor, seen_at, seen_from, seen_until, _held: None }
     }
 
-    /// The same; `held` is dropped when the last reference has closed the file.
+    /// Like [`new`](Self::new); drops `held` when the last reference has closed the file.
     pub fn holding(descriptor: OwnedFd, held: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _held: Some(held), ..Self::new(descriptor) }
     }
 
-    /// Whether these bytes were found to be in memory in this very second: who sends the same range again and again
-    /// need not ask the kernel each time.
+    /// Whether these bytes were found in memory in this second. Saves asking the kernel for each send of the same
+    /// range.
     pub fn was_resident(&self, bytes: Range<u64>, unix_seconds: u64) -> bool {
         let seen = self.seen();
         self.seen_at.load(Ordering::Relaxed) == unix_seconds
@@ -39,9 +39,9 @@ impl OpenFile {
             && bytes.end <= seen.end
     }
 
-    /// Notes that these bytes are in memory. One range is remembered: what touches it makes it longer, and of two that
-    /// lie apart the longer one stays, which is dearer to look for. Threads that note different things at the same
-    /// instant may leave a mixture of both, which is found out within the second.
+    /// Notes that these bytes are in memory. Remembers one range: ranges that touch it extend it; of two separate
+    /// ranges the longer one stays, since it costs more to check. Threads that race may store a mix of both, which is
+    /// wrong for a second at most.
     pub fn note_resident(&self, bytes: Range<u64>, unix_seconds: u64) {
         let mut noted = bytes;
         if self.seen_at.load(Ordering::Relaxed) == unix_seconds {

@@ -1,7 +1,7 @@
-//! Pieces named to the kernel by address, many with one call.
+//! Hands many pieces to the kernel by address, with one call.
 //!
-//! This is the only way to send what lies in a [`Region`](crate::Region): its bytes are never borrowed, and the loans
-//! are held only while the kernel copies.
+//! This is the only way to send bytes of a [`Region`](crate::Region): Rust never borrows them, and the loans are
+//! locked only while the kernel copies.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::shared::Place;
 use crate::{Loan, Piece};
 
-/// Most pieces that one call takes. More gain nothing: a pipelining client's batch is bounded, too.
+/// Most pieces of one call. More gain nothing: a pipelining client's batch is bounded, too.
 pub const GATHERED_MAX: usize = 64;
 
 /// Sends what is in front of the first range of a file, without waiting: at most [`GATHERED_MAX`] pieces, and with the
@@ -66,8 +66,8 @@ impl Rights {
     }
 }
 
-/// Writes what is in front of the first range of a file to another file at `offset`: at most [`GATHERED_MAX`] pieces.
-/// Returns how many bytes were written.
+/// Writes the pieces before the first range of a file, at most [`GATHERED_MAX`], to another file at `offset`. Returns
+/// how many bytes were written.
 ///
 /// # Errors
 /// `ENOSPC`, `EFBIG`, `EIO` and the like.
@@ -95,7 +95,7 @@ struct Gathered<'a> {
     count: usize,
     /// Whether there were more pieces in memory than fit.
     is_cut: bool,
-    /// One per loan, however many slices of it there are.
+    /// One per loan, for any number of its slices.
     held: [Option<(&'a Arc<Loan>, MutexGuard<'a, Place>)>; LOANS_MAX],
 }
 
@@ -127,7 +127,7 @@ impl<'a> Gathered<'a> {
         gathered
     }
 
-    /// Keeps the bytes of a loan where they are; `None` if too many are kept already.
+    /// Keeps the bytes of a loan in place; `None` if too many loans are held already.
     fn hold(&mut self, loan: &'a Arc<Loan>) -> Option<&Place> {
         let is_its = |held: &Option<(&Arc<Loan>, _)>| match held {
             Some((other, _)) => Arc::ptr_eq(other, loan),

@@ -1,9 +1,9 @@
 //! What flows through Baton: immutable, reference-counted buffers and the aggregates made of them.
 //!
-//! The idea is IO-Lite's (Pai, 1999, section 2.2.1). Bytes live in a [`Buffer`] that never changes while
-//! anybody else can see it; a [`Slice`] is a range of one; an [`Aggregate`] is an ordered list of slices
-//! *or of ranges of open files*. Aggregates are passed by value, the bytes under them by reference:
-//! heads are prepended, bodies appended, ranges split off, and nothing is copied to do so.
+//! The idea is IO-Lite's (Pai, 1999, section 2.2.1). Bytes live in a [`Buffer`] that never changes while it is
+//! shared; a [`Slice`] is a range of one; an [`Aggregate`] is an ordered list of slices *or of ranges of open files*.
+//! Aggregates are passed by value, the bytes under them by reference: heads are prepended, bodies appended, ranges
+//! split off, and nothing is copied to do so.
 //!
 //! ```text
 //!   Aggregate   [ Slice ][ Slice ][ FileSlice        ][ Slice ]
@@ -17,8 +17,7 @@
 //! kernel alone ever looks at ([`gather`]). A [`Sender`] takes an aggregate to a socket, or to another
 //! [`Sink`], a call at a time.
 //!
-//! A [`Pool`] hands out the memory of buffers that nobody refers to any more, so that a server in its
-//! steady state allocates nothing.
+//! A [`Pool`] reuses the memory of unreferenced buffers, so a server in its steady state allocates nothing.
 
 mod aggregate;
 mod buffer;

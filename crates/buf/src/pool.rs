@@ -1,15 +1,14 @@
-//! Memory of buffers, used again once nobody refers to them.
+//! Reuses the memory of unreferenced buffers.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
 use crate::Buffer;
 
-/// Recycles the memory of small buffers that are written, frozen, sent and forgotten: response heads above all.
+/// Recycles the memory of small, short-lived buffers, mainly response heads.
 ///
-/// The pool keeps a reference to each buffer that it froze; when its own is the last one, the memory is
-/// given out again (IO-Lite's free pool per stream, Pai section 2.2.2). A pool belongs to one loop; the
-/// buffers that come from it may go anywhere.
+/// The pool keeps a reference to each buffer that it froze, and reuses the memory once that is the last one
+/// (IO-Lite's free pool per stream, Pai section 2.2.2). A pool belongs to one loop; its buffers may go anywhere.
 #[derive(Debug)]
 pub struct Pool {
     issued: VecDeque<Buffer>,
@@ -26,7 +25,7 @@ impl Pool {
 
     /// An empty buffer to write into.
     pub fn take(&mut self) -> Unfrozen {
-        // The oldest are the likeliest to be free; a slow client's is put to the back.
+        // The oldest are most likely free; a slow client's moves to the back.
         for _ in 0..self.issued.len().min(LOOKS_MAX) {
             let Some(mut oldest) = self.issued.pop_front() else { break };
             if let Some(memory) = oldest.vec_mut() {
@@ -38,7 +37,7 @@ impl Pool {
         Unfrozen(Buffer::default())
     }
 
-    /// Ends the writing: from here on the bytes do not change until nobody refers to them.
+    /// Ends the writing: the bytes do not change until the buffer is unreferenced.
     pub fn freeze(&mut self, unfrozen: Unfrozen) -> Buffer {
         let buffer = unfrozen.0;
         if self.issued.len() < self.buffers_max && buffer.len() <= self.buffer_bytes_max {
@@ -73,5 +72,5 @@ impl DerefMut for Unfrozen {
     }
 }
 
-/// How many buffers in use are passed over in search of a free one.
+/// How many used buffers a search for a free one skips.
 const LOOKS_MAX: usize = 4;

@@ -1,8 +1,8 @@
 //! Memory that another process writes to.
 //!
-//! Such memory can change at any instant, so that no reference to its bytes can ever be given out: Rust may believe of
-//! what a `&[u8]` refers to that it stays as it is. Bytes are copied out here, or named to the kernel by address
-//! ([`gather`](crate::gather)), which takes them as they are.
+//! Such memory can change at any instant, and Rust assumes that the bytes behind a `&[u8]` do not, so this module
+//! never hands out references. It copies bytes out, or passes their address to the kernel
+//! ([`gather`](crate::gather)).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,17 +12,16 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A memory file, mapped for reading only, that one other process may write to.
+/// A memory file, mapped read-only, that one other process may write to.
 ///
-/// It is sealed against shrinking, so that reading it never ends in `SIGBUS`, and against growing, so that its owner's
-/// memory is bounded.
+/// Seals keep it from shrinking, so that reads never raise `SIGBUS`, and from growing, which bounds memory.
 #[derive(Debug)]
 pub struct Region {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to no thread, and all that is done with it is reading through atomics, or by the kernel.
+// SAFETY: the mapping belongs to no thread, and is only read, through atomics or by the kernel.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -49,7 +48,7 @@ impl Region {
         self.bytes
     }
 
-    /// Whether it has no bytes, which none has.
+    /// Always false: a region has at least one byte.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -57,7 +56,7 @@ impl Region {
     /// Appends a copy of the bytes `offset..offset + len` as they are now.
     ///
     /// # Panics
-    /// If they do not lie inside the region.
+    /// If they exceed the region.
     pub fn copy_to(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
         let start = self.address(offset, len);
         out.reserve(len);
@@ -92,7 +91,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours alone, and nobody holds an address of it without holding the region.
+        // SAFETY: the mapping is ours alone, and every holder of an address in it holds the region.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -1,15 +1,15 @@
-//! Bytes that lie in a region for as long as it can spare them.
+//! Bytes in a region, until the region's owner takes them back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Region, Slice};
 
-/// Bytes of a [`Region`] on loan to whoever sends them.
+/// Bytes of a [`Region`] on loan to a sender.
 ///
-/// A client that is slow must not keep the region from the process that writes to it. So the owner of the region may
-/// take it back at any time, after copying the bytes elsewhere ([`Loan::move_out`]): where they are changes, and what
-/// they are does not, for all slices of the loan.
+/// A slow client must not block the process that writes to the region. So the region's owner may end a loan at any
+/// time by copying its bytes elsewhere ([`Loan::move_out`]): for all slices of the loan the address changes, the
+/// bytes do not.
 #[derive(Debug)]
 pub struct Loan {
     place: Mutex<Place>,
@@ -26,11 +26,11 @@ impl Loan {
     /// The bytes `offset..offset + len` of `region`.
     ///
     /// # Panics
-    /// If they do not lie inside the region, or are 4 GiB or more.
+    /// If they exceed the region, or are 4 GiB or more.
     pub fn new(region: Arc<Region>, offset: usize, len: usize) -> Arc<Self> {
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= region.len()),
-            "a loan of what is not there"
+            "a loan beyond the end of the region"
         );
         assert!(u32::try_from(len).is_ok(), "slices are smaller than 4 GiB");
         Arc::new(Self { place: Mutex::new(Place::Region { region, offset }), len })
@@ -51,8 +51,8 @@ impl Loan {
         SharedSlice { loan: Arc::clone(self), start: 0, end: self.len as u32 }
     }
 
-    /// Copies the bytes into memory of their own and gives those of the region back. If they are being sent at this
-    /// moment by another thread, it waits for the end of that call.
+    /// Copies the bytes into memory of their own and releases those of the region. Waits while another thread is
+    /// sending them.
     pub fn move_out(&self) {
         let mut place = self.lock();
         if let Place::Region { region, offset } = &*place {
@@ -62,7 +62,7 @@ impl Loan {
         }
     }
 
-    /// Whether nobody needs the bytes of the region any more: they have been moved out, or no slice refers to them.
+    /// Whether the bytes of the region are unused: they have been moved out, or no slice refers to them.
     pub fn is_over(self: &mut Arc<Self>) -> bool {
         match Arc::get_mut(self) {
             Some(_) => true,

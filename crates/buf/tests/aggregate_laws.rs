@@ -1,5 +1,4 @@
-//! The algebra of aggregates, held against plain byte vectors: whatever is split, joined and advanced,
-//! the bytes are those that the same operations on a `Vec<u8>` give.
+//! The algebra of aggregates: any splits, joins and advances give the same bytes as on a `Vec<u8>`.
 
 use std::fs::File;
 use std::io::Write;
@@ -42,7 +41,7 @@ fn shared(bytes: &[u8], start: usize) -> SharedSlice {
     Loan::new(Arc::new(region), start, bytes.len() - start).slice()
 }
 
-/// An aggregate of the given pieces, which lie in memory, in files and in regions in turn, and the bytes it stands for.
+/// An aggregate of the given pieces, alternating between memory, files and regions, and its bytes.
 fn build(pieces: &[Vec<u8>]) -> (Aggregate, Vec<u8>) {
     let mut aggregate = Aggregate::new();
     for (index, bytes) in pieces.iter().enumerate() {
@@ -102,9 +101,9 @@ fn in_place_change_needs_one_owner() {
     assert_eq!(&*buffer, b"Date: now!");
 }
 
-/// A pool gives out the same memory again, but never memory that somebody still reads.
+/// A pool reuses memory, but never memory that is still referenced.
 #[test]
-fn pool_recycles_only_what_nobody_reads() {
+fn pool_recycles_only_unreferenced_memory() {
     let mut pool = Pool::new(4, 1024);
     let mut first = pool.take();
     first.extend_from_slice(b"first");

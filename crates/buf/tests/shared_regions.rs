@@ -1,4 +1,4 @@
-//! Regions that another process writes to: what is sent from them, copied out of them, and given back.
+//! Regions that another process writes to: sending, copying and ending loans.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ fn a_region_can_neither_shrink_nor_grow() {
     let (region, file) = region(8192);
     assert!(file.set_len(4096).is_err());
     assert!(file.set_len(16384).is_err());
-    assert!(file.write_at(b"x", 8192).is_err(), "writing behind the end would be growing");
+    assert!(file.write_at(b"x", 8192).is_err(), "writing beyond the end would grow the file");
     let mut bytes = Vec::new();
     region.copy_to(8190, 2, &mut bytes);
     assert_eq!(bytes, [0, 0]);
@@ -30,7 +30,7 @@ fn a_region_can_neither_shrink_nor_grow() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A copy is what the bytes are, wherever it begins and ends.
+    /// Copies of any range are exact.
     #[test]
     fn copies_are_exact(offset in 0_usize..40, len in 0_usize..100, before in 0_usize..20) {
         let (region, file) = region(4096);

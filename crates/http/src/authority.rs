@@ -34,7 +34,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// What stands in brackets (RFC 3986 section 3.2.2): an IPv6 address, or `IPvFuture`, which no site is known by.
+/// The text in brackets (RFC 3986 section 3.2.2): an IPv6 address, or `IPvFuture`, which no site uses.
 fn is_literal(text: &[u8]) -> bool {
     if let [b'v' | b'V', future @ ..] = text {
         let Some(dot) = memchr::memchr(b'.', future) else { return false };
@@ -62,7 +62,7 @@ fn is_name(text: &[u8]) -> bool {
     !text.is_empty()
 }
 
-/// Five digits at most, so that zeros in front cannot go on for ever.
+/// Five digits at most, which bounds leading zeros.
 fn parse_port(digits: &[u8]) -> Option<u16> {
     let number = crate::decimal::parse_decimal(digits)?;
     u16::try_from(number).ok().filter(|_| digits.len() <= 5)

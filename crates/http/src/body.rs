@@ -3,8 +3,8 @@
 use crate::fields::{is_token_byte, is_value_byte};
 use crate::{BodyFraming, Refusal};
 
-/// Reads one body, piece by piece, without copying it. Bytes behind its end are never consumed: they are
-/// the next request.
+/// Reads one body, piece by piece, without copying it. Bytes after its end are never consumed: they are the next
+/// request.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     state: State,
@@ -17,26 +17,26 @@ pub struct BodyReader {
 pub enum BodyStep<'a> {
     /// Content, never empty. There may be more of it in the same input.
     Data {
-        /// Bytes of input that are done with: `data` and what framed it.
+        /// Bytes of input that are used up: `data` and its framing.
         consumed: usize,
         /// Some bytes of the content.
         data: &'a [u8],
     },
-    /// The input is used up, and the body not at its end.
+    /// The input is used up, but the body is incomplete.
     NeedMore {
-        /// Bytes of input that are done with: all of them.
+        /// Bytes of input that are used up: all of them.
         consumed: usize,
     },
     /// The body is complete.
     End {
-        /// Bytes of input that are done with; what follows belongs to the next request.
+        /// Bytes of input that are used up; the rest belongs to the next request.
         consumed: usize,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the content: of this many bytes more, at least one, in a chunk or alone.
+    /// In the content, in a chunk or with a length: at least one more byte.
     Data {
         remaining: u64,
         in_chunk: bool,
@@ -46,7 +46,7 @@ enum State {
     End,
 }
 
-/// Where in the grammar of RFC 9112 section 7.1 the next byte stands.
+/// The position of the next byte in the grammar of RFC 9112 section 7.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     /// In a chunk's size, of which `digits` digits were read.
@@ -54,7 +54,7 @@ enum Framing {
         size: u64,
         digits: u8,
     },
-    /// Behind a blank that follows a size: only an extension may come (the grammar's "bad white space").
+    /// After a blank that follows a size: only an extension may come (the grammar's "bad white space").
     BeforeExtension {
         size: u64,
     },
@@ -87,7 +87,7 @@ impl BodyReader {
     /// Reads on in `input`, which begins where the last call stopped consuming.
     ///
     /// # Errors
-    /// The reason why a chunked body is malformed or beyond a limit. After that the reader is of no use.
+    /// The reason why a chunked body is malformed or beyond a limit. The reader is unusable afterwards.
     pub fn read<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Refusal> {
         let mut consumed = 0;
         loop {
@@ -100,7 +100,7 @@ impl BodyReader {
                     consumed += 1;
                 }
                 (State::Data { remaining, in_chunk }, _) => {
-                    // Fits a usize: it is no more than what is available.
+                    // Fits a usize: at most `available`.
                     let len = remaining.min(available.len() as u64) as usize;
                     self.state = match remaining - len as u64 {
                         0 if in_chunk => State::Framing(Framing::DataCarriageReturn),
@@ -118,8 +118,8 @@ impl BodyReader {
         self.state == State::End
     }
 
-    /// Bytes of content that are sure to come: what is left of a length or of a chunk, or what the digits of a
-    /// chunk's size say so far, which further digits can only enlarge.
+    /// A lower bound for the content still to come: the rest of a length or chunk, or the value of a chunk size's
+    /// digits so far, which further digits can only enlarge.
     pub const fn announced(&self) -> u64 {
         match self.state {
             State::Data { remaining, .. } => remaining,
@@ -189,12 +189,12 @@ impl BodyReader {
 
 const CHUNK_START: Framing = Framing::Size { size: 0, digits: 0 };
 
-/// Sixteen hexadecimal digits are 64 bits: more would overflow, or be zeros that go on for ever.
+/// Sixteen hexadecimal digits are 64 bits: more would overflow, or be endless leading zeros.
 const SIZE_DIGITS_MAX: u8 = 16;
 
-/// Most bytes of chunk extensions in one body. Nobody uses them, but for making a server read much and
-/// store nothing (RFC 9112 section 7.1.1 asks for a bound).
+/// Most bytes of chunk extensions in one body. Only attackers use them, to make a server read a lot (RFC 9112 section
+/// 7.1.1 asks for a bound).
 pub const EXTENSION_BYTES_MAX: usize = 1024;
 
-/// Most bytes of trailer fields in one body. They are read past.
+/// Most bytes of trailer fields in one body. They are discarded.
 pub const TRAILER_BYTES_MAX: usize = 8192;

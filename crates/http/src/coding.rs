@@ -27,7 +27,7 @@ impl Coding {
         }
     }
 
-    /// What the name of a precompressed file ends with; empty for identity.
+    /// The extension of a precompressed file's name; empty for identity.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Identity => "",
@@ -38,20 +38,20 @@ impl Coding {
     }
 }
 
-/// The codings that a client accepts, best first. Four bytes, so that it can be part of a cache's key:
-/// clients that want the same have the same value, however they spell it.
+/// The codings that a client accepts, best first. Four bytes, so it can be part of a cache's key: different spellings
+/// of the same preferences are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AcceptedCodings {
     order: [Option<Coding>; BY_DENSITY.len()],
 }
 
 impl AcceptedCodings {
-    /// Only identity: what a client gets that sends no Accept-Encoding.
+    /// Only identity, for a client that sends no Accept-Encoding.
     pub const IDENTITY: Self = Self { order: [Some(Coding::Identity), None, None, None] };
 
-    /// Reads an Accept-Encoding field. The higher quality comes first; among equals the coding that packs
-    /// tighter: br, zstd, gzip, identity. Identity is accepted unless it is refused, but without a quality of
-    /// its own it comes last. Members that are malformed are ignored.
+    /// Reads an Accept-Encoding field. Higher qualities come first; among equals the denser coding: br, zstd, gzip,
+    /// identity. Identity is accepted unless refused, but comes last without a quality of its own. Malformed members
+    /// are ignored.
     pub fn parse(field: Option<&[u8]>) -> Self {
         let Some(field) = field else {
             return Self::IDENTITY;
@@ -80,7 +80,7 @@ impl AcceptedCodings {
                 None => (0, (coding == Coding::Identity).then_some(coding)),
             }
         });
-        // Stable, so that equals stay in the order of density; what is not accepted ends up behind.
+        // Stable, so equals stay in the order of density; codings that are not accepted come last.
         ranked.sort_by_key(|(quality, coding)| (coding.is_none(), Reverse(*quality)));
         Self { order: ranked.map(|(_, coding)| coding) }
     }
@@ -123,7 +123,7 @@ fn parse_quality(parameter: &[u8]) -> Option<u16> {
     (quality <= QUALITY_MAX).then_some(quality)
 }
 
-/// The order among equals: the tighter first. gzip's advantage is only that everybody knows it.
+/// The order among equals: the denser first. gzip's only advantage is its ubiquity.
 const BY_DENSITY: [Coding; 4] = [Coding::Brotli, Coding::Zstd, Coding::Gzip, Coding::Identity];
 
 const QUALITY_MAX: u16 = 1000;

@@ -4,9 +4,9 @@ use crate::etag::TagInField;
 use crate::fields::field_lines;
 use crate::{ETag, Method, parse_date};
 
-/// The conditions of a request: the values of the five fields, not judged yet.
+/// The conditions of a request: the unevaluated values of the five fields.
 ///
-/// A date or If-Range that came twice is there, but empty, and so ignored like any malformed one.
+/// A repeated date or If-Range is present but empty, and ignored like any malformed one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions<'a> {
     /// The first If-Match line.
@@ -19,16 +19,16 @@ pub struct Conditions<'a> {
     pub if_unmodified_since: Option<&'a [u8]>,
     /// If-Range: no precondition, but a condition of [`range_applies`](Self::range_applies).
     pub if_range: Option<&'a [u8]>,
-    /// All field lines of the request if a list of tags goes on in a second line: rare, and read again then.
+    /// All field lines of the request, if a list of tags continues in a second line: rare, and parsed again then.
     section: Option<&'a [u8]>,
 }
 
-/// What the preconditions of a request say.
+/// The result of a request's preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Do what the method says.
+    /// Perform the method.
     Proceed,
-    /// Answer 304: the client's copy is as good.
+    /// Answer 304: the client's copy is current.
     NotModified,
     /// Answer 412.
     Failed,
@@ -81,11 +81,11 @@ impl<'a> Conditions<'a> {
         Precondition::Proceed
     }
 
-    /// Whether a Range field is to be honoured: there is no If-Range, or it names this very representation,
-    /// by strong comparison of the tag or by exactly its date (RFC 9110 section 13.1.5).
+    /// Whether the Range field applies: there is no If-Range, or it names this representation, by strong comparison
+    /// of the tag or by exactly its date (RFC 9110 section 13.1.5).
     ///
-    /// `now_unix_seconds` is what the Date of the answer says. A date that is not at least a second older names
-    /// nothing: the file may change again within the second that it stands for (section 8.8.2.2).
+    /// `now_unix_seconds` is the Date of the response. A date that is not at least a second older matches nothing:
+    /// the file may change again within that second (section 8.8.2.2).
     pub fn range_applies(&self, etag: &ETag, modified_unix_seconds: u64, now_unix_seconds: u64) -> bool {
         let Some(value) = self.if_range else {
             return true;
@@ -115,7 +115,7 @@ fn line_has(line: &[u8], matches: impl Fn(TagInField<'_>) -> bool) -> bool {
     }
     let mut rest = line;
     loop {
-        // Empty members may stand in a list (RFC 9110 section 5.6.1.2).
+        // Lists may have empty members (RFC 9110 section 5.6.1.2).
         let start = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','));
         let Some((tag, tail)) = start.and_then(|start| TagInField::parse(&rest[start..])) else {
             return false;
@@ -140,7 +140,7 @@ mod tests {
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-    /// The verdict on a request with these field lines, where `TAG` stands for the current tag.
+    /// The result for a request with these field lines; `TAG` stands for the current tag.
     fn verdict(method: &str, fields: &[(&str, &str)]) -> Precondition {
         with_conditions(method, fields, |method, conditions, etag| {
             conditions.evaluate(method, etag, MODIFIED)

@@ -17,8 +17,8 @@ impl Stamp {
     /// Bytes of an IMF-fixdate.
     pub const DATE_LEN: usize = 29;
 
-    /// The stamp of a second; from the year 10000 on the date stays at the last second before it, which is
-    /// the last that the format can say.
+    /// The stamp of a second; from the year 10000 on the date stays at the last second before it, the last that fits
+    /// the format.
     pub fn at(unix_seconds: u64) -> Self {
         let time = UNIX_EPOCH + Duration::from_secs(unix_seconds.min(LAST_SECOND));
         let mut date = [b' '; Self::DATE_LEN];
@@ -34,9 +34,9 @@ impl AsRef<[u8]> for Stamp {
     }
 }
 
-/// Seconds since 1970 of a date in any of the three formats: IMF-fixdate, that of RFC 850 (two-digit years
-/// from 70 on lie in the 20th century) and that of `asctime`. `None` for anything else, for dates before
-/// 1970, and for days that do not exist or are not the weekday that they say.
+/// Seconds since 1970 of a date in any of the three formats: IMF-fixdate, that of RFC 850 (two-digit years from 70 on
+/// are in the 20th century) and that of `asctime`. `None` for anything else, for dates before 1970, for days that do
+/// not exist, and for a wrong weekday.
 pub fn parse_date(text: &[u8]) -> Option<u64> {
     let date: HttpDate = std::str::from_utf8(text).ok()?.parse().ok()?;
     SystemTime::from(date).duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())

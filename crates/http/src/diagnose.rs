@@ -1,4 +1,4 @@
-//! Says what is wrong with a head that was refused: the cold side of [`RequestHead::parse`].
+//! Finds the reason for refusing a head: the cold side of [`RequestHead::parse`].
 //!
 //! [`RequestHead::parse`]: crate::RequestHead::parse
 
@@ -13,7 +13,7 @@ pub(crate) fn diagnose(head: &[u8], fields_max: usize) -> Refusal {
     judge_lines(lines, fields_max).err().unwrap_or(Refusal::HeadIncomplete)
 }
 
-/// All lines are as they should be, as far as they go.
+/// Checks complete and incomplete lines.
 fn judge_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, fields_max: usize) -> Result<(), Refusal> {
     let mut fields = None;
     for line in lines {
@@ -37,7 +37,7 @@ fn judge_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, fields_max: usize) -> 
     fields.map(drop).ok_or(Refusal::RequestLine)
 }
 
-/// A line without the CR LF that ends it; the last one may not have got its own yet.
+/// A line without its CR LF, which the last one may still lack.
 fn strip_line_end(line: &[u8]) -> Result<&[u8], Refusal> {
     let text = match line {
         [text @ .., b'\r', b'\n'] => text,

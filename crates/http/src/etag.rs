@@ -4,7 +4,7 @@ use crate::Coding;
 use std::fmt;
 use std::io::Write;
 
-/// A strong entity tag, quotes included, kept in place: copying it allocates nothing.
+/// A strong entity tag, quotes included, stored inline: copying it allocates nothing.
 #[derive(Clone, Copy)]
 pub struct ETag {
     bytes: [u8; Self::BYTES_MAX],

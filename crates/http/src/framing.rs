@@ -1,4 +1,4 @@
-//! How long a request's body is (RFC 9112 section 6.3), with no room for two opinions.
+//! The length of a request's body (RFC 9112 section 6.3); ambiguous framing is refused.
 
 use crate::decimal::parse_decimal;
 use crate::fields::{field_lines, list_members};
@@ -39,8 +39,8 @@ impl BodyFraming {
     }
 }
 
-/// What is wrong with Transfer-Encoding fields that are not just `chunked`: a faulty use of `chunked` is
-/// the client's error, another coding our limit (RFC 9112 section 6.1).
+/// The refusal of Transfer-Encoding fields other than `chunked`: misuse of `chunked` is the client's error, another
+/// coding is not implemented (RFC 9112 section 6.1).
 #[cold]
 fn judge_codings(section: &[u8]) -> Refusal {
     let codings = field_lines(section)

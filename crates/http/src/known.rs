@@ -22,7 +22,7 @@ pub(crate) struct KnownFields<'a> {
 }
 
 impl<'a> KnownFields<'a> {
-    /// `section` is where the fields stand, for those rare ones that must be read again.
+    /// `section` is the text of the fields, for the rare ones that must be parsed again.
     pub(crate) fn select(fields: &[Header<'a>], section: &'a [u8]) -> Result<Self, Refusal> {
         let mut known = Self::default();
         for Header { name, value } in fields {
@@ -76,7 +76,7 @@ impl<'a> KnownFields<'a> {
     }
 }
 
-/// A field on which others may disagree when it comes twice.
+/// A field whose repetition other recipients may interpret differently.
 fn set_once<'a>(slot: &mut Option<&'a [u8]>, value: &'a [u8], refusal: Refusal) -> Result<(), Refusal> {
     match slot.replace(value) {
         None => Ok(()),
@@ -89,7 +89,7 @@ fn set_single<'a>(slot: &mut Option<&'a [u8]>, value: &'a [u8]) {
     *slot = Some(if slot.is_none() { value } else { NO_VALUE });
 }
 
-/// A field of which the first line is enough.
+/// A field whose first line is enough.
 fn set_first<'a>(slot: &mut Option<&'a [u8]>, value: &'a [u8]) {
     slot.get_or_insert(value);
 }

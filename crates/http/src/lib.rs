@@ -13,8 +13,8 @@
 //!                           ReplyHead (+ multipart)              what is answered
 //! ```
 //!
-//! A request on which two servers in a row might disagree is refused: every reason is a [`Refusal`], with
-//! its status, the word for logs and metrics, and a sentence for a human.
+//! Requests that two servers in a row might read differently are refused: every reason is a [`Refusal`], with its
+//! status, a word for logs and metrics, and a sentence for people.
 
 mod authority;
 mod body;

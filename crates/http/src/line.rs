@@ -8,7 +8,7 @@ use crate::fields::is_token_byte;
 pub(crate) struct RequestLine<'a> {
     pub(crate) method: &'a [u8],
     pub(crate) target: &'a [u8],
-    /// The minor version of HTTP/1. One above 1 is for who speaks 1.1 to answer as 1.1 (RFC 9110 section 2.5).
+    /// The minor version of HTTP/1. A server of 1.1 answers higher ones as 1.1 (RFC 9110 section 2.5).
     pub(crate) minor: u8,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Which media type a file's name stands for.
+/// Media types by file name.
 ///
 /// The registry is that of the `mime_guess` crate, with a few corrections. Types that are text say that
 /// Baton serves UTF-8: otherwise browsers guess.
@@ -13,7 +13,7 @@ pub struct MediaTypes {
 }
 
 impl MediaTypes {
-    /// The types that Baton knows by itself.
+    /// The built-in types.
     pub fn builtin() -> Self {
         let text_extensions = mime_guess::get_extensions("text", "*").unwrap_or_default();
         let text = text_extensions.iter().filter_map(|extension| {
@@ -34,8 +34,8 @@ impl MediaTypes {
         self.by_extension.insert(extension.to_ascii_lowercase(), media_type.to_owned());
     }
 
-    /// The type of a file with this path or name, by its last extension in any case;
-    /// `application/octet-stream` if nobody knows.
+    /// The type of a file with this path or name, by its last extension in any case; `application/octet-stream` if
+    /// unknown.
     pub fn of(&self, path: &[u8]) -> &str {
         extension(path).and_then(|extension| self.of_extension(extension)).unwrap_or(UNKNOWN)
     }
@@ -59,7 +59,7 @@ impl Default for MediaTypes {
     }
 }
 
-/// What follows the last dot of the last name; `None` if nothing stands before or behind it.
+/// The text after the last dot of the last name; `None` if the text before or after the dot is empty.
 fn extension(path: &[u8]) -> Option<&[u8]> {
     let name = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
     match memchr::memrchr(b'.', name)? {
@@ -74,8 +74,8 @@ const UTF_8: &str = "; charset=utf-8";
 /// Longer extensions have no type.
 const EXTENSION_BYTES_MAX: usize = 32;
 
-/// Where the registry is behind the times, means something that the web does not, or names a type that is
-/// text without saying so in its first word.
+/// Where the registry is outdated, differs from the web's usage, or names a textual type that does not begin with
+/// `text/`.
 const CORRECTIONS: &[(&str, &str)] = &[
     ("atom", "application/atom+xml; charset=utf-8"),
     ("geojson", "application/geo+json; charset=utf-8"),

@@ -9,7 +9,7 @@ use crate::decimal::{decimal_len, push_decimal};
 /// How the parts of one answer are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipart<'a> {
-    /// Stands between the parts: 1 to 70 letters and digits that occur in no part, such as random ones.
+    /// Separates the parts: 1 to 70 letters and digits that occur in no part, such as random ones.
     pub boundary: &'a str,
     /// The media type of the representation that the parts are of.
     pub media_type: &'a str,
@@ -24,7 +24,7 @@ impl Multipart<'_> {
         out.extend_from_slice(self.boundary.as_bytes());
     }
 
-    /// Appends what stands before the bytes of a part.
+    /// Appends the head of a part.
     pub fn push_part_head(&self, out: &mut Vec<u8>, range: ByteRange) {
         for piece in [DELIMITER, self.boundary, CONTENT_TYPE, self.media_type, CONTENT_RANGE] {
             out.extend_from_slice(piece.as_bytes());
@@ -33,7 +33,7 @@ impl Multipart<'_> {
         out.extend_from_slice(PART_HEAD_END.as_bytes());
     }
 
-    /// Appends what stands behind the last part.
+    /// Appends the final boundary.
     pub fn push_tail(&self, out: &mut Vec<u8>) {
         for piece in [DELIMITER, self.boundary, TAIL_END] {
             out.extend_from_slice(piece.as_bytes());

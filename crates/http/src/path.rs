@@ -16,8 +16,8 @@ pub enum PathRefusal {
     Control,
     /// `..` above the root.
     AboveRoot,
-    /// `.` or `..`, and a separator in disguise: who decodes before resolving and who resolves before decoding
-    /// would come to different paths.
+    /// `.` or `..` beside an encoded separator: decoding before resolving and resolving before decoding give
+    /// different paths.
     Ambiguous,
 }
 
@@ -55,7 +55,7 @@ impl std::error::Error for PathRefusal {}
 /// in front, one at the end if the path names a directory, empty for the root itself. Its bytes need not be
 /// UTF-8.
 ///
-/// What is decoded is never decoded again: `%2541` is the name `%41`.
+/// Nothing is decoded twice: `%2541` is the name `%41`.
 ///
 /// # Errors
 /// The reason why the path can name nothing; `out` is empty then.
@@ -63,20 +63,20 @@ pub fn decode_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathRefusal> {
     decode(raw, out, Reader::FileSystem).map(drop)
 }
 
-/// The same for a path that need not name a file: routes are found by it, and applications are told it. It may have
-/// encoded slashes, which are slashes then, backslashes, and control characters but NUL. Only slashes that the client
-/// has written as slashes are joined.
+/// Like [`decode_path`], for a path that need not name a file: it selects the route, and applications receive it. It
+/// may contain encoded slashes, which become slashes, backslashes, and control characters except NUL. Only literal
+/// slashes are joined.
 ///
-/// Returns how many bytes of `out` there are in front of the first that no file's name may have. Where there is none, the
-/// outcome is that of [`decode_path`].
+/// Returns the position in `out` of the first byte that no file name may have. Without one, the result is that of
+/// [`decode_path`].
 ///
 /// # Errors
-/// The reason why the path means nothing, or not the same to everybody; `out` is empty then.
+/// The reason why the path is invalid or ambiguous; `out` is empty then.
 pub fn decode_any_path(raw: &[u8], out: &mut Vec<u8>) -> Result<usize, PathRefusal> {
     decode(raw, out, Reader::Application)
 }
 
-/// Whom a path is for.
+/// The recipient of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     FileSystem,
@@ -108,7 +108,7 @@ impl Decoding<'_> {
         let [b'/', segments @ ..] = raw else {
             return Err(PathRefusal::NotAbsolute);
         };
-        // What is in `out` before a segment is a directory: empty, or ending with a slash.
+        // `out` before a segment is a directory: empty, or ending with a slash.
         let (mut start, mut has_dots) = (0, false);
         for segment in segments.split(|byte| *byte == b'/') {
             if self.out.len() > start {
@@ -319,9 +319,9 @@ mod tests {
     }
 
     proptest! {
-        /// Where a file could have the name, both readers come to it; where not, only one can.
+        /// Both readers accept a name that a file could have; any other name only one of them.
         #[test]
-        fn readers_differ_only_in_what_no_file_is_called(
+        fn readers_differ_only_in_names_that_no_file_has(
             raw in "/(\\.|/|a|%2e|%41|%25|%2f|%5C|%0a|\\.\\.){0,12}"
         ) {
             let (strict, any) = (decode(raw.as_bytes()), decode_any(raw.as_bytes()));

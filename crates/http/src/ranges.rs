@@ -3,7 +3,7 @@
 use crate::fields::list_members;
 use std::ops::Deref;
 
-/// A range of bytes that exists: `first <= last`, and `last` lies within the representation.
+/// A range of bytes that exists: `first <= last`, and `last` is within the representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
     /// Offset of its first byte.
@@ -29,7 +29,7 @@ impl ByteRange {
     }
 }
 
-/// What a Range field asks for, of a representation of a known length.
+/// What a Range field selects of a representation of a known length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// Ignore the field: answer 200 with the whole.
@@ -40,8 +40,8 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
-/// At least one range, in the order in which they were asked for. No two overlap or touch. The one range of
-/// nearly all requests is kept in place.
+/// At least one range, in the requested order. No two overlap or touch. A single range, the usual case, is stored
+/// inline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeList(Kept);
 
@@ -63,7 +63,7 @@ impl Deref for RangeList {
 }
 
 impl RangeList {
-    /// Adds a range; those that it overlaps or touches become one with it, in the place of the earliest.
+    /// Adds a range, merged with those that it overlaps or touches, at the position of the earliest.
     fn add(&mut self, range: ByteRange) {
         let mut ranges = match &mut self.0 {
             Kept::One([only]) if only.touches(range) => {
@@ -86,7 +86,7 @@ impl RangeList {
             index += 1;
             apart
         });
-        // Only ranges behind the first that was joined were removed besides it, so its index still holds.
+        // Only ranges after the first merged one were removed besides it, so its index is still valid.
         ranges.insert(place.unwrap_or(ranges.len()), joined);
         self.0 = if let [only] = ranges[..] { Kept::One([only]) } else { Kept::Several(ranges) };
     }
@@ -94,10 +94,9 @@ impl RangeList {
 
 /// Decides what the Range field of a GET selects of a representation of `length` bytes.
 ///
-/// Another unit than bytes and every error of syntax make the field ignored, as does asking for more than
-/// `ranges_max` ranges. They are counted as sent, before any are joined: counting costs little, joining
-/// thousands would be work for nothing. Since ranges that overlap or touch are joined, an answer never
-/// carries a byte twice, however many are allowed ("Apache killer", CVE-2011-3192).
+/// A unit other than bytes, a syntax error, or more than `ranges_max` ranges make the field ignored. Ranges are
+/// counted as sent, before merging: merging thousands would be wasted work. As overlapping and touching ranges are
+/// merged, a response never contains a byte twice ("Apache killer", CVE-2011-3192).
 ///
 /// An empty representation has no range that could be answered with 206: one that asks for its last bytes
 /// gets it whole, others are unsatisfiable.

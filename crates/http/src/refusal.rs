@@ -5,8 +5,8 @@ use std::fmt;
 
 macro_rules! refusals {
     ($($(#[$doc:meta])+ $name:ident => $status:ident, $label:literal, $text:literal;)*) => {
-        /// Why a request was refused. The connection cannot go on after any of them: what follows in it is
-        /// not known to be the next request.
+        /// Why a request was refused. The connection ends after any of them: the position of the next request is
+        /// unknown.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Refusal {
             $($(#[$doc])+ $name,)*

@@ -5,8 +5,8 @@ use crate::fields::{is_token_byte, is_value_byte};
 use crate::multipart::push_content_range;
 use crate::{ByteRange, Stamp, Status};
 
-/// Appends the head of an answer to a buffer, line by line. The version is always HTTP/1.1: it says what the
-/// server speaks, not what the client did (RFC 9110 section 6.2).
+/// Appends the head of an answer to a buffer, line by line. The version is always HTTP/1.1, the server's, not the
+/// client's (RFC 9110 section 6.2).
 ///
 /// Names and values come from Baton itself or from a configuration that was checked with
 /// [`field_name_is_safe`] and [`field_value_is_safe`]; debug builds assert it.
@@ -31,7 +31,7 @@ impl<'b> ReplyHead<'b> {
         Self { out }
     }
 
-    /// Appends fields to a head, or a part of one, that has begun.
+    /// Appends fields to a partly written head.
     pub fn resume(out: &'b mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -52,8 +52,8 @@ impl<'b> ReplyHead<'b> {
         self.end_line()
     }
 
-    /// Appends the Date field. Returns where in the buffer its [`Stamp::DATE_LEN`] bytes stand, so that a
-    /// head that is kept can be brought up to date in place.
+    /// Appends the Date field. Returns the position of its [`Stamp::DATE_LEN`] bytes in the buffer, so that a cached
+    /// head can be updated in place.
     pub fn date(&mut self, stamp: &Stamp) -> usize {
         self.name("Date");
         let at = self.out.len();

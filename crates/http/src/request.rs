@@ -13,11 +13,11 @@ use std::mem::MaybeUninit;
 /// Bounds on the head of a request. A request beyond one gets 414 or 431.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Longest target, in bytes: 8192 unless told.
+    /// Longest target, in bytes; default 8192.
     pub target_bytes_max: usize,
-    /// Longest head, its blank line included, in bytes: 32768 unless told.
+    /// Longest head, its blank line included, in bytes; default 32768.
     pub head_bytes_max: usize,
-    /// Most field lines: 100 unless told, and never more than [`FIELDS_CAP`].
+    /// Most field lines; default 100, at most [`FIELDS_CAP`].
     pub fields_max: usize,
 }
 
@@ -28,11 +28,11 @@ impl Default for HeadLimits {
 }
 
 impl HeadLimits {
-    /// Whether a head that is not complete may still grow: to be asked when
-    /// [`HeadScanner::find_end`](crate::HeadScanner::find_end) found no end in `input`.
+    /// Checks whether an incomplete head may still grow, when [`HeadScanner::find_end`](crate::HeadScanner::find_end)
+    /// has found no end in `input`.
     ///
     /// # Errors
-    /// The refusal of a head of which this much is too much already.
+    /// The refusal of a head that is too long already.
     pub fn check_incomplete(&self, input: &[u8]) -> Result<(), Refusal> {
         if input.len() < self.head_bytes_max {
             return Ok(());
@@ -40,7 +40,7 @@ impl HeadLimits {
         Err(self.refuse_long(input))
     }
 
-    /// A target that is too long by itself is told from fields that are.
+    /// Distinguishes a target that is too long from fields that are.
     #[cold]
     fn refuse_long(&self, head: &[u8]) -> Refusal {
         let line = head.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -56,23 +56,24 @@ pub struct RequestHead<'a> {
     pub method: Method,
     /// The version.
     pub version: Version,
-    /// The request line without its CR LF, for logs: visible ASCII, blanks, and what [`as_uri`](crate::as_uri) encodes.
+    /// The request line without its CR LF, for logs: visible ASCII, blanks, and bytes that [`as_uri`](crate::as_uri)
+    /// encodes.
     pub line: &'a [u8],
-    /// The target as it was sent. Bytes above 0x7f stand for their percent-encoding: [`as_uri`](crate::as_uri) is what to
-    /// show or pass on, of `path` and `query` too.
+    /// The target as sent. Bytes above 0x7f mean their percent-encoding: show or forward [`as_uri`](crate::as_uri) of
+    /// it, and of `path` and `query`.
     pub target: &'a [u8],
     /// The path of the target, neither decoded nor normalised. Begins with `/`, or is `*` (OPTIONS only),
     /// or empty (CONNECT only).
     pub path: &'a [u8],
-    /// What follows the first `?` of the target.
+    /// The target after its first `?`.
     pub query: Option<&'a [u8]>,
-    /// The host that is asked: that of an absolute target, else that of the Host field
-    /// (RFC 9112 section 3.2.2). A valid name or address, in the client's spelling (compare it without
-    /// regard to case), an IPv6 address in brackets. `None` if Host is empty, or missing in HTTP/1.0.
+    /// The requested host: that of an absolute target, else that of the Host field (RFC 9112 section 3.2.2). A valid
+    /// name or address, in the client's spelling (compare it without regard to case), an IPv6 address in brackets.
+    /// `None` if Host is empty, or missing in HTTP/1.0.
     pub host: Option<&'a str>,
-    /// The port that stands with the host, if any.
+    /// The port after the host, if any.
     pub port: Option<u16>,
-    /// Whether the client lets the connection go on after the answer.
+    /// Whether the client allows the connection to persist.
     pub keep_alive: bool,
     /// How the body is delimited.
     pub framing: BodyFraming,
@@ -105,7 +106,7 @@ impl<'a> RequestHead<'a> {
         if head.len() > limits.head_bytes_max {
             return Err(limits.refuse_long(head));
         }
-        // httparse lets LF alone end a line; two recipients in a row need not agree on that.
+        // httparse accepts a bare LF as a line end; the next recipient may not.
         let fields_max = limits.fields_max.min(FIELDS_CAP);
         if has_bare_line_feed(head) {
             return Err(diagnose(head, fields_max));
@@ -123,8 +124,7 @@ impl<'a> RequestHead<'a> {
         Self::parse_unusual(head, fields_max, limits)
     }
 
-    /// What httparse does not know: a minor version above 1 (RFC 9110 section 2.5), and a target with bytes that are not
-    /// UTF-8.
+    /// Heads that httparse refuses: a minor version above 1 (RFC 9110 section 2.5), and a target that is not UTF-8.
     #[cold]
     fn parse_unusual(head: &'a [u8], fields_max: usize, limits: &HeadLimits) -> Result<Self, Refusal> {
         let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
@@ -186,18 +186,18 @@ impl<'a> RequestHead<'a> {
         })
     }
 
-    /// The value of the first field line with this name, whatever its case. Reads the head again.
+    /// The value of the first field line with this name, in any case. Parses the head again.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// All field lines in order, names as spelt, values without blanks around them. Reads the head again.
+    /// All field lines in order, names as spelt, values without surrounding blanks. Parses the head again.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         field_lines(self.section)
     }
 }
 
-/// Looks at every byte rather than stop at the first, so that it compiles to a few vector instructions.
+/// Looks at every byte instead of stopping at the first, which compiles to a few vector instructions.
 fn has_bare_line_feed(head: &[u8]) -> bool {
     let pairs = head.iter().zip(head.iter().skip(1));
     let bare = pairs.fold(false, |bare, (before, byte)| bare | (*byte == b'\n' && *before != b'\r'));
@@ -214,7 +214,7 @@ fn judge_host(version: Version, host: Option<&[u8]>) -> Result<Option<Authority<
     }
 }
 
-/// Most field lines that can be parsed, whatever the limits say: they are found in an array on the stack.
+/// Most field lines that can be parsed: they are collected in an array on the stack.
 pub const FIELDS_CAP: usize = 256;
 
 const CRLF_LEN: usize = 2;

@@ -1,25 +1,25 @@
-//! What a configuration does to the fields of responses.
+//! Rules of a configuration for response fields.
 
-/// Rules for fields. Names are compared whatever their case.
+/// Rules for fields. Names are compared without regard to case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRules {
-    /// Fields in the place of all that the response has by these names.
+    /// Fields that replace the response's fields of the same names.
     pub set: Vec<(String, String)>,
-    /// Fields beside those that the response has.
+    /// Fields in addition to the response's.
     pub add: Vec<(String, String)>,
-    /// Names of fields that are taken out of the response.
+    /// Names of fields to remove.
     pub remove: Vec<String>,
     /// Fields for responses that have none by these names.
     pub default: Vec<(String, String)>,
 }
 
 impl FieldRules {
-    /// Whether the response's own fields of this name go.
+    /// Whether the response's own fields of this name are dropped.
     pub fn drops(&self, name: &[u8]) -> bool {
         self.dropped().any(|dropped| dropped.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Names whose fields go: those that are removed, and those that are set.
+    /// Names whose fields are dropped: removed or set.
     pub fn dropped(&self) -> impl Iterator<Item = &str> {
         self.remove.iter().chain(self.set.iter().map(|(name, _)| name)).map(String::as_str)
     }
@@ -29,13 +29,13 @@ impl FieldRules {
         pairs(&self.set).chain(pairs(&self.add))
     }
 
-    /// Fields for responses that have none by these names when the others have been added.
+    /// Fields for responses that have none of these names after the others were added.
     pub fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_added = |name: &str| self.added().any(|(added, _)| added.eq_ignore_ascii_case(name));
         pairs(&self.default).filter(move |(name, _)| !is_added(name))
     }
 
-    /// Fields for a response of which `keeps` says whether it keeps a field of a name, those that go not counted.
+    /// Fields to add to a response; `keeps` says whether it has a field of a name that is not dropped.
     pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &str)> {
         self.added().chain(self.defaults().filter(move |(name, _)| !keeps(name)))
     }

@@ -1,10 +1,9 @@
-//! Finds where a head ends, while its bytes arrive.
+//! Finds the end of a head as its bytes arrive.
 
 use crate::fields::is_token_byte;
 use memchr::memchr;
 
-/// Finds the end of a head as bytes arrive, and remembers how far it looked, so that a head that trickles
-/// in byte by byte costs linear time.
+/// Finds the end of a head and remembers its position, so a head that arrives byte by byte costs linear time.
 #[derive(Clone, Debug, Default)]
 pub struct HeadScanner {
     /// Bytes looked at.
@@ -28,9 +27,9 @@ impl HeadScanner {
     /// `input` is everything received since the end of the last request: from call to call it only grows.
     /// A few empty lines before the request line belong to the head (RFC 9112 section 2.2).
     ///
-    /// Bytes that no request can have (a line that ends with LF alone, a first byte that begins no method,
-    /// such as that of a TLS handshake) end the head where they stand: more input would not mend it, and
-    /// [`RequestHead::parse`](crate::RequestHead::parse) says what is wrong without waiting for any.
+    /// Bytes that no request can have (a bare LF, or a first byte that begins no method, such as that of a TLS
+    /// handshake) end the head at once: [`RequestHead::parse`](crate::RequestHead::parse) then says what is wrong
+    /// without waiting for more input.
     pub fn find_end(&mut self, input: &[u8]) -> Option<usize> {
         loop {
             match input.get(self.line_start) {
@@ -57,7 +56,7 @@ impl HeadScanner {
         }
     }
 
-    /// Begins anew, for the next head.
+    /// Starts the next head.
     pub fn reset(&mut self) {
         *self = Self::default();
     }

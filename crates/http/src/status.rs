@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A status code: three digits, of which the first says the class (RFC 9110 section 15).
+/// A status code: three digits, the first is its class (RFC 9110 section 15).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(u16);
 
@@ -12,7 +12,7 @@ macro_rules! statuses {
             $(#[doc = concat!("`", $code, " ", $reason, "`")]
             pub const $name: Self = Self($code);)*
 
-            /// The reason phrase of the registry; empty for a code that Baton has no name for.
+            /// The reason phrase of the registry; empty for unknown codes.
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)*

@@ -10,15 +10,15 @@ use std::borrow::Cow;
 pub(crate) struct Target<'a> {
     /// Begins with `/`; or `*`; or empty, for CONNECT.
     pub(crate) path: &'a [u8],
-    /// What follows the first `?`, without it.
+    /// The text after the first `?`.
     pub(crate) query: Option<&'a [u8]>,
-    /// The authority of the absolute form and of the form of CONNECT: it stands above the Host field.
+    /// The authority of the absolute form and of CONNECT's: it overrides the Host field.
     pub(crate) authority: Option<Authority<'a>>,
 }
 
 impl<'a> Target<'a> {
     /// `text` is not empty and has neither blanks nor control characters: the request line was split there. Bytes
-    /// above 0x7f stand for their percent-encoding ([`as_uri`]).
+    /// above 0x7f mean their percent-encoding ([`as_uri`]).
     pub(crate) fn parse(method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
         match (method, text) {
             (Method::Connect, _) => Self::authority_form(text),
@@ -66,8 +66,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A target, or a part of one, as a URI has it: bytes above 0x7f, which some clients send as they are, become their
-/// percent-encoding. That need not be UTF-8: names of files are bytes.
+/// A target, or a part of one, as a URI: bytes above 0x7f, which some clients send raw, become percent-encoded. The
+/// result need not decode to UTF-8: file names are bytes.
 pub fn as_uri(text: &[u8]) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -79,7 +79,7 @@ pub fn as_uri(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(uri)
 }
 
-/// A decoded path as a URI has it (RFC 3986 section 3.3): what may stand in a segment, and slashes, stay as they are.
+/// Encodes a decoded path as a URI (RFC 3986 section 3.3): characters of segments, and slashes, stay as they are.
 pub fn encode_path(path: &[u8]) -> Vec<u8> {
     let mut uri = Vec::with_capacity(path.len());
     for byte in path {

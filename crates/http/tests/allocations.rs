@@ -12,7 +12,7 @@ const REQUEST: &[u8] =
     If-None-Match: \"a\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
 
 #[test]
-fn the_way_of_a_request_allocates_nothing() {
+fn a_request_allocates_nothing() {
     let limits = HeadLimits::default();
     let mut path = Vec::with_capacity(64);
     let mut reply = Vec::with_capacity(512);
@@ -36,7 +36,7 @@ fn the_way_of_a_request_allocates_nothing() {
 }
 
 #[test]
-fn reading_past_a_body_allocates_nothing() {
+fn discarding_a_body_allocates_nothing() {
     let allocations = allocation_counter::measure(|| {
         let mut reader = BodyReader::new(BodyFraming::Chunked);
         let mut rest = b"5;a=b\r\nhello\r\n0\r\nA: b\r\n\r\n".as_slice();

@@ -1,5 +1,5 @@
-//! Goal: a body ends where its framing says, whatever pieces it comes in, and a framing that two readers
-//! could read differently is refused. Method: tables, and every body cut anywhere against itself in one piece.
+//! Goal: a body ends where its framing says, in any pieces, and ambiguous framing is refused. Method: tables, and
+//! every body cut anywhere against itself in one piece.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, EXTENSION_BYTES_MAX, Refusal, TRAILER_BYTES_MAX};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn chunked(input: &str) -> Result<(Vec<u8>, Option<usize>), Refusal> {
 }
 
 #[test]
-fn what_follows_a_body_is_left_alone() {
+fn bytes_after_a_body_are_not_consumed() {
     for (framing, input, content, consumed) in [
         (BodyFraming::None, "GET", "", Some(0)),
         (BodyFraming::Length(0), "GET", "", Some(0)),
@@ -54,7 +54,7 @@ fn what_follows_a_body_is_left_alone() {
 }
 
 #[test]
-fn chunks_are_joined_and_extensions_and_trailers_read_past() {
+fn chunks_are_joined_and_extensions_and_trailers_discarded() {
     for (input, content) in [
         ("0\r\n\r\n", ""),
         ("5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", "hello world"),
@@ -70,7 +70,7 @@ fn chunks_are_joined_and_extensions_and_trailers_read_past() {
 }
 
 #[test]
-fn framing_that_could_be_read_differently_is_refused() {
+fn ambiguous_framing_is_refused() {
     for (input, refusal) in [
         ("\r\n", Refusal::ChunkSize),
         ("g\r\n", Refusal::ChunkSize),

@@ -1,5 +1,5 @@
-//! Goal: `select_ranges` selects exactly the bytes that were asked for and exist, each once. Method: tables
-//! of RFC 9110 section 14, then any set of ranges against a naive set of byte positions.
+//! Goal: `select_ranges` selects exactly the requested bytes that exist, each once. Method: tables of RFC 9110
+//! section 14, then any set of ranges against a naive set of byte positions.
 
 use baton_http::{ByteRange, Ranges, select_ranges};
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn ranges_that_overlap_or_touch_become_one_in_the_place_of_the_earliest() {
 }
 
 #[test]
-fn what_is_malformed_or_too_much_is_ignored() {
+fn malformed_or_too_many_ranges_are_ignored() {
     for field in [
         "",
         "bytes",
@@ -85,7 +85,7 @@ fn what_is_malformed_or_too_much_is_ignored() {
 }
 
 #[test]
-fn what_does_not_exist_is_unsatisfiable() {
+fn ranges_beyond_the_end_are_unsatisfiable() {
     for (field, length) in
         [("bytes=10-", 10), ("bytes=10-20,30-40", 10), ("bytes=-0", 10), ("bytes=0-", 0), ("bytes=-0", 0)]
     {
@@ -94,7 +94,7 @@ fn what_does_not_exist_is_unsatisfiable() {
     assert_eq!(select_ranges(b"bytes=-5", 0, 8), Ranges::Whole, "all of nothing");
 }
 
-/// A range as a client may ask for it.
+/// A range of a Range field.
 #[derive(Clone, Debug)]
 enum Asked {
     FirstLast(u64, u64),
@@ -130,7 +130,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 
 proptest! {
     #[test]
-    fn the_parts_are_the_set_that_was_asked_for(
+    fn the_parts_are_the_requested_set(
         specs in proptest::collection::vec(asked(), 1..8),
         length in 1..40u64,
     ) {

@@ -126,8 +126,7 @@ fn other_major_versions_are_refused() {
     assert_eq!(Refusal::Version.status(), Status::HTTP_VERSION_NOT_SUPPORTED);
 }
 
-/// RFC 9110 section 2.5: a server of HTTP/1.1 answers a higher minor version as if it were 1.1, and refuses what it
-/// refuses there.
+/// RFC 9110 section 2.5: a server of HTTP/1.1 treats a higher minor version as 1.1.
 #[test]
 fn a_higher_minor_version_is_1_1() {
     for version in 2..=9 {
@@ -418,7 +417,7 @@ fn labels_are_words_and_differ() {
 
 proptest! {
     #[test]
-    fn what_was_written_is_what_is_read(
+    fn written_heads_are_read_back(
         path in "/[!-\"$->@-~]{0,20}",
         query in proptest::option::of("[!-\"$-~]{0,10}"),
         fields in proptest::collection::vec(("X-[!#-'*+.0-9A-Z^-z|~-]{1,12}", "([!-~é][ -~\té]{0,10}[!-~é])?"), 0..8),

@@ -1,4 +1,4 @@
-//! Sockets that whoever started this process has opened for it: sd_listen_fds(3).
+//! Sockets passed by the service manager: sd_listen_fds(3).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

@@ -1,5 +1,5 @@
-//! A descriptor for a program that is about to be started, which takes the place of this one: named in its environment,
-//! as `LISTEN_FDS` names those of a service manager.
+//! Passes a descriptor to the program that replaces this one, by its environment, like a service manager's
+//! `LISTEN_FDS`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::check;
 
-/// Lets the program that `command` starts have `descriptor`, and find it by the environment variable `name`. It also
-/// starts with no signal blocked, whatever this process blocks for itself.
+/// Passes `descriptor` to the program that `command` starts; the environment variable `name` tells its number. The
+/// program starts with no signal blocked.
 pub fn bequeath(command: &mut Command, name: &str, descriptor: OwnedFd) {
     command.env(name, format!("{}:{}", std::process::id(), descriptor.as_raw_fd()));
     let make_ready = move || {
@@ -49,7 +49,7 @@ pub fn inherit(name: &str) -> io::Result<Option<(u32, OwnedFd)>> {
 
 fn parse(text: &str) -> Option<(u32, RawFd)> {
     let (pid, fd) = text.split_once(':')?;
-    // The first three are standard input, output and error: nobody's bequest.
+    // The first three are standard input, output and error.
     Some((pid.parse().ok()?, fd.parse().ok().filter(|&fd| fd > 2)?))
 }
 

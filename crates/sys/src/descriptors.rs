@@ -1,7 +1,7 @@
-//! Running out of descriptors: what is kept open only because it may be of use again is closed for what is needed now.
+//! Running out of descriptors: closes cached ones to make room for new ones.
 //!
-//! Descriptors belong to the process. The file cache of one thread can use up those that another thread needs for a
-//! client or an application. So caches register here, and an operation that gets no descriptor goes through [`retry`].
+//! Descriptors belong to the process. One thread's file cache can use up those that another thread needs for a client
+//! or an application. So caches register here, and operations that may run out of descriptors go through [`retry`].
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -64,7 +64,7 @@ pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// How many each holder is asked for: enough that a burst of clients does not ask again and again.
+/// How many descriptors each holder is asked to close: enough to avoid repeated requests in a burst of clients.
 const RELEASED: usize = 16;
 
 #[cfg(test)]

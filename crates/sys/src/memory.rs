@@ -1,11 +1,11 @@
 //! Memory that the allocator holds.
 
-/// Gives memory that has been freed back to the system, wherever it lies.
+/// Returns freed memory to the system, also from the middle of the heap.
 ///
-/// The allocator of glibc keeps what was freed below something that is still in use: a cache of many small buffers that
-/// shrinks by nine tenths leaves nearly all of its memory with the process. This looks through all of its arenas and
-/// gives back whole pages. It takes some milliseconds per 100 MB, during which nobody allocates; so it is for the rare
-/// occasion on which much has been freed and will not be needed soon. Other allocators are left to themselves.
+/// glibc's allocator keeps memory that was freed below memory in use: a cache of many small buffers that shrinks by
+/// nine tenths leaves nearly all of its memory with the process. This call scans all arenas and returns whole pages.
+/// It takes some milliseconds per 100 MB, during which no thread can allocate, so use it only when much has been
+/// freed and will not be needed soon. No effect with other allocators.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim takes the allocator's own locks and touches nothing but free memory.
@@ -24,9 +24,9 @@ mod tests {
         pages * rustix::param::page_size()
     }
 
-    /// Buffers are freed of which every hundredth stays, the last among them, so that no end of the heap is free.
+    /// Frees all but every hundredth buffer and the last one, so that the end of the heap is in use.
     #[test]
-    fn what_was_freed_between_things_in_use_goes_back() {
+    fn memory_freed_between_used_buffers_goes_back() {
         const BUFFER_BYTES: usize = 8 << 10;
         const BUFFERS: usize = 8_001;
         let buffers: Vec<Vec<u8>> = (0..BUFFERS).map(|_| vec![1; BUFFER_BYTES]).collect();

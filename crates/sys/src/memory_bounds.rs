@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// What there is. Whoever wants to know how much a process may take has to heed all three.
+/// The three bounds on a process's memory; all apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryBounds {
     /// Memory of the machine, in bytes.
@@ -18,12 +18,12 @@ pub struct MemoryBounds {
     pub address_space_bytes: Option<u64>,
 }
 
-/// What a control group allows.
+/// The limit of a control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupBound {
     /// In bytes.
     pub bytes: u64,
-    /// The file that says so.
+    /// The file that contains it.
     pub file: PathBuf,
 }
 
@@ -69,8 +69,7 @@ enum Version {
 }
 
 impl Version {
-    /// The files of a group that say how much it may use. Beyond `memory.high` nobody is killed, but all are slowed
-    /// down until they are below it again.
+    /// The limit files of a group. Beyond `memory.high` the kernel kills no process, but slows the group down.
     fn files(self) -> &'static [&'static str] {
         match self {
             Self::One => &["memory.limit_in_bytes"],
@@ -94,10 +93,10 @@ impl Mount {
         Some(Self { version, root: unescaped(mount.get(3)?), at: unescaped(mount.get(4)?) })
     }
 
-    /// The tightest bound from the group of a process up to the topmost one that is to be seen.
+    /// The tightest bound from the group of a process up to the topmost visible one.
     fn tightest(&self, memberships: &str) -> Option<GroupBound> {
         let path = memberships.lines().find_map(|line| self.path_in(line))?;
-        // Outside of what is mounted: the mounted group is the closest one that is to be seen.
+        // Outside of the mount: the mounted group is the closest visible one.
         let below = Path::new(path).strip_prefix(&self.root).unwrap_or(Path::new(""));
         let group = self.at.join(below);
         let groups = group.ancestors().take_while(|group| group.starts_with(&self.at));
@@ -125,7 +124,7 @@ fn read_number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// A path of `mountinfo`, in which blanks and backslashes are written as three octal digits.
+/// A path of `mountinfo`, which writes blanks and backslashes as three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let mut parts = text.split('\\');
     let mut path = parts.next().unwrap_or_default().to_owned();
@@ -199,7 +198,7 @@ mod tests {
 
     /// As in a name space whose root is below the group of the process, or beside it.
     #[test]
-    fn a_group_that_is_not_to_be_seen_is_bounded_by_what_is() {
+    fn an_invisible_group_is_bounded_by_the_visible_one() {
         let files = [("sys/memory.max", "77\n")];
         assert_eq!(bound("0::/../outside\n", V2, &files).unwrap().0, 77);
         let elsewhere = V2.replace("0:26 / ", "0:26 /inner ");

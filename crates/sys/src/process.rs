@@ -17,14 +17,13 @@ pub enum Fork {
 /// Makes a copy of this process.
 ///
 /// # Errors
-/// `EBUSY` if the process has more than one thread: only then could the copy find a lock that no thread
-/// of its own will ever release. Otherwise what fork(2) says: `EAGAIN`, `ENOMEM`.
+/// `EBUSY` if the process has more than one thread: the copy could find a lock that none of its threads will release.
+/// `EAGAIN`, `ENOMEM` from fork(2).
 pub fn fork() -> io::Result<Fork> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    // SAFETY: there is one thread, this one, so that the child is a whole copy of a program in a
-    // consistent state and may go on doing anything.
+    // SAFETY: this is the only thread, so the child is a complete copy in a consistent state and may do anything.
     match check(unsafe { libc::fork() })? {
         0 => Ok(Fork::Child),
         pid => Ok(Fork::Parent(pid)),
@@ -57,7 +56,7 @@ pub fn reap() -> io::Result<Option<(i32, Ended)>> {
 /// Sends a signal to a process.
 ///
 /// # Errors
-/// `ESRCH` if it is gone, `EPERM` if it belongs to somebody else.
+/// `ESRCH` if it is gone, `EPERM` if it belongs to another user.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: kill(2) touches no memory of this process.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
@@ -113,7 +112,7 @@ pub fn identity(user: &str, group: Option<&str>) -> io::Result<Identity> {
     Ok(Identity { uid, gid })
 }
 
-/// Gives up root for good: supplementary groups, group, user, in this order, and checks that it worked.
+/// Drops root for good: supplementary groups, group, user, in this order, and checks that it worked.
 ///
 /// # Errors
 /// `EPERM` if the process may not.

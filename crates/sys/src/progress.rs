@@ -1,12 +1,12 @@
-//! How far the other side of a connection has come.
+//! How much the peer of a connection has read or acknowledged.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::check;
 
-/// Bytes that were written to a Unix socket and that its peer has not read. As long as there are any, the peer may not
-/// even have accepted the connection.
+/// Bytes written to a Unix socket that its peer has not read. While there are any, the peer may not have accepted the
+/// connection.
 ///
 /// # Errors
 /// `EINVAL` if it is no stream socket.
@@ -24,7 +24,7 @@ pub fn unread_by_peer(socket: impl AsFd) -> io::Result<usize> {
 pub fn bytes_acknowledged(socket: impl AsFd) -> io::Result<u64> {
     let mut info = [0_u8; TCP_INFO_BYTES];
     let mut length = TCP_INFO_BYTES as libc::socklen_t;
-    // SAFETY: pointer and length describe `info`, which the kernel fills as far as it can.
+    // SAFETY: pointer and length describe `info`; the kernel writes nothing beyond.
     check(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -38,13 +38,14 @@ pub fn bytes_acknowledged(socket: impl AsFd) -> io::Result<u64> {
     counter.copied().map(u64::from_ne_bytes).ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-/// Bytes that were ever written to a TCP connection, by whoever has the socket, whether they have arrived or not.
+/// All bytes ever written to a TCP connection, by any holder of the socket, whether they have arrived or not.
 ///
 /// # Errors
 /// As [`bytes_acknowledged`].
 pub fn bytes_written(socket: impl AsFd) -> io::Result<u64> {
     loop {
-        // What is acknowledged between the two would be counted twice. On TCP these are the bytes not acknowledged.
+        // Retry if the count changed: bytes acknowledged between the calls would count twice. On TCP, unread means
+        // unacknowledged.
         let under_way = unread_by_peer(&socket)?;
         let acknowledged = bytes_acknowledged(&socket)?;
         if unread_by_peer(&socket)? == under_way {
@@ -53,8 +54,8 @@ pub fn bytes_written(socket: impl AsFd) -> io::Result<u64> {
     }
 }
 
-/// Where `tcpi_bytes_acked` is in the kernel's `struct tcp_info`, which only ever grows at its end. libc's does not
-/// reach as far.
+/// Where `tcpi_bytes_acked` is in the kernel's `struct tcp_info`, which only grows at its end. libc's structure is
+/// shorter.
 const BYTES_ACKED_AT: usize = 120;
 const TCP_INFO_BYTES: usize = 128;
 
@@ -76,10 +77,10 @@ mod tests {
         assert_eq!(unread_by_peer(&ours).unwrap(), 0);
     }
 
-    /// Goal: each byte counts from the moment in which it is written, once. Method: more than the peer's socket holds, so
-    /// that some is acknowledged, some under way, and some not sent.
+    /// Goal: each byte counts once, as soon as it is written. Method: write more than the peer's socket holds, so
+    /// that some bytes are acknowledged, some in flight, and some unsent.
     #[test]
-    fn what_was_written_is_counted() {
+    fn written_bytes_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();

@@ -1,4 +1,4 @@
-//! Is a range of a file in memory? And if not: bring it there.
+//! Finds out whether a range of a file is in memory, and reads it in if not.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::{io, ptr};
@@ -10,17 +10,17 @@ use crate::check;
 
 /// Whether every page of the range `offset..offset + len` of `file` is in the page cache, read and ready.
 ///
-/// The range is read with `RWF_NOWAIT`, every page into the same one: that fails where a page is missing (and starts to
-/// fetch it) or is still being read. It costs a copy of the range, so callers remember the answer for a while. What
-/// would cost less tells less: cachestat(2) and mincore(2) answer only who owns the file or may write to it, which a
-/// server that gave up its rights does not and may not; cachestat counts pages that are still being read; and reading
-/// a byte here and there keeps just those pages in memory while their neighbours go.
+/// Reads the range with `RWF_NOWAIT`, every page into the same one: that fails where a page is missing (and starts to
+/// fetch it) or is still being read. It costs a copy of the range, so callers remember the answer for a while.
+/// Cheaper calls tell less: cachestat(2) and mincore(2) answer only processes that own the file or may write to it;
+/// cachestat counts pages that are still being read; and reading single bytes keeps just those pages in memory while
+/// the kernel evicts their neighbours.
 ///
-/// File systems without `RWF_NOWAIT` (overlayfs, tmpfs) are asked with mincore(2). Whom that does not answer, it tells
-/// that all is there: such a caller may wait for the disk.
+/// On file systems without `RWF_NOWAIT` (overlayfs, tmpfs) it uses mincore(2), which reports all pages as present to
+/// processes without rights on the file: these may wait for the disk.
 ///
 /// # Errors
-/// What reading the file or mapping it may return; `ENODEV` for files that cannot be mapped.
+/// Errors of reading or mapping the file; `ENODEV` for files that cannot be mapped.
 pub fn is_resident(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
     match read_without_waiting(&file, offset, len) {
         Err(Errno::OPNOTSUPP) => is_in_core(&file, offset, len),
@@ -42,13 +42,13 @@ fn read_without_waiting(file: impl AsFd, offset: u64, len: u64) -> Result<bool, 
         let count = bytes.div_ceil(PIECE_BYTES);
         pieces[count - 1].iov_len = bytes - (count - 1) * PIECE_BYTES;
         let (descriptor, at) = (file.as_fd().as_raw_fd(), next as libc::off_t);
-        // SAFETY: all pieces lie within `scratch`, which nothing else refers to and at whose bytes nobody looks: that
-        // pieces overlap means no more than that the last one wins.
+        // SAFETY: all pieces are within `scratch`, which has no other reference, and whose bytes are never read: that
+        // pieces overlap is harmless.
         let read =
             unsafe { libc::preadv2(descriptor, pieces.as_ptr(), count as libc::c_int, at, libc::RWF_NOWAIT) };
         match u64::try_from(read) {
-            Ok(0) => return Ok(true), // The end of the file: where nothing can be read, nobody waits.
-            Ok(read) => next += read, // Fewer than asked for: the next call tells why.
+            Ok(0) => return Ok(true), // The end of the file: nothing to wait for.
+            Ok(read) => next += read, // A short read: the next call tells why.
             Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {
                 Some(Errno::AGAIN) => return Ok(false),
                 Some(Errno::INTR) => {}
@@ -59,12 +59,12 @@ fn read_without_waiting(file: impl AsFd, offset: u64, len: u64) -> Result<bool, 
     Ok(true)
 }
 
-/// The same without touching a page or fetching one, but only for who owns the file or may write to it: others are told
-/// that all is there. It needs a mapping, and with it the process's lock on mappings, for which threads of the process
-/// may have to wait while others fetch pages.
+/// Like [`is_resident`], without touching or fetching a page, but only for processes that own the file or may write
+/// to it: for others the answer is always true. It maps the range and so takes the process's lock on mappings, for
+/// which threads may wait while others fetch pages.
 ///
 /// # Errors
-/// What mapping the range may return; `ENODEV` for files that cannot be mapped.
+/// Errors of mapping the range; `ENODEV` for files that cannot be mapped.
 pub fn is_in_core(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
     let page = rustix::param::page_size() as u64;
     let begin = offset / page * page;
@@ -76,7 +76,7 @@ pub fn is_in_core(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
     let place = map(&file, begin, bytes)?;
     // SAFETY: the range was just mapped, and there is a byte for each of its pages.
     let answer = check(unsafe { libc::mincore(place, bytes, pages.as_mut_ptr()) });
-    // SAFETY: the mapping just made, of which no reference was taken.
+    // SAFETY: the mapping just made, without references into it.
     unsafe { munmap(place, bytes)? };
     answer?;
     Ok(pages.iter().all(|state| state & 1 == 1))
@@ -84,18 +84,17 @@ pub fn is_in_core(file: impl AsFd, offset: u64, len: u64) -> io::Result<bool> {
 
 /// Maps a range of a file for reading; `begin` is the first byte of a page.
 fn map(file: impl AsFd, begin: u64, bytes: usize) -> io::Result<*mut libc::c_void> {
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory that anybody has.
+    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
     Ok(unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), begin)? })
 }
 
 /// Brings the range `offset..offset + len` of `file` into the page cache, waiting for the disk, without this counting
 /// as a use of the pages.
 ///
-/// Reading them would count, and sending them counts again: pages that are wanted once would look to the kernel like
-/// pages that are wanted again and again, and would push those out (a page that is used a second time moves to the
-/// active list). So the range is mapped, populated (`MADV_POPULATE_READ`) and unmapped; `MADV_SEQUENTIAL` tells the
-/// kernel to make nothing of it that the pages have been mapped. No byte is looked at, so that a file that shrinks
-/// meanwhile raises no signal.
+/// Reading and then sending would count as two uses: pages needed once would look hot to the kernel (the second use
+/// moves a page to the active list) and evict pages that are. So this maps, populates (`MADV_POPULATE_READ`) and
+/// unmaps the range; with `MADV_SEQUENTIAL` the kernel does not count the mapping as a use. It touches no byte, so a
+/// file that shrinks meanwhile raises no signal.
 ///
 /// # Errors
 /// `EINVAL` before Linux 5.14; `ENODEV` for files that cannot be mapped; `EFAULT` for a range beyond the end of the
@@ -113,7 +112,7 @@ pub fn bring_in(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
         madvise(place, bytes, Advice::Sequential)
             .and_then(|()| madvise(place, bytes, Advice::LinuxPopulateRead))
     };
-    // SAFETY: the mapping just made, of which no reference was taken.
+    // SAFETY: the mapping just made, without references into it.
     unsafe { munmap(place, bytes)? };
     Ok(populated?)
 }
@@ -133,7 +132,7 @@ mod tests {
         unsafe { libc::syscall(libc::SYS_setfsuid, 65_534) };
     }
 
-    /// A file beside the sources, where there is a disk: a folder for temporary files may be in memory for good.
+    /// A file beside the sources, on a disk: folders for temporary files may be in memory.
     fn file_on_disk() -> (tempfile::NamedTempFile, File) {
         let written = tempfile::NamedTempFile::new_in(".").unwrap();
         io::copy(&mut io::repeat(b'x').take(LEN), &mut written.as_file()).unwrap();
@@ -142,7 +141,8 @@ mod tests {
         (written, file)
     }
 
-    /// Takes a part of the file out of memory; false where pages stay (somebody else looks at them, or there is no disk).
+    /// Evicts a part of the file from memory; false where pages stay (another process uses them, or there is no
+    /// disk).
     fn push_out(file: &File, offset: u64, len: u64) -> bool {
         let gone = || !is_in_core(file, offset, len).unwrap();
         (0..100).any(|_| {
@@ -158,9 +158,9 @@ mod tests {
         (0..100).any(|_| !push_out(file, offset, len) || !look())
     }
 
-    /// Owners and others come to the same answer, whatever the kernel lets them ask.
+    /// Owners and others get the same answer.
     #[test]
-    fn whoever_asks_is_told() {
+    fn owners_and_others_get_the_same_answer() {
         let (written, file) = file_on_disk();
         let ask_as_nobody = |offset, len| {
             let ask = || {
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(io::copy(&mut File::open(written.path()).unwrap(), &mut io::sink()).unwrap(), LEN);
         assert!(ask_as_nobody(0, LEN));
         assert!(ask_as_nobody(LEN - 1, 1));
-        assert!(ask_as_nobody(LEN - 1, 5), "nobody waits for what does not exist");
+        assert!(ask_as_nobody(LEN - 1, 5), "nothing to wait for beyond the end");
         assert!(ask_as_nobody(5, 0), "there is nothing to wait for");
     }
 
@@ -200,9 +200,9 @@ mod tests {
         assert!(is_in_core(written.as_file(), 5, 0).unwrap());
     }
 
-    /// Whatever part is asked for is there afterwards; a part that does not exist is an error and not a signal.
+    /// Any range is in memory afterwards; a range beyond the end is an error, not a signal.
     #[test]
-    fn what_is_brought_in_is_in_memory() {
+    fn a_range_brought_in_is_in_memory() {
         let (_written, file) = file_on_disk();
         for (offset, len) in [(0, LEN), (5000, 300_000), (LEN - 1, 1)] {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();

@@ -37,9 +37,9 @@ pub fn shared_counters(count: usize) -> io::Result<&'static [AtomicU64]> {
     }
 }
 
-/// Numbers that whoever has their descriptor sees alike, whichever process made them and when.
+/// Numbers that all holders of a descriptor share.
 ///
-/// The memory is a file without a name, sealed so that nobody can make it shorter under the others.
+/// The memory is a file without a name, sealed against shrinking.
 #[derive(Debug)]
 pub struct SharedNumbers {
     address: NonNull<AtomicU64>,
@@ -47,7 +47,7 @@ pub struct SharedNumbers {
     file: OwnedFd,
 }
 
-// SAFETY: what it points to lives as long as it does, belongs to no thread, and is touched through atomics only.
+// SAFETY: the mapping lives as long as the value, belongs to no thread, and is accessed through atomics only.
 unsafe impl Send for SharedNumbers {}
 // SAFETY: as above.
 unsafe impl Sync for SharedNumbers {}
@@ -64,10 +64,10 @@ impl SharedNumbers {
         Self::open(file)
     }
 
-    /// Those behind a descriptor, which another process has created.
+    /// Opens the numbers of a descriptor that another process has created.
     ///
     /// # Errors
-    /// `EINVAL` if there are none, or they could be taken away; `ENOMEM`.
+    /// `EINVAL` if the file is empty, or not sealed against shrinking; `ENOMEM`.
     pub fn open(file: OwnedFd) -> io::Result<Self> {
         let bytes = usize::try_from(fstat(&file)?.st_size).map_err(io::Error::other)?;
         if bytes == 0 || !fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {

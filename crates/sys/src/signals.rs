@@ -1,4 +1,4 @@
-//! Signals as something to read.
+//! Signals as a readable descriptor.
 
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
@@ -26,7 +26,7 @@ impl SignalQueue {
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
     pub fn new(signals: &[i32]) -> io::Result<Self> {
         let set = set_of(signals);
-        // SAFETY: the set is initialised; the descriptor is new and owned by nobody else.
+        // SAFETY: the set is initialised; the descriptor is new and has no other owner.
         unsafe {
             check(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()))?;
             let fd = check(libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))?;
@@ -45,7 +45,7 @@ impl SignalQueue {
         match rustix::io::read(&self.0, &mut info) {
             Ok(_) => Ok(Some(Arrived {
                 signal: field(&info, offset_of!(libc::signalfd_siginfo, ssi_signo)),
-                // What the kernel sends has codes above 0: SI_FROMKERNEL of its own headers.
+                // Signals from the kernel have codes above 0: SI_FROMKERNEL of its headers.
                 sent: field(&info, offset_of!(libc::signalfd_siginfo, ssi_code)) <= 0,
             })),
             Err(rustix::io::Errno::AGAIN) => Ok(None),
@@ -60,7 +60,7 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Lets `signals` arrive again as the process was started with: for a child that runs something else.
+/// Unblocks `signals`, for a child that runs another program.
 ///
 /// # Errors
 /// None that a caller could cause.
@@ -70,7 +70,7 @@ pub fn unblock(signals: &[i32]) -> io::Result<()> {
     check(unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Lets all signals arrive: in a child between fork and exec.
+/// Unblocks all signals in a child between fork and exec.
 pub(crate) fn unblock_all() -> io::Result<()> {
     let none = set_of(&[]);
     // SAFETY: the set is initialised.

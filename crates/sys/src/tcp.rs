@@ -13,8 +13,8 @@ pub fn set_defer_accept(socket: impl AsFd, seconds: i32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, &seconds)
 }
 
-/// Spreads the connections that arrive at a group of `SO_REUSEPORT` listeners by the CPU on which they
-/// arrive: the n-th listener that joined the group gets those of CPU n. Set on any member, it holds for all.
+/// Spreads the connections that arrive at a group of `SO_REUSEPORT` listeners by the CPU on which they arrive: the
+/// n-th listener that joined the group gets those of CPU n. Setting it on one member affects the group.
 ///
 /// # Errors
 /// `EINVAL` if the socket is not bound with `SO_REUSEPORT`.

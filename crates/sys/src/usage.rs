@@ -1,11 +1,11 @@
-//! What the calling thread has cost so far.
+//! Resource usage of the calling thread.
 
 use std::io;
 use std::mem::MaybeUninit;
 
 use crate::check;
 
-/// The kernel's account of the calling thread.
+/// The kernel's account of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU time in user and kernel mode, in microseconds.
