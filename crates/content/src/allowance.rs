@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_http::Stamp;
 
-/// What has been taken in the current second. Threads that take at the same instant may take a little more.
+/// Bytes taken in the current second. Concurrent threads may take a little more than allowed.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     second: AtomicU64,

@@ -22,25 +22,25 @@ use crate::stored::{Stored, memory_weight};
 use crate::table::Table;
 use crate::tree::Tree;
 
-/// What is asked for.
+/// A request's question to the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// The path of the request, raw, beginning with '/'.
     pub path: &'a [u8],
     /// The codings that the client takes.
     pub accepted: AcceptedCodings,
-    /// Whether a listing is to be JSON rather than HTML. Only a tree that [lists](Tree::lists) looks at it.
+    /// Whether a listing is to be JSON rather than HTML. Used only by trees that [list](Tree::lists).
     pub accept_json: bool,
 }
 
-/// What there is at a path.
+/// What a path leads to.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// A file.
     File(Arc<Stored>),
-    /// A program to be run, by its path relative to the root.
+    /// A script to run, by its path relative to the root.
     Script(Arc<[u8]>),
-    /// The same where there is nothing: the fallback of the tree, which is told what was asked for.
+    /// The tree's fallback script for a path that does not exist; it gets the requested path.
     Fallback(Arc<[u8]>),
     /// A directory, whose relative links only work with a '/' at the end of the path: the client is sent there.
     AddSlash,
@@ -52,11 +52,11 @@ pub enum Found {
     Forbidden,
     /// A path that no name can have.
     Refused(PathRefusal),
-    /// The system could not tell: `EMFILE`, `ENFILE`, `EIO`, or `ESTALE` for a file that keeps shrinking while it is read.
+    /// A system error: `EMFILE`, `ENFILE`, `EIO`, or `ESTALE` for a file that keeps shrinking while it is read.
     Failed(Errno),
 }
 
-/// What is known of names and files. Any number of threads may share one, or each have its own.
+/// The caches of names and files. Threads may share one or have one each.
 #[derive(Debug)]
 pub struct Cache {
     settings: CacheSettings,
@@ -72,12 +72,12 @@ pub struct Cache {
     pub(crate) counters: Arc<Counters>,
 }
 
-/// What the cache of names can say at once.
+/// The immediate result of the cache of names.
 pub(crate) enum Recalled {
     Known(Found),
-    /// Which file it is; the file itself is not in the cache any more, or never is.
+    /// Known name; its file is not, or no longer, in the cache.
     Gone(Arc<Name>),
-    /// Something that is too old to be believed.
+    /// Known, but due for revalidation.
     Old(Arc<Name>),
 }
 
@@ -101,14 +101,14 @@ impl Cache {
         }
     }
 
-    /// What is at a path of a tree.
+    /// Finds what a path of a tree leads to.
     ///
-    /// What a hit costs: a hash of the path, a lock for reading, a few atomic operations; no allocation and no system
-    /// call, unless the name is due for revalidation. No lock is held across a system call.
+    /// A hit costs a hash of the path, a read lock and a few atomic operations; no allocation, and no system call
+    /// unless the name is due for revalidation. No lock is held across a system call.
     ///
     /// # Errors
-    /// [`NeedsDisk`] only with [`Blocking::Never`]: ask again with [`Blocking::Allowed`] where waiting does no harm.
-    /// That answer is to be used; it has also filled the cache for who comes next.
+    /// [`NeedsDisk`] only with [`Blocking::Never`]: repeat the call with [`Blocking::Allowed`] on a thread that may
+    /// wait, and use its answer. It also fills the cache.
     pub fn find(
         &self,
         tree: &Arc<Tree>,
@@ -127,7 +127,7 @@ impl Cache {
             && descriptors::ran_out(errno)
             && descriptors::release() > 0
         {
-            // Who is waiting now is worth more than who may come again.
+            // Free descriptors of cached files for this request.
             result = lookup.run(recalled.as_ref());
         }
         match result {
@@ -145,23 +145,23 @@ impl Cache {
         self.memory.set_weight_max(bytes);
     }
 
-    /// Changes up to which size files are kept in memory, in bytes; for each name when it is next revalidated.
+    /// Changes the largest size of files kept in memory, in bytes; takes effect for a name at its next revalidation.
     pub fn set_memory_file_bytes_max(&self, bytes: u64) {
         self.memory_file_bytes_max.store(bytes.min(MEMORY_FILE_BYTES_LIMIT), Ordering::Relaxed);
     }
 
-    /// Changes up to which size files are kept in memory once they are asked for again and again, in bytes; for each
-    /// name when it is next revalidated.
+    /// Changes the largest size of files kept in memory once they are requested repeatedly, in bytes; takes effect
+    /// for a name at its next revalidation.
     pub fn set_memory_hot_file_bytes_max(&self, bytes: u64) {
         self.memory_hot_file_bytes_max.store(bytes.min(MEMORY_FILE_BYTES_LIMIT), Ordering::Relaxed);
     }
 
-    /// What the cache was made with.
+    /// The cache's settings.
     pub fn settings(&self) -> &CacheSettings {
         &self.settings
     }
 
-    /// What the caches have done so far.
+    /// The counters of the caches.
     pub fn stats(&self) -> CacheStats {
         let counters = &self.counters;
         let hits = |hits, misses| HitStats {
@@ -269,7 +269,7 @@ impl Cache {
         self.table_of(stored).remove(stored);
     }
 
-    /// Whether a file of this size belongs in memory whoever asks for it, and however seldom.
+    /// Whether files of this size are always kept in memory, even if rarely requested.
     pub(crate) fn is_small(&self, size: u64) -> bool {
         size <= self.memory_file_bytes_max.load(Ordering::Relaxed)
             && memory_weight(size) <= self.memory.weight_max()

@@ -1,4 +1,4 @@
-//! The only place that asks the kernel about files, and how to ask without waiting for a disk.
+//! All system calls on files, with and without waiting for a disk.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,9 +11,9 @@ use crate::tree::Tree;
 /// Whether a call may wait for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocking {
-    /// It may: in a helper, or where nobody else waits.
+    /// The call may wait: on a helper, or where no other client waits.
     Allowed,
-    /// It may not: what is not in the kernel's caches is answered with [`NeedsDisk`].
+    /// The call must not wait: [`NeedsDisk`] for anything that is not in the kernel's caches.
     Never,
 }
 
@@ -21,14 +21,14 @@ pub enum Blocking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeedsDisk;
 
-/// Why the kernel did not do what it was asked for.
+/// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     NeedsDisk,
     Errno(Errno),
 }
 
-/// What an error of opening a path means to who asked for it.
+/// What an error of opening a path means for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Missing,
@@ -38,7 +38,7 @@ pub(crate) enum Verdict {
 
 pub(crate) fn verdict(errno: Errno) -> Verdict {
     match errno {
-        // EXDEV: a link leads out of the root. What lies outside is not part of the tree, so it is missing.
+        // EXDEV: a link leads out of the root, so the path counts as missing.
         Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV => Verdict::Missing,
         // ENXIO: a socket, or a device without a driver.
         Errno::ACCESS | Errno::PERM | Errno::NXIO => Verdict::Forbidden,
@@ -46,7 +46,7 @@ pub(crate) fn verdict(errno: Errno) -> Verdict {
     }
 }
 
-/// What tells one state of a file from another.
+/// Identifies a state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -81,7 +81,7 @@ impl Identity {
     }
 }
 
-/// What lies at the end of a path.
+/// The kind of file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Regular,
@@ -100,7 +100,7 @@ impl Kind {
     }
 }
 
-/// What lies at `path`, without opening it: opening a FIFO or a device can have effects.
+/// Looks at `path` without opening it: opening a FIFO or a device can have effects.
 pub(crate) fn look(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<(Kind, Identity), Trouble> {
     let file = open(tree, path, OFlags::PATH, blocking)?;
     kind_and_identity(&file)
@@ -143,7 +143,7 @@ pub(crate) fn identity(file: impl AsFd) -> Result<Identity, Trouble> {
     Ok(Identity::of(&rustix::fs::fstat(file).map_err(Trouble::Errno)?))
 }
 
-/// Fills `buffer` from the beginning of `file`: how many bytes there were, fewer than asked for only at its end.
+/// Fills `buffer` from the beginning of `file`. Returns the number of bytes, fewer than requested only at its end.
 pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Trouble> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -193,7 +193,7 @@ fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<O
     Err(Trouble::Errno(Errno::AGAIN))
 }
 
-/// How often a path is resolved again because of renames on the way.
+/// How often concurrent renames make a path be resolved again.
 const RACES_MAX: usize = 16;
 
 fn kind_and_identity(file: impl AsFd) -> Result<(Kind, Identity), Trouble> {

@@ -2,8 +2,8 @@
 
 /// Whether `path`, relative to the root and without a leading '/', matches `pattern`.
 ///
-/// `*` stands for any run of bytes, '/' included, and `?` for any one byte. A pattern that begins with '/' is about
-/// the whole path, any other about a tail of it that begins behind a '/': `*.css`, `sw.js`, `/assets/*`.
+/// `*` matches any bytes, '/' included, and `?` any one byte. A pattern that begins with '/' must match the whole
+/// path, any other a tail of it after a '/': `*.css`, `sw.js`, `/assets/*`.
 pub(crate) fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match pattern {
         [b'/', anchored @ ..] => matches_whole(anchored, path),
@@ -15,7 +15,7 @@ pub(crate) fn matches(pattern: &[u8], path: &[u8]) -> bool {
     }
 }
 
-/// Goes back to the last star only: linear in practice, quadratic at worst, never exponential.
+/// Backtracks to the last star only: linear in practice, quadratic at worst, never exponential.
 fn matches_whole(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

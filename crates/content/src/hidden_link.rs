@@ -1,7 +1,7 @@
 //! Symbolic links that the tree does not follow: which one keeps a path from being found, and what would let it.
 //!
-//! A client learns nothing of them. The operator does: what the kernel says (`EXDEV`, `ELOOP`) names neither the link nor
-//! the setting.
+//! Clients do not learn of them. The operator does, because the kernel's error (`EXDEV`, `ELOOP`) names neither the
+//! link nor the setting.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::tree::{Symlinks, Tree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenLink {
     root: PathBuf,
-    /// What was asked for, and the link on the way to it: relative to the root.
+    /// The requested path and the link on it, relative to the root.
     asked: Vec<u8>,
     path: Vec<u8>,
     target: Vec<u8>,
@@ -44,14 +44,14 @@ impl fmt::Display for HiddenLink {
 /// The hidden links of a tree that requests have come upon.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenLinks {
-    /// Whether there is news, so that asking costs no lock.
+    /// Whether there is a new link; checking it takes no lock.
     has_news: AtomicBool,
     met: Mutex<Met>,
 }
 
 #[derive(Debug, Default)]
 struct Met {
-    /// Paths of links that have been told of.
+    /// Paths of links that have been reported.
     known: Vec<Vec<u8>>,
     news: Option<HiddenLink>,
 }
@@ -76,7 +76,7 @@ impl HiddenLinks {
         if !is_hidden {
             return;
         }
-        // A link is looked for without the lock: several threads may, but one of them tells.
+        // Searches without the lock: several threads may search, but one reports.
         if self.met().knows(path) {
             return;
         }
@@ -96,7 +96,7 @@ impl HiddenLinks {
 }
 
 impl Met {
-    /// Whether this path is behind a link that has been told of, or so many have been that no more will.
+    /// Whether a reported link hides this path, or no more links will be reported.
     fn knows(&self, path: &[u8]) -> bool {
         let is_behind =
             |link: &Vec<u8>| path.strip_prefix(&link[..]).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
@@ -104,11 +104,11 @@ impl Met {
     }
 }
 
-/// The first link on the way to `path`, relative to the root, that the tree does not follow.
+/// The first link of `path`, relative to the root, that the tree does not follow.
 pub(crate) fn find(tree: &Tree, path: &[u8], blocking: Blocking) -> Option<HiddenLink> {
     let mut end = 0;
     for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-        // Slashes do not follow each other, nor are there any in front.
+        // Slashes are single, and there are none in front.
         end += name.len() + usize::from(end > 0);
         let name = &path[..end];
         let Ok(Some(target)) = disk::link_target(tree, name, blocking) else { continue };
@@ -126,5 +126,5 @@ pub(crate) fn find(tree: &Tree, path: &[u8], blocking: Blocking) -> Option<Hidde
     None
 }
 
-/// So many links are told of: more are a matter of policy, not a mistake.
+/// Most links reported: more are intended, not a mistake.
 const KNOWN_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Static files: which file answers a path, and its bytes and head ready to be sent.
+//! Static files: finds the file for a path, with its bytes and head ready to send.
 //!
 //! The caches are those of Flash (Pai, Druschel, Zwaenepoel, 1999): names, files, heads.
 //!
@@ -13,12 +13,11 @@
 //!                                              └ descriptors  larger ones, kept open     (LRU)
 //! ```
 //!
-//! A [`Tree`] is a folder with the wishes of its owner. Paths are always resolved by the kernel beneath its root
-//! (`openat2`), and never believed for longer than `revalidate_ms`.
+//! A [`Tree`] is a folder with its configuration. The kernel resolves all paths beneath its root (`openat2`); results
+//! are cached for at most `revalidate_ms`.
 //!
-//! The same call serves loops that must not wait and helpers that may: with [`Blocking::Never`] whatever is not in
-//! the kernel's caches is [`NeedsDisk`]; a helper asks again, and fills the caches by the way (the AMPED
-//! architecture).
+//! The same call serves loops that must not wait and helpers that may: with [`Blocking::Never`] anything that is not
+//! in the kernel's caches is [`NeedsDisk`]; a helper repeats the call and fills the caches (the AMPED architecture).
 
 mod allowance;
 mod cache;

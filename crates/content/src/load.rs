@@ -16,7 +16,7 @@ use crate::stored::{Body, Stored};
 use crate::table::Seat;
 use crate::tree::Tree;
 
-/// What a cache wants of the files that it loads.
+/// How a cache loads files.
 pub(crate) struct Loading<'a> {
     pub(crate) tree: &'a Tree,
     /// Relative to the root of the tree.
@@ -36,9 +36,9 @@ pub(crate) struct Loading<'a> {
 impl Loading<'_> {
     /// Opens the file and, if it is small, reads it.
     ///
-    /// What was read is what the file was at one time: if it changed meanwhile, it is read once more. A file that is
-    /// changed all the time is taken as it is then, and read again when next asked about (see
-    /// [`Stored::is_current`]); but one that keeps losing bytes that were promised is `ESTALE`.
+    /// Reads a consistent state of the file: if it changed meanwhile, it is read once more. A file that keeps
+    /// changing is taken as it is, and read again at its next revalidation (see [`Stored::is_current`]); one that
+    /// keeps shrinking is `ESTALE`.
     pub(crate) fn load(&self) -> Result<Stored, Trouble> {
         let (file, mut identity) = disk::open_regular(self.tree, self.path, self.blocking)?;
         for attempt in 1..=ATTEMPTS {

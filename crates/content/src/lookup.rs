@@ -1,4 +1,4 @@
-//! The long way of a question: what the cache does not know, or not any more.
+//! The slow path of a lookup: names that are not cached, or due for revalidation.
 
 use std::sync::Arc;
 
@@ -41,8 +41,7 @@ impl Lookup<'_> {
             Some(Recalled::Old(name)) => {
                 Counters::count(&self.cache.counters.revalidations);
                 match (self.translate(Some(name)), name.stored()) {
-                    // There is no descriptor to look with: what was true a moment ago is good enough for clients
-                    // that would be turned away otherwise, until there is one again.
+                    // Out of descriptors: serve the old state rather than fail the request.
                     (Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => {
                         Ok(Found::File(stored))
                     }
@@ -53,7 +52,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Resolves the path. What was known before is confirmed if it is still true, else replaced.
+    /// Resolves the path, and confirms or replaces the known name.
     fn translate(&self, known: Option<&Arc<Name>>) -> Result<Found, Trouble> {
         let place = resolve(self.tree, self.query.path, self.question.accepted, self.blocking)?;
         let agreed = known.filter(|name| name.answer.agrees_with(&place));
@@ -109,7 +108,7 @@ impl Lookup<'_> {
         let stored = match self.obtain(target, identity, before.is_some().then_some(in_memory)) {
             Ok(stored) => stored,
             Err(Trouble::Errno(errno)) => match verdict(errno) {
-                // It was there a moment ago: whatever comes next, nothing of it is worth remembering.
+                // It was there a moment ago: cache nothing.
                 Verdict::Missing => return Ok(Found::Missing),
                 Verdict::Forbidden => {
                     self.remember(Answer::Forbidden, checked);
@@ -181,5 +180,5 @@ impl Lookup<'_> {
     }
 }
 
-/// Longer names are not remembered: ten thousand of them, made up by somebody, must not cost more than this.
+/// Longer names are not cached: this bounds the cost of ten thousand made-up ones.
 const NAME_BYTES_MAX: usize = 1024;

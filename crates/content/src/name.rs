@@ -1,4 +1,4 @@
-//! What a cache remembers about one name.
+//! The cache's entry for a name.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::resolve::{Place, Target};
 use crate::stored::Stored;
 use crate::table::{Entry, Seat};
 
-/// What the answer to a question depends on, and nothing else.
+/// Everything that the result of a lookup depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) tree: u32,
@@ -32,7 +32,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A name and what it leads to. Another answer is another `Name`.
+/// A name and what it leads to. A new result is a new `Name`.
 #[derive(Debug)]
 pub(crate) struct Name {
     tree: u32,
@@ -40,14 +40,14 @@ pub(crate) struct Name {
     accepted: AcceptedCodings,
     hash: u64,
     pub(crate) answer: Answer,
-    /// The second in which the answer was last found to be true.
+    /// The second of the last confirmation.
     checked: AtomicU64,
     seat: Seat,
 }
 
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The table of files owns the file; what it evicts is gone from here too.
+    /// The table of files owns the file; eviction there removes it here.
     File {
         target: Target,
         identity: Identity,
@@ -63,7 +63,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Whether this is still right if the name leads to `place` now. The state of a file is for the caller to compare.
+    /// Whether this agrees with `place`, to which the name leads now. The caller compares the states of files.
     pub(crate) fn agrees_with(&self, place: &Place) -> bool {
         match (self, place) {
             (Self::File { target, .. }, Place::File(now, _)) => target == now,
@@ -106,7 +106,7 @@ impl Name {
         self.checked.load(Ordering::Relaxed)
     }
 
-    /// Notes that the answer was found to be true in this second.
+    /// Notes that the result was confirmed in this second.
     pub(crate) fn confirm(&self, unix_seconds: u64) {
         self.checked.store(unix_seconds, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What a tree says about a file, whatever is in it: the fields of a reply that follow from path and configuration.
+//! The fields of a reply that follow from path and configuration, not from the file's contents.
 
 use baton_http::Coding;
 
@@ -6,7 +6,7 @@ use crate::glob;
 use crate::resolve::Target;
 use crate::tree::{CACHE_CONTROL, Tree};
 
-/// Fields of a reply. Files of equal presentation and inode are sent alike, by whatever name they are asked for.
+/// Fields of a reply. Names with equal presentation and inode share one reply.
 #[derive(Debug)]
 pub(crate) struct Presentation {
     pub(crate) media_type: String,

@@ -1,8 +1,7 @@
-//! Heads that are ready to be sent, and kept so.
+//! Ready-made heads, kept up to date.
 //!
-//! Flash keeps the head of each reply with the file that it announces. Only the `Date` in it grows old: once per
-//! second it is overwritten in place, which IO-Lite allows for a buffer that nobody else refers to; while somebody
-//! does, a copy is made instead.
+//! Flash keeps the head of each reply with the file that it announces. Only its `Date` ages: once per second it is
+//! overwritten in place, which IO-Lite allows for an unshared buffer; a shared one is copied.
 
 use std::convert::Infallible;
 
@@ -12,11 +11,11 @@ use baton_http::{ReplyHead, Stamp, Status};
 /// Whether the connection stays open after a reply, as the reply says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// It does, which goes without saying in HTTP/1.1.
+    /// It persists, the default of HTTP/1.1.
     KeepAlive,
     /// It does not: `Connection: close`.
     Close,
-    /// It does, and a client of HTTP/1.0 is told so: `Connection: keep-alive`.
+    /// It persists, which HTTP/1.0 must say: `Connection: keep-alive`.
     KeepAliveHttp10,
 }
 
@@ -127,7 +126,7 @@ impl Ready {
         self.buffer.clone().into()
     }
 
-    /// The bytes `first..first + len` of what follows the head.
+    /// The bytes `first..first + len` after the head.
     pub(crate) fn body(&self, first: usize, len: usize) -> Slice {
         let start = self.head_len + first;
         self.buffer.slice(start, start + len)

@@ -10,13 +10,13 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     File(Target, Identity),
-    /// A program to be run, relative to the root.
+    /// A script to run, relative to the root.
     Script(Vec<u8>),
     /// The same where nothing is at the path: the fallback of the tree.
     Fallback(Vec<u8>),
-    /// A directory that is to be listed, relative to the root: empty, or with a '/' at its end.
+    /// A directory to list, relative to the root: empty, or with a '/' at its end.
     Directory(Vec<u8>),
-    /// A directory, asked for without the '/' at its end.
+    /// A directory, requested without the '/' at its end.
     AddSlash,
     Missing,
     Forbidden,
@@ -48,7 +48,7 @@ pub(crate) fn resolve(
     let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
     let place = match decode_path(raw, &mut path) {
         Ok(()) => named(tree, path, accepted, blocking)?,
-        // No file is called so. What stands in for missing ones may know what is meant.
+        // No file has such a name, but the fallback may handle it.
         Err(_) if tree.config().fallback.is_some() && decode_any_path(raw, &mut path).is_ok() => {
             Place::Missing
         }
@@ -97,7 +97,7 @@ pub(crate) fn hidden_link(tree: &Tree, raw: &[u8]) -> Option<HiddenLink> {
     paths.find_map(|path| hidden_link::find(tree, &path, Blocking::Allowed))
 }
 
-/// Enough for the name of an index and the extension of a coding, so that the path grows in place.
+/// Room for the name of an index and the extension of a coding, so the path grows in place.
 const ROOM_FOR_INDEX: usize = 32;
 
 enum Entered {
@@ -146,7 +146,7 @@ fn directory(
         }
     }
     if !tree.lists() {
-        // Whether there is a directory is nobody's business, and saves a look.
+        // Do not reveal whether the directory exists; this saves a call, too.
         return Ok(Place::Missing);
     }
     match examine(tree, &path, blocking)? {
@@ -166,7 +166,7 @@ fn file(tree: &Tree, path: Vec<u8>, accepted: AcceptedCodings, blocking: Blockin
     }
 }
 
-/// The file at `path`, or the copy beside it that the client likes best.
+/// The file at `path`, or the precompressed copy that the client prefers.
 fn representation(
     tree: &Tree,
     mut path: Vec<u8>,

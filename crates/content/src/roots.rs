@@ -1,8 +1,7 @@
 //! Open root folders: trees of one folder share its descriptor.
 //!
-//! A server of ten thousand sites may have one root for all of them, and builds their trees anew with each reload, while
-//! the old ones are still in use. So a folder that is open already is not kept open twice. The descriptor closes with
-//! the last tree.
+//! Ten thousand sites may share one root, and a reload builds new trees while the old ones are still in use. So trees
+//! share the descriptor of a folder; it closes with the last tree.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
-/// The root folders that are open, found by what they are, not by their paths.
+/// The open root folders, by identity, not by path.
 #[derive(Debug, Default)]
 pub struct Roots(Mutex<HashMap<Folder, Weak<OwnedFd>>>);
 
-/// A folder as one mount shows it: through another mount, other folders may lie in it.
+/// A folder as seen through a mount; another mount may show other contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Folder {
-    /// 0 where the kernel does not tell (before Linux 5.8).
+    /// 0 before Linux 5.8, which does not report it.
     mount: u64,
     device: (u32, u32),
     inode: u64,
@@ -38,7 +37,7 @@ impl Roots {
         Ok(shared)
     }
 
-    /// Forgets folders that no tree has any more.
+    /// Forgets folders without trees.
     pub fn forget_closed(&self) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, shared| shared.strong_count() > 0);

@@ -9,10 +9,10 @@ use crate::policy::Policy;
 /// worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// Most names remembered, those that lead nowhere included. When full, the least recently used goes.
+    /// Most names cached, missing ones included. When full, the least recently used is evicted.
     pub names_max: usize,
-    /// Most descriptors kept open of files that are not in memory, and as many again of those that are, so that they
-    /// can be sent either way. When full, the least recently used is closed.
+    /// Most descriptors of files that are not in memory, and as many again of files that are (for `sendfile`). When
+    /// full, the least recently used is closed.
     pub files_max: usize,
     /// Most memory for small files, in bytes, each counted with about a kilobyte for what surrounds it. When full,
     /// `policy` decides.
@@ -20,9 +20,9 @@ pub struct CacheSettings {
     /// Files up to this size, in bytes, are kept in memory and sent from it, larger ones from the descriptor;
     /// at most [`MEMORY_FILE_BYTES_LIMIT`].
     pub memory_file_bytes_max: u64,
-    /// Files up to this size, in bytes, are kept in memory too once they are asked for again and again; at most
-    /// [`MEMORY_FILE_BYTES_LIMIT`]. Reading one into memory costs as much as sending it, so this happens to a file when
-    /// its name is due for revalidation, and to an eighth of `memory_bytes_max` per second.
+    /// Files up to this size, in bytes, are also kept in memory once they are requested repeatedly; at most
+    /// [`MEMORY_FILE_BYTES_LIMIT`]. As loading costs as much as sending, it happens at a name's revalidation, and for
+    /// at most an eighth of `memory_bytes_max` per second.
     pub memory_hot_file_bytes_max: u64,
     /// Whether heads of replies are kept with their files, or made for each request.
     pub heads: bool,
@@ -30,10 +30,10 @@ pub struct CacheSettings {
     pub names: bool,
     /// Whether files are kept open or in memory, or opened, read and closed for each request.
     pub files: bool,
-    /// How long a name is believed without looking again, in milliseconds. The clock of the cache is the second of
-    /// the [`baton_http::Stamp`]: 0 looks each time, up to 1000 looks once per second, and so on.
+    /// How long a cached name is valid, in milliseconds. The clock of the cache is the second of the
+    /// [`baton_http::Stamp`]: 0 revalidates at each use, up to 1000 once per second, and so on.
     pub revalidate_ms: u64,
-    /// How memory for small files is given away when it is full.
+    /// Which small files are evicted when memory is full.
     pub policy: Policy,
 }
 

@@ -1,5 +1,4 @@
-//! Names of scripts. A file that is named like one is source code, however a request
-//! spells the name.
+//! Names of scripts. A file that is named like one is source code, in any spelling of the name.
 
 use baton_http::Coding;
 
@@ -16,7 +15,7 @@ pub fn is_named_like_a_script<E: AsRef<str>>(path: &[u8], endings: &[E]) -> bool
     endings.iter().any(|ending| ends_with(name, ending.as_ref()))
 }
 
-/// Some systems, from which files are copied, do not tell `a.php.` from `a.php`.
+/// On some systems, from which files may be copied, `a.php.` is the same as `a.php`.
 fn without_dots(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
     &path[..end]

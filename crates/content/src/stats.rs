@@ -1,4 +1,4 @@
-//! What the caches have done so far.
+//! Counters of the caches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,11 +11,11 @@ pub struct HitStats {
     pub misses: u64,
     /// Entries now.
     pub entries: u64,
-    /// Entries that had to go for want of room.
+    /// Entries evicted to make room.
     pub evictions: u64,
 }
 
-/// Counts since the cache was made, and what it holds now.
+/// Counts since the cache was created, and its current contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
     /// Where names lead to.
@@ -30,7 +30,7 @@ pub struct CacheStats {
     pub memory_bytes: u64,
     /// How often a name was looked up again because of its age.
     pub revalidations: u64,
-    /// How often such a look found something else than before, or a file so fresh that it was read again to be sure.
+    /// How often revalidation found a change, or a file so recent that it was read again.
     pub changes: u64,
     /// Questions answered with [`crate::NeedsDisk`].
     pub needs_disk: u64,

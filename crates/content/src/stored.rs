@@ -1,4 +1,4 @@
-//! A file as it is sent: what is promised about it, and its bytes or the way to them.
+//! A file ready to send: its length, validators and fields, and its bytes or descriptor.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,7 @@ use crate::table::{Entry, Seat};
 
 /// One state of one file in one presentation.
 ///
-/// What it promises (length, validators, fields) never changes; when the file does, another `Stored` takes its
-/// place, and those who are still sending this one go on with it.
+/// Immutable: when the file changes, another `Stored` replaces it, and responses in flight finish with this one.
 #[derive(Debug)]
 pub struct Stored {
     /// Of device, inode and presentation.
@@ -46,7 +45,7 @@ pub(crate) type Heads = [Option<Ready>; Persistence::COUNT];
 pub(crate) enum Body {
     /// In private memory. Never a mapping: a file that is truncated under one would kill the process that reads it.
     Memory(Buffer),
-    /// In private memory, behind the head of a reply that keeps the connection.
+    /// In private memory, after the head of a reply that keeps the connection.
     Joined(Mutex<Ready>),
     /// In the file.
     File,
@@ -73,8 +72,8 @@ impl Stored {
         self.modified_unix_seconds
     }
 
-    /// Complete lines of a head, each with its CRLF, for every reply about this file, whatever its status: media
-    /// type, coding, `Vary`, `Cache-Control`, validators, `Accept-Ranges` and what the configuration adds.
+    /// Complete lines of a head, each with its CRLF, for every reply about this file, of any status: media type,
+    /// coding, `Vary`, `Cache-Control`, validators, `Accept-Ranges` and configured fields.
     pub fn fields(&self) -> &[u8] {
         &self.fields
     }
@@ -94,12 +93,12 @@ impl Stored {
         self.seat.uses()
     }
 
-    /// Whether there is a choice of ways to send it.
+    /// Whether it can be sent from memory and from the file.
     pub fn has_both_ways(&self) -> bool {
         self.in_memory() && self.file.is_some()
     }
 
-    /// The reply to a plain GET; the body goes the given way if there is a choice.
+    /// The reply to a plain GET; `way` decides if both are possible.
     pub fn whole(&self, persistence: Persistence, now: &Stamp, way: Way) -> Whole {
         let Some(heads) = &self.heads else {
             Counters::count(&self.counters.head_misses);
@@ -124,7 +123,7 @@ impl Stored {
     /// The bytes `first..first + len` of the file, without copying them.
     ///
     /// # Panics
-    /// If the range does not lie within [`Stored::len`].
+    /// If the range exceeds [`Stored::len`].
     pub fn body(&self, first: u64, len: u64) -> Piece {
         assert!(
             first.checked_add(len).is_some_and(|end| end <= self.len()),
@@ -135,12 +134,12 @@ impl Stored {
             Body::Memory(bytes) => bytes.slice(first as usize, (first + len) as usize).into(),
             Body::Joined(ready) => lock(ready).body(first as usize, len as usize).into(),
             Body::File => {
-                self.file_slice(Way::File, first, len).expect("what is not in memory is in its file")
+                self.file_slice(Way::File, first, len).expect("a body that is not in memory is in its file")
             }
         }
     }
 
-    /// The same, the given way if there is a choice.
+    /// Like [`body`](Self::body); `way` decides if both are possible.
     ///
     /// # Panics
     /// As [`body`](Self::body).
@@ -156,7 +155,7 @@ impl Stored {
         self.file.as_ref().is_some_and(|file| Arc::strong_count(file) == 1)
     }
 
-    /// A range of the file, if that is the way and there is a file to send from.
+    /// A range of the file, if `way` asks for it and the file is open.
     fn file_slice(&self, way: Way, first: u64, len: u64) -> Option<Piece> {
         let file = self.file.as_ref().filter(|_| way == Way::File)?;
         Some(FileSlice::new(Arc::clone(file), first, len).into())
@@ -169,7 +168,7 @@ impl Stored {
             && self.fields[..self.presentation_len] == presentation.lines
     }
 
-    /// Whether both are states of one file in one presentation: only one of them is to be kept.
+    /// Whether both are states of one file in one presentation, of which only one is kept.
     pub(crate) fn rivals(&self, other: &Self) -> bool {
         self.is_same_inode(&other.identity)
             && self.server_header == other.server_header
@@ -182,9 +181,9 @@ impl Stored {
 
     /// Whether this is all that can be known about a file in the state `identity`.
     ///
-    /// Clocks of file systems tick in steps (4 ms before Linux 6.13). Who writes within the step in which the file
-    /// was read leaves no trace in its times; so a file that had changed shortly before it was read into memory is
-    /// read again in another second, however equal it looks. (The same idea as Git's "racily clean".)
+    /// File times tick in steps (4 ms before Linux 6.13): a write within the step of our read does not change them.
+    /// So a file that had changed shortly before it was read into memory is read again in another second, even if it
+    /// looks unchanged (Git's "racily clean").
     pub(crate) fn is_current(&self, identity: &Identity, now: &Stamp) -> bool {
         let changed = u64::try_from(identity.changed.seconds).unwrap_or(0);
         let settled = changed + SETTLED_AFTER_SECONDS <= self.loaded_unix_seconds;
@@ -198,7 +197,7 @@ impl Stored {
         Ready::head(parts, persistence, now)
     }
 
-    /// This head, and the body behind it.
+    /// This head, followed by the body.
     fn behind(&self, head: &mut Ready, now: &Stamp, way: Way) -> Whole {
         let whole = || self.file_slice(way, 0, self.len()).unwrap_or_else(|| self.body(0, self.len()));
         let rest = (!self.is_empty()).then(whole);
@@ -229,7 +228,7 @@ impl Entry for Stored {
     }
 }
 
-/// What a file of this size takes of the memory for files, in bytes.
+/// The memory that a file of this size takes, in bytes.
 pub(crate) fn memory_weight(size: u64) -> u64 {
     size.saturating_add(MEMORY_OVERHEAD_BYTES)
 }
@@ -240,7 +239,7 @@ const SETTLED_AFTER_SECONDS: u64 = 2;
 /// Heads, fields and administration of a file in memory, about.
 const MEMORY_OVERHEAD_BYTES: u64 = 1024;
 
-/// Nothing in here is ever left half done, so that a panic of another thread has broken nothing.
+/// No update is ever left incomplete, so a panic of another thread does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,12 +2,12 @@
 //!
 //! Two tiers of locking, after shared-SYMPED (Harji, *Performance Comparison of Uniprocessor and Multiprocessor Web
 //! Server Architectures*, 2010): a hit takes the table's lock for reading and notes the use in atomics of the entry;
-//! only inserting and removing take it for writing, and nobody holds it across a system call. A cache of one loop
+//! only inserting and removing take it for writing, and no thread holds it across a system call. A cache of one loop
 //! pays two uncontended atomic operations for it, and there is one code base for private and shared caches.
 //!
-//! Entries wait for their eviction in a queue ordered by value. A use does not move the entry; only when it comes up
-//! as the next victim is it seen that its value has risen, and it is queued anew. Since values never fall, the first
-//! entry whose value is still the queued one has the smallest value of all: the order is exact, not approximate.
+//! Entries wait for their eviction in a queue ordered by value. A use does not move the entry; when it is the next
+//! victim and its value has risen, it is queued again. Since values never fall, the first entry with an unchanged
+//! value has the smallest one of all: the order is exact.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 
 use crate::policy::{Order, Policy};
 
-/// What a [`Table`] can hold.
+/// An entry of a [`Table`].
 pub(crate) trait Entry {
     /// Hash of the entry's key; does not change.
     fn hash(&self) -> u64;
@@ -30,13 +30,13 @@ pub(crate) trait Entry {
 /// A table's notes on one entry. An entry belongs to at most one table, once in its life.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
-    /// What the policy thinks of the entry; rises with each use.
+    /// The policy's value of the entry; rises with each use.
     value: AtomicU64,
     /// How often it was used, about: uses at the same instant may count once.
     uses: AtomicU64,
     /// The value under which the entry is queued; changed only under the table's write lock.
     queued: AtomicU64,
-    /// Position in the order of arrival, counted from 1, that tells entries of equal value apart; 0 outside of a table.
+    /// Position in the order of arrival, counted from 1, which orders entries of equal value; 0 outside of a table.
     number: AtomicU64,
 }
 
@@ -109,7 +109,7 @@ impl<E: Entry> Table<E> {
     }
 
     /// Puts `entry` into the table in place of the one that matches, unless `keep` prefers that one: then `entry` is
-    /// dropped. Returns the one that stays. What weighs more than the whole table is not taken in.
+    /// dropped. Returns the one that stays. An entry heavier than the whole table is not inserted.
     pub(crate) fn insert(
         &self,
         entry: Arc<E>,
@@ -167,7 +167,7 @@ impl<E: Entry> Table<E> {
         self.weight_max.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity; what no longer fits is evicted at once.
+    /// Changes the capacity and evicts surplus entries at once.
     pub(crate) fn set_weight_max(&self, weight_max: u64) {
         self.weight_max.store(weight_max, Ordering::Relaxed);
         let mut gone = Vec::new();

@@ -16,35 +16,35 @@ use crate::source_code::is_named_like_a_script;
 
 use crate::roots::Roots;
 
-/// What a [`Tree`] serves and how.
+/// Configuration of a [`Tree`].
 #[derive(Clone, Debug)]
 pub struct TreeConfig {
     /// The folder.
     pub root: PathBuf,
     /// Prefix of the request's path that does not belong to the path in the folder, such as `/static`; empty for none.
     pub strip_prefix: String,
-    /// Names that stand for a directory, tried in order.
+    /// Names of index files, tried in order.
     pub index: Vec<String>,
     /// Whether a directory without an index is listed.
     pub listing: Listing,
     /// File, relative to the root, that answers with 200 when nothing else is found: the page of a single-page application.
     pub fallback: Option<String>,
-    /// Whether names that begin with '.' are served. If not, they are [`crate::Found::Missing`], but for `.well-known`
+    /// Whether names that begin with '.' are served. If not, they are [`crate::Found::Missing`], except `.well-known`
     /// at the root (RFC 8615).
     pub hidden: bool,
     /// Where symbolic links may lead.
     pub symlinks: Symlinks,
-    /// Codings for which a copy made beforehand may lie beside a file: `page.html.br` beside `page.html`.
+    /// Codings of precompressed copies beside files: `page.html.br` beside `page.html`.
     pub precompressed: Vec<Coding>,
     /// `Cache-Control` of files: the first rule that matches counts.
     pub cache_control: Vec<CacheRule>,
-    /// Endings of names that are programs to be run, such as `.php`: they are [`crate::Found::Script`], and never sent.
+    /// Endings of script names, such as `.php`: they are [`crate::Found::Script`], and never sent.
     pub scripts: Vec<String>,
     /// Endings of names that are source code, which is missing where it is not run: see
     /// [`is_named_like_a_script`](crate::is_named_like_a_script).
     pub withheld: Vec<String>,
-    /// What becomes of the fields of replies with a file. The configuration names none that follow from the file or the
-    /// connection, such as `Content-Length`.
+    /// Rules for the fields of replies with a file, without those that follow from the file or the connection, such
+    /// as `Content-Length`.
     pub headers: FieldRules,
     /// Media types by extension.
     pub media_types: Arc<MediaTypes>,
@@ -98,8 +98,8 @@ pub enum Symlinks {
 /// A rule for the `Cache-Control` of some files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheRule {
-    /// Which files: `*` is any run of bytes, '/' included, `?` any one; a leading '/' is the root, without it the
-    /// pattern may begin behind any '/'.
+    /// Which files: `*` matches any bytes, '/' included, `?` any one; a leading '/' is the root, without it the
+    /// pattern may begin after any '/'.
     pub pattern: String,
     /// Value of the field.
     pub value: String,
@@ -116,8 +116,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Opens the root. What is reached through the tree is always resolved by the kernel relative to this directory,
-    /// wherever it may be moved meanwhile.
+    /// Opens the root. The kernel resolves all paths relative to this directory, even if it is moved meanwhile.
     ///
     /// # Errors
     /// `InvalidInput` if a configured field could not be sent; else what keeps the root from being used, with the
@@ -143,7 +142,7 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&config.root, flags, Mode::empty())
             .map_err(|errno| explain(&config.root, errno, root_cause(errno)))?;
-        // Tells a kernel or sandbox without openat2 now rather than with each request.
+        // Fails now on a kernel or sandbox without openat2, not with each request.
         rustix::fs::openat2(&root, ".", flags, Mode::empty(), resolve)
             .map_err(|errno| explain(&config.root, errno, confinement_cause(errno)))?;
         let root = roots.share(root).map_err(|errno| explain(&config.root, errno, root_cause(errno)))?;
@@ -166,7 +165,7 @@ impl Tree {
         self.config.listing == Listing::On
     }
 
-    /// Whether the file at this path is a program to be run.
+    /// Whether the file at this path is a script.
     pub(crate) fn is_script(&self, path: &[u8]) -> bool {
         self.config.scripts.iter().any(|ending| path.ends_with(ending.as_bytes()))
     }
@@ -176,7 +175,7 @@ impl Tree {
         is_named_like_a_script(path, &self.config.withheld) && !self.is_script(path)
     }
 
-    /// A link that requests have come upon and that is not followed: each is told of once.
+    /// A link on a requested path that is not followed; each is reported once.
     pub fn take_hidden_link(&self) -> Option<HiddenLink> {
         self.hidden_links.take_news()
     }

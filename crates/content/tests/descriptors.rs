@@ -1,4 +1,4 @@
-//! What happens when the process runs out of descriptors. In a process of its own: the limit is the process's.
+//! Running out of descriptors, in a process of its own, since the limit is per process.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn descriptors_run_out_and_come_back() {
     assert_eq!(none_in_memory.stats().files.entries, 2);
 
     let hoard = exhaust();
-    assert!(matches!(find("/0", Blocking::Allowed), Ok(Found::File(_))), "what is open needs no descriptor");
+    assert!(matches!(find("/0", Blocking::Allowed), Ok(Found::File(_))), "an open file needs no descriptor");
     assert!(
         matches!(find("/2", Blocking::Allowed), Ok(Found::File(_))),
         "the cache gives up some of its own"
@@ -66,7 +66,7 @@ fn descriptors_run_out_and_come_back() {
     let Ok(Found::File(in_use)) = find("/both0") else { panic!("there are descriptors") };
     assert!(in_use.has_both_ways() && matches!(find("/both1"), Ok(Found::File(_))));
     let hoard = exhaust();
-    assert!(matches!(find("/both2"), Ok(Found::File(_))), "another file in memory is given up");
+    assert!(matches!(find("/both2"), Ok(Found::File(_))), "another cached file is closed");
     assert_eq!((in_memory.stats().in_memory, in_memory.stats().files.evictions), (2, 1));
     let found = find("/both3");
     assert!(matches!(found, Ok(Found::File(_))), "{found:?}");

@@ -1,4 +1,4 @@
-//! Directories without an index, listed: what a client could ask for next, and nothing else.
+//! Listings of directories without an index: only entries that a client can request.
 
 mod html;
 mod json;
@@ -23,10 +23,10 @@ pub struct Listed {
     pub fields: Vec<u8>,
 }
 
-/// More entries are left out, and the listing says so.
+/// Further entries are left out; the listing says so.
 const ENTRIES_MAX: usize = 10_000;
 
-/// What is said about a directory.
+/// The contents of a listing.
 struct Contents {
     /// As the client sees it: beginning and ending with '/', decoded.
     path: Vec<u8>,
@@ -116,8 +116,8 @@ fn can_be_asked_for(name: &[u8]) -> bool {
     decode_path(path.as_bytes(), &mut decoded).is_ok() && decoded == name
 }
 
-/// Kind and state of one entry, or `None` for what the tree would not serve: special files, broken links, links out
-/// of the root, and whatever has vanished meanwhile.
+/// Kind and state of one entry, or `None` if the tree would not serve it: special files, broken links, links out of
+/// the root, and files deleted meanwhile.
 fn examine(
     tree: &Tree,
     path: &[u8],

@@ -1,13 +1,13 @@
 //! Greedy-Dual-Size: the value of an entry is `L + cost / size`, where `L` is the value of the last victim.
 //!
 //! The cost is 1 for each entry, which gives the best hit ratio (Cao and Irani, *Cost-Aware WWW Proxy Caching
-//! Algorithms*, USENIX ITS 1997, section 4). `L` rises with each victim; so what is not used any more ages against
-//! what comes in, without a pass over the entries.
+//! Algorithms*, USENIX ITS 1997, section 4). `L` rises with each victim; so unused entries age relative to new ones
+//! without a pass over the entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One, in the fixed-point numbers used here: fine enough to tell files of a megabyte apart, and with entries of a
-/// kilobyte good for 2^42 evictions before `L` comes to its end and stays there.
+/// One, as a fixed-point number: fine enough to distinguish files of a megabyte; with entries of a kilobyte `L`
+/// saturates after 2^42 evictions.
 const ONE: u64 = 1 << 32;
 
 #[derive(Debug, Default)]

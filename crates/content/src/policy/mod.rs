@@ -1,7 +1,7 @@
-//! Which entry of a full table goes first.
+//! Which entry of a full table is evicted first.
 //!
-//! A policy gives each entry a *value* whenever it is used; the entry of the smallest value goes first. Values
-//! of one entry never fall, which is what lets [`crate::table::Table`] queue entries lazily.
+//! A policy gives each entry a *value* at each use; the entry of the smallest value is evicted first. An entry's
+//! value never falls, so [`crate::table::Table`] can queue entries lazily.
 
 mod gds;
 mod lru;
@@ -9,16 +9,16 @@ mod lru;
 use gds::Gds;
 use lru::Lru;
 
-/// How memory for small files is given away when it is full.
+/// Which small files are evicted when memory is full.
 ///
 /// Names and descriptors weigh the same each; there both policies mean the same, least recently used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The least recently used goes first.
+    /// The least recently used first.
     #[default]
     Lru,
-    /// Greedy-Dual-Size with equal costs (Cao and Irani, 1997; used by Flash-Lite): large and long unused goes first,
-    /// which favours the number of hits over the number of bytes served from memory.
+    /// Greedy-Dual-Size with equal costs (Cao and Irani, 1997; used by Flash-Lite): large and long unused files
+    /// first, which favours the number of hits over the number of bytes served from memory.
     Gds,
 }
 
@@ -45,7 +45,7 @@ impl Order {
         }
     }
 
-    /// Tells the policy that the entry of the smallest value, this one, had to go.
+    /// The entry of the smallest value, this one, was evicted.
     pub(crate) fn handle_eviction(&self, value: u64) {
         match self {
             Self::Lru(_) => {}

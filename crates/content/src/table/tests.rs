@@ -37,8 +37,8 @@ enum Step {
     Evict(usize),
 }
 
-/// Weights are powers of two, for which `1 / weight` is exact in the fixed-point numbers of the table and in the
-/// floating-point ones of the model alike.
+/// Weights are powers of two, so that `1 / weight` is exact in the table's fixed-point and the model's floating-point
+/// numbers.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let key = 0..12_u64;
     let step = prop_oneof![
@@ -51,9 +51,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// What a policy is supposed to do, as simply as it can be said.
+/// The simplest correct model of a policy.
 trait Model {
-    /// The value of an entry that is used now; the smallest goes first.
+    /// The value of an entry that is used now; the smallest is evicted first.
     fn value(&mut self, weight: u64) -> f64;
     fn evicted(&mut self, value: f64);
 }
@@ -194,8 +194,8 @@ proptest! {
     }
 }
 
-/// The point of Greedy-Dual-Size, and its difference to LRU: one large entry does not drive out many small ones, but
-/// small ones that nobody uses any more do not stay for ever.
+/// The point of Greedy-Dual-Size, and its difference to LRU: one large entry does not evict many small ones, but
+/// unused small ones do not stay for ever.
 #[test]
 fn gds_prefers_small_entries_and_lets_them_age() {
     let survivors = |policy| {

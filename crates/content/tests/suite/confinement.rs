@@ -1,4 +1,4 @@
-//! A path never leaves its root, whatever happens to the folder meanwhile.
+//! A path never leaves its root, even if the folder changes meanwhile.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ const SECRET: &[u8] = b"outside";
 const PUBLIC: &[u8] = b"inside!";
 
 fn site_with(symlinks: Symlinks) -> Site {
-    // Nothing is remembered: each question goes to the kernel.
+    // Nothing is cached: each lookup goes to the kernel.
     let settings = CacheSettings { names: false, files: false, ..CacheSettings::default() };
     let site = Site::configured(settings, |config| config.symlinks = symlinks);
     fs::create_dir(site.folder.path().join("outside")).unwrap();
@@ -53,7 +53,7 @@ fn links_lead_where_the_policy_lets_them() {
 
 /// Goal: the operator learns which link hides a path, and by which setting; once for each link.
 #[test]
-fn a_link_that_is_not_followed_is_told_of_once() {
+fn a_link_that_is_not_followed_is_reported_once() {
     for (symlinks, setting) in [
         (Symlinks::Beneath, Some("`symlinks` is \"beneath\": \"anywhere\" follows it")),
         (Symlinks::Refused, Some("`symlinks` is \"refused\"")),
@@ -84,10 +84,10 @@ fn a_link_that_is_not_followed_is_told_of_once() {
     }
 }
 
-/// A directory and a link that leads out change places as fast as they can, while it is asked for a file in "it": at
-/// any moment one of them is there. What is found is the file inside or nothing, never the one outside.
+/// A directory and a link that leads out swap their names as fast as they can, while a file in them is requested. The
+/// result is the file inside or nothing, never the one outside.
 #[test]
-fn nothing_outside_is_found_while_names_change_places() {
+fn nothing_outside_is_found_while_names_are_swapped() {
     for symlinks in [Symlinks::Beneath, Symlinks::Refused] {
         let site = site_with(symlinks);
         site.write("dir/sub/file", PUBLIC);
@@ -126,7 +126,7 @@ fn nothing_outside_is_found_while_names_change_places() {
     }
 }
 
-/// The tree is the folder that was opened, not whatever gets its name.
+/// The tree is the folder that was opened, not a later one of the same name.
 #[test]
 fn a_root_that_is_moved_stays_the_root() {
     let site = site_with(Symlinks::Beneath);

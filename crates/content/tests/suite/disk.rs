@@ -8,12 +8,12 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::site::{Site, bytes_of};
 
-/// Writes a file and drives its pages out of the page cache; `false` where the file system has no disk to fetch
-/// them from again (tmpfs), so that there is nothing to test.
+/// Writes a file and evicts its pages from the page cache; `false` on file systems without a disk (tmpfs), where
+/// there is nothing to test.
 fn write_cold(site: &Site, name: &str, content: &[u8]) -> bool {
     site.replace(name, content);
     let file = File::open(site.path(name)).unwrap();
-    // Pages that are not written back yet stay; those that somebody just looks at, too: hence several attempts.
+    // Pages under writeback or in use stay: hence several attempts.
     for _ in 0..100 {
         file.sync_all().unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
@@ -24,8 +24,8 @@ fn write_cold(site: &Site, name: &str, content: &[u8]) -> bool {
     false
 }
 
-/// A site that was asked for `/a.bin` without waiting, in vain; `None` where there is nothing to test. The look itself has
-/// the kernel fetch what is not there, and a disk may be quick enough for it: then the next site is tried.
+/// A site on which a non-blocking request for `/a.bin` needed the disk; `None` where there is nothing to test. The
+/// request itself makes the kernel fetch the file, and a fast disk may finish in time: then tries the next site.
 fn asked_in_vain(prepare: impl Fn() -> Site, content: &[u8]) -> Option<Site> {
     for _ in 0..100 {
         let site = prepare();
@@ -36,7 +36,7 @@ fn asked_in_vain(prepare: impl Fn() -> Site, content: &[u8]) -> Option<Site> {
             return Some(site);
         }
     }
-    panic!("nobody was sent to the disk");
+    panic!("no request needed the disk");
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn a_small_file_on_disk_is_read_by_who_may_wait() {
     assert_eq!((site.stats().needs_disk, site.stats().files.misses), (1, 2));
 }
 
-/// The loop finds that a file has changed, but must leave the reading to a helper. The helper must come to the same
-/// conclusion, not believe what the loop has just looked at.
+/// The loop finds that a file has changed, but leaves the reading to a helper. The helper must find the change, too,
+/// not trust the loop's revalidation.
 #[test]
 fn a_change_that_needs_the_disk_is_not_forgotten_on_the_way_to_the_helper() {
     let prepare = || {

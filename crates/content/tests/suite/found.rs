@@ -1,4 +1,4 @@
-//! What is found at a path: each answer, and which file it is.
+//! Each kind of lookup result, and the right file.
 
 use std::fs::{self, Permissions};
 use std::mem::MaybeUninit;
@@ -37,7 +37,7 @@ fn files_and_directories() {
     }
 }
 
-/// However a script is reached, it is never taken for a file, and a script that has gone is gone.
+/// A script is never served as a file by any spelling, and a deleted script is missing.
 #[test]
 fn scripts_are_not_files() {
     let site = Site::configured(CacheSettings::default(), |config| {
@@ -148,7 +148,7 @@ fn special_files_are_not_opened() {
     let _listener = UnixListener::bind(site.path("socket")).unwrap();
     symlink("/dev/zero", site.path("device")).unwrap();
     site.write("file", b"x");
-    // The kernel tells whenever a file in the folder is opened, but for looks at its attributes only.
+    // inotify reports each open of a file in the folder, but not lookups of attributes.
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
     inotify::add_watch(&watch, site.path(""), inotify::WatchFlags::OPEN).unwrap();
     for path in ["/fifo", "/socket", "/device"] {
@@ -174,7 +174,7 @@ fn what_may_not_be_read_is_forbidden() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             if rustix::process::geteuid().is_root() {
-                // Root reads everything. Linux keeps identities per thread: this one is nobody from here on.
+                // Root reads everything. Linux keeps identities per thread: this one becomes `nobody`.
                 let nobody = rustix::process::Uid::from_raw(65_534);
                 rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
             }
@@ -308,8 +308,7 @@ fn trees_have_different_ids() {
     assert_ne!(tree().id(), tree().id());
 }
 
-/// A name that nobody has asked for yet is a question to the disk; one that the kernel knows is looked at again
-/// without. (Whether pages can be had without is a question of `disk.rs`.)
+/// A name that the kernel has not cached needs the disk; a cached one does not. (`disk.rs` tests the pages.)
 #[test]
 fn a_call_that_must_not_wait_says_so_only_if_it_would() {
     let site = Site::new();

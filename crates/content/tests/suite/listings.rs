@@ -70,7 +70,7 @@ fn a_document_has_one_line_per_entry() {
     assert!(lines[3].starts_with("{\"name\":\"\u{fffd}.bin\",\"type\":\"file\",\"size\":1,"), "{}", lines[3]);
     assert!(lines[3].ends_with(r#""href":"./%FF.bin"}"#), "{}", lines[3]);
     assert_eq!(lines[4..], ["]}"]);
-    // What the document refers to is there.
+    // The document's references resolve.
     assert_eq!(site.content("/%FF.bin"), b"1");
 }
 
@@ -93,9 +93,9 @@ fn only_what_would_be_served_is_listed() {
     }
 }
 
-/// Paths with these bytes are refused however they are spelled, so that a link to such a name would lead nowhere.
+/// Paths with these bytes are refused in any spelling, so a link to such a name would lead nowhere.
 #[test]
-fn names_that_no_path_can_spell_are_not_listed() {
+fn names_that_no_path_can_express_are_not_listed() {
     let site = listing_site();
     for name in ["a\\b.txt", "tab\there.txt", "line\nbreak.txt", "bell\x07", "del\x7f"] {
         site.write(name, b"");

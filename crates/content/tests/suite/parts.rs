@@ -1,4 +1,4 @@
-//! Each part of the cache alone: what it saves, and that it can be switched off.
+//! Each part of the cache alone: what it saves, and switching it off.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
     site.write("dir/index.html", b"home");
     for _ in 0..REQUESTS {
         let stored = site.file("/dir/");
-        // Twice: the first head of a persistence has to be made in any case.
+        // Twice: the first head of a persistence is built in any case.
         stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
         stored.whole(Persistence::Close, &site.now(), Way::Memory);
     }
@@ -22,10 +22,9 @@ fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
 }
 
 /// The eight combinations of Flash's breakdown (section 6.4): a part that is off never hits, and one that is on hits
-/// but for the first request, whatever the others do. The one exception lies in the nature of things: heads are kept
-/// with their files.
+/// from the second request on, independently of the others. One exception: heads are kept with their files.
 #[test]
-fn the_parts_are_switched_off_each_for_itself() {
+fn the_parts_are_switched_off_independently() {
     for names in [false, true] {
         for files in [false, true] {
             for heads in [false, true] {
@@ -118,7 +117,7 @@ fn trees_share_files_but_not_what_they_say() {
     assert!(!head.contains("Server:"), "{head}");
 }
 
-/// A hit on a name is a use of its file: what is asked for all the time stays, whatever else comes by.
+/// A hit on a name is a use of its file: a file in constant use stays.
 #[test]
 fn files_in_use_are_not_evicted() {
     for memory_file_bytes_max in [0, 2_000] {
@@ -171,7 +170,7 @@ fn each_part_keeps_its_bound() {
     }
 }
 
-/// Names that somebody makes up do not drive out those in use.
+/// Made-up names do not evict those in use.
 #[test]
 fn made_up_names_evict_each_other() {
     let site = Site::with(CacheSettings { names_max: 10, ..CacheSettings::default() });

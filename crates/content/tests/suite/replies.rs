@@ -1,4 +1,4 @@
-//! Heads and bodies, and what becomes of them when the second changes.
+//! Heads and bodies, also when the second changes.
 
 use baton_buf::Piece;
 use baton_content::{CacheSettings, Persistence, Way};
@@ -16,7 +16,7 @@ fn date_in(head: &str) -> &str {
     head.split("\r\n").find_map(|line| line.strip_prefix("Date: ")).unwrap()
 }
 
-/// Every way of sending says the same: from memory or the file, with and without heads kept.
+/// Every path gives the same bytes: from memory or the file, with and without cached heads.
 #[test]
 fn each_reply_is_complete() {
     for memory_file_bytes_max in [0, 1 << 20] {
@@ -105,10 +105,10 @@ fn a_range_beyond_the_file_is_a_mistake_of_the_caller() {
     let _ = site.file("/ten").body(9, 2);
 }
 
-/// IO-Lite's exception: bytes that nobody else refers to may change in place. Whoever still sends a reply of the
-/// second before must not see the new date.
+/// IO-Lite's exception: unshared bytes may change in place. A response of the previous second in flight must keep its
+/// date.
 #[test]
-fn the_date_changes_in_place_only_if_nobody_looks() {
+fn the_date_changes_in_place_only_if_unshared() {
     let site = Site::new();
     site.write("a.txt", b"body");
     let stored = site.file("/a.txt");
@@ -116,7 +116,7 @@ fn the_date_changes_in_place_only_if_nobody_looks() {
 
     let before = address(&site);
     site.wait(1);
-    assert_eq!(address(&site), before, "made anew although nobody held it");
+    assert_eq!(address(&site), before, "copied although unshared");
 
     let held = stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
     let held_range = stored.body(0, 2);

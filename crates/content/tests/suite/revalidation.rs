@@ -1,4 +1,4 @@
-//! How long a name is believed, and what happens when the folder changes.
+//! How long a name is valid, and changes of the folder.
 
 use std::fs;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn a_replaced_file_is_seen_after_the_interval_and_not_before() {
         assert_eq!(site.content("/a.txt"), b"new!");
         assert_ne!(site.file("/a.txt").etag(), old.etag());
         assert_eq!((site.stats().revalidations, site.stats().changes), (1, 1));
-        // Who still sends the old one can go on with it.
+        // A response in flight can finish with the old one.
         assert_eq!(bytes_of(&old.body(0, old.len())), b"old");
         assert_eq!(site.stats().files.entries, 1, "the old one has left the cache");
     }
@@ -73,8 +73,8 @@ fn answers_other_than_files_are_revalidated_too() {
     assert_eq!(site.stats().changes, 3);
 }
 
-/// A file of equal size and times, changed in place: only its change time tells, and only if the clock of the file
-/// system has moved on since the file was read. Files that were read so early are read again.
+/// A file changed in place, with equal size and times: only its change time shows it, and only if the file system's
+/// clock has ticked since the read. Files read that early are read again.
 #[test]
 fn a_change_within_a_tick_of_the_clock_is_seen() {
     let site = Site::new();
@@ -148,8 +148,8 @@ fn a_new_limit_of_size_takes_hold_when_names_are_revalidated() {
     assert_eq!((site.stats().in_memory, site.stats().files.entries), (1, 1));
 }
 
-/// A larger file comes into memory when it has been asked for often, stays there, and leaves when it is too large for
-/// the limits; a second one has to wait while the allowance of the second is used up.
+/// A larger file is loaded into memory when it is requested often, stays there, and leaves when it is too large for
+/// the limits; a second one waits while the second's allowance is used up.
 #[test]
 fn a_hot_file_is_taken_into_memory() {
     let settings = CacheSettings {
@@ -194,7 +194,7 @@ fn an_evicted_file_is_loaded_again_without_resolving_its_name() {
     let after = site.file("/a.txt");
     assert!(
         !Arc::ptr_eq(&before, &after),
-        "what was evicted is not used any more, though somebody still has it"
+        "an evicted file is not used again, although a response still holds it"
     );
     assert_eq!(site.stats().names.misses, 1);
     assert!(Arc::ptr_eq(&after, &site.file("/a.txt")));

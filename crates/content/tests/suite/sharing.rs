@@ -10,7 +10,7 @@ use crate::site::{Site, Stop, query, reply};
 
 const FILES: usize = 8;
 
-/// A version of a file: its number and version over and over, so that a mixture would show.
+/// A version of a file: its number and version repeated, so that a mixture would show.
 fn content(file: usize, version: usize) -> Vec<u8> {
     format!("file {file} version {version}\n").repeat(1 + (file * 37 + version * 11) % 200).into_bytes()
 }
@@ -85,8 +85,8 @@ fn threads_never_see_a_mixture() {
     }
 }
 
-/// A file that is cut and written again while it is read: what is found has the promised length and only bytes that
-/// were in the file, or the file is given up; nothing hangs or crashes.
+/// A file that is truncated and rewritten while it is read: a result has the promised length and only bytes that were
+/// in the file, or loading fails; nothing hangs or crashes.
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_not_padded() {
     // Large enough that it often happens, and for more than one folio of the page cache.
@@ -115,7 +115,8 @@ fn a_file_that_shrinks_while_it_is_read_is_not_padded() {
                 Found::File(stored) => {
                     let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory));
                     assert_eq!(body.len() as u64, stored.len());
-                    // The kernel clears the rest of the folio at which it cuts a file; a read at that instant sees it.
+                    // The kernel clears the rest of the folio at which it truncates a file; a read at that instant
+                    // sees zeros.
                     let (first_folio, others) = body.split_at(body.len().min(FOLIO_BYTES_MAX));
                     assert!(first_folio.iter().all(|byte| b"x\0".contains(byte)), "bytes from elsewhere");
                     assert!(others.iter().all(|&byte| byte == b'x'), "bytes that were never in the file");

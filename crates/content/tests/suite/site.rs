@@ -32,7 +32,7 @@ impl Site {
         Self::configured(settings, |_| {})
     }
 
-    /// `adjust` may change the configuration of the tree; its root is there already.
+    /// `adjust` may change the configuration of the tree; its root exists already.
     pub(crate) fn configured(settings: CacheSettings, adjust: impl FnOnce(&mut TreeConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = TreeConfig { root: folder.path().join("root"), ..TreeConfig::default() };
@@ -54,7 +54,7 @@ impl Site {
         fs::write(path, content).unwrap();
     }
 
-    /// Puts a new file in the place of the old one, as editors and deployments do.
+    /// Replaces a file by a new one, as editors and deployments do.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) {
         let new = self.folder.path().join("new");
         fs::write(&new, content).unwrap();
@@ -73,7 +73,7 @@ impl Site {
         self.seconds.set(self.seconds.get() - seconds);
     }
 
-    /// From now on as if the test ran in real time: what is written now is new.
+    /// Continues in real time: files written now are new.
     pub(crate) fn set_to_wall_clock(&self) {
         self.seconds.set(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
     }
@@ -113,7 +113,7 @@ impl Site {
     }
 }
 
-/// Tells threads to stop, at the latest when a failed assertion unwinds past it: a scope would wait for them for ever.
+/// Stops threads, at the latest when a failed assertion unwinds past it: a scope would wait for them for ever.
 #[derive(Default)]
 pub(crate) struct Stop(AtomicBool);
 
@@ -142,7 +142,7 @@ pub(crate) fn query(path: &str) -> Query<'_> {
 pub(crate) fn bytes_of(piece: &Piece) -> Vec<u8> {
     match piece {
         Piece::Memory(slice) => slice.to_vec(),
-        Piece::Shared(_) => panic!("files never lie in an application's region"),
+        Piece::Shared(_) => panic!("files are never in an application's region"),
         Piece::File(slice) => {
             let mut bytes = vec![0; slice.len() as usize];
             let count = rustix::io::pread(slice.file().as_fd(), &mut bytes, slice.offset()).unwrap();
