@@ -127,7 +127,7 @@ impl Cache {
             && descriptors::ran_out(errno)
             && descriptors::release() > 0
         {
-            // Free descriptors of cached files for this request.
+            // Caches have closed descriptors: this request is worth more than future hits.
             result = lookup.run(recalled.as_ref());
         }
         match result {

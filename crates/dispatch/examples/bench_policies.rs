@@ -1,8 +1,8 @@
-//! What a decision costs under each policy: `cargo run --release -p baton-dispatch --example bench_policies [NODES]`.
+//! Measures a decision of each policy: `cargo run --release -p baton-dispatch --example bench_policies [NODES]`.
 //!
-//! A million targets are mapped, as many as are remembered, and each request is for one of them at random: the worst case
-//! for the caches of the CPU. Connections begin and end as in a front-end, at loads near the admission limit. What is
-//! printed is the best of many rounds: the others tell more of the rest of the machine.
+//! Maps a million targets, the bound of the table, and requests them at random: the worst case for the CPU's caches.
+//! Connections begin and end as in a front-end, at loads near the admission limit. Prints the best of many rounds,
+//! which has the least noise.
 
 use std::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time};
 
-/// A policy of its own, around any other: while the cluster has S connections, requests wait at the front-end, where
-/// they can still go to whichever node gets free (Pai, 1999, section 3.1.4).
+/// Wraps any policy: while the cluster has S connections, requests wait at the front-end, where they can still go to
+/// the node that is free first (Pai, 1999, section 3.1.4).
 ///
 /// Without it, all nodes could rise to twice T_high, and locality-aware distribution would be round robin.
 pub struct Admission {
@@ -20,14 +20,14 @@ impl Admission {
 
     /// S: the connections that the cluster may have at once; 0 if no node serves.
     ///
-    /// As published, `(n - 1) * T_high + T_low - 1`. With weights, the node left at T_low is the heaviest one, which
-    /// keeps what the limit is for: some node is always below T_high.
+    /// As published, `(n - 1) * T_high + T_low - 1`. With weights, the node left at T_low is the heaviest one, so
+    /// that some node is always below T_high.
     pub fn limit(&self, cluster: &Cluster) -> u64 {
         let (total, heaviest) = (f64::from(cluster.total_capacity()), f64::from(cluster.capacity_max()));
         let limit = (total - heaviest) * self.t_high + heaviest * self.t_low - 1.0;
         match cluster.serving().len() {
             0 => 0,
-            // However light the nodes are, one connection must get in.
+            // At least one connection, even for very light nodes.
             _ => (limit.round() as u64).max(1),
         }
     }

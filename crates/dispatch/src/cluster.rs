@@ -1,4 +1,4 @@
-//! The nodes as a front-end sees them: who serves, how much each can take, how much each has.
+//! The nodes as a front-end sees them: which serve, their capacities and their loads.
 //!
 //! ```text
 //!             join                 slow start over
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Policies choose among the *serving* nodes, those in slow start or active. A load is a number of active
-//! connections: handed to the node, not completed, with a request outstanding (Pai, 1999, section 3.1.4; an idle
-//! persistent connection does not count). A node of weight 100 is a *standard node*, for which the published
-//! thresholds hold; one of weight 200 takes twice the load at the same *pressure*.
+//! connections: those with a request outstanding at the node (Pai, 1999, section 3.1.4; an idle persistent connection
+//! does not count). A node of weight 100 is a *standard node*, for which the published thresholds hold; one of weight
+//! 200 takes twice the load at the same *pressure*.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl NodeId {
         self.0 as usize
     }
 
-    /// The next position, where a search in a circle goes on.
+    /// The next position of a circular search.
     pub(crate) const fn following(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
@@ -54,7 +54,7 @@ pub enum NodeState {
     },
     /// Serving at its full weight.
     Active,
-    /// Finishes what it has and takes nothing new.
+    /// Finishes its connections and takes no new ones.
     Draining,
     /// Failed or gone.
     Down,
@@ -62,13 +62,13 @@ pub enum NodeState {
 
 /// The nodes, their states, weights and loads.
 ///
-/// Methods: getters; `handle_*` for input; commands (`join` to `end`); [`Self::poll_timeout`] tells when
-/// [`Self::handle_timeout`] wants to be called. After a command that changes who serves, the policy is told with
+/// Methods: getters; `handle_*` for input; commands (`join` to `end`); [`Self::poll_timeout`] says when to call
+/// [`Self::handle_timeout`]. After a command that changes the serving nodes, call
 /// [`crate::Policy::handle_membership`].
 #[derive(Clone, Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
-    /// Active connections, by node. Apart from the nodes, so that a scan reads nothing else.
+    /// Active connections, by node. Separate from the nodes, so that a scan reads nothing else.
     loads: Vec<u32>,
     /// What one more connection adds to the pressure of a node: infinite if it does not serve.
     steps: Vec<f32>,
@@ -115,8 +115,8 @@ impl Cluster {
         }
     }
 
-    /// A cluster that begins with these weights, one for each node. Its founders are active at once: nobody else
-    /// could take the load while they start.
+    /// A cluster that begins with these weights, one for each node. These nodes are active at once, without slow
+    /// start.
     pub fn of(weights: &[u32], slow_start_us: u64) -> Self {
         let mut cluster = Self::new(slow_start_us);
         for &weight in weights {
@@ -176,12 +176,12 @@ impl Cluster {
         self.loads.get(node.index()).copied().unwrap_or(0)
     }
 
-    /// Active connections of all serving nodes. What draining nodes still finish burdens nobody else.
+    /// Active connections of all serving nodes, without those of draining ones.
     pub const fn total_load(&self) -> u64 {
         self.total_load
     }
 
-    /// How many standard nodes the serving nodes stand for now, slow start considered.
+    /// The current capacity of the serving nodes in standard nodes, slow start included.
     pub const fn total_capacity(&self) -> f32 {
         self.total_capacity
     }
@@ -191,7 +191,7 @@ impl Cluster {
         self.capacity_max
     }
 
-    /// How many standard nodes this node stands for now, slow start considered: 0 if it does not serve.
+    /// The current capacity of a node in standard nodes, slow start included: 0 if it does not serve.
     pub fn capacity(&self, node: NodeId) -> f32 {
         self.steps.get(node.index()).map_or(0.0, |step| step.recip())
     }
@@ -201,7 +201,8 @@ impl Cluster {
         self.pressure_of(node, self.load(node))
     }
 
-    /// What so many connections are to this node: as many to a standard node. Infinite if the node does not serve.
+    /// The connections of a standard node that correspond to so many of this node. Infinite if the node does not
+    /// serve.
     pub fn pressure_of(&self, node: NodeId, connections: u32) -> f32 {
         // Not a plain product: nothing times infinity is not a number.
         let step = self.steps.get(node.index()).filter(|step| step.is_finite());
@@ -236,7 +237,7 @@ impl Cluster {
     }
 
     /// Whether a node takes the targets of this hash: always when active, never when it does not serve. In slow start
-    /// it takes a part of them that only grows, so that a target that came stays.
+    /// it takes a growing part of them, so that a target that has moved there stays.
     pub fn takes(&self, node: NodeId, hash: u64) -> bool {
         let Some(known) = self.nodes.get(node.index()) else { return false };
         match known.state {
@@ -251,8 +252,8 @@ impl Cluster {
         self.epoch
     }
 
-    /// Takes loads measured elsewhere, by node id, in place of those counted by [`Self::begin`] and [`Self::end`].
-    /// Nodes beyond the end of the slice keep theirs.
+    /// Replaces the loads counted by [`Self::begin`] and [`Self::end`] by loads measured elsewhere, by node id. Nodes
+    /// beyond the end of the slice keep theirs.
     pub fn handle_loads(&mut self, loads: &[u32]) {
         for (known, &load) in self.loads.iter_mut().zip(loads) {
             *known = load;
@@ -285,12 +286,13 @@ impl Cluster {
         self.join_keyed(mix(number + 1), weight, now)
     }
 
-    /// As [`Self::join`], known by a name (such as its address) on which front-ends agree in whatever order they met.
+    /// As [`Self::join`], with a name (such as its address) that is the same on all front-ends, in any order of
+    /// joining.
     pub fn join_named(&mut self, name: &[u8], weight: u32, now: Time) -> NodeId {
         self.join_keyed(crate::target_hash(name), weight, now)
     }
 
-    /// A node takes nothing new; what it has, it finishes. A node that is down stays down.
+    /// A node finishes its connections and takes no new ones. A node that is down stays down.
     pub fn drain(&mut self, node: NodeId) {
         if self.is_serving(node) {
             self.set_state(node, NodeState::Draining);
@@ -328,7 +330,7 @@ impl Cluster {
         }
     }
 
-    /// When the next step of a slow start is due, if one is under way.
+    /// When the next step of a slow start is due, if there is one.
     pub fn poll_timeout(&self) -> Option<Time> {
         let step_us = (self.slow_start_us / SLOW_START_STEPS).max(1);
         self.nodes
@@ -406,5 +408,5 @@ fn slow_start_share(elapsed_us: u64, slow_start_us: u64) -> u64 {
 const FULL_SHARE: u64 = 1 << 16;
 /// With nothing at all a node would never warm up.
 const FIRST_SHARE: u64 = FULL_SHARE / 20;
-/// Slow start goes on in steps, so that tables made from weights need not be made again with every request.
+/// Slow start advances in steps, so that tables that depend on weights are not rebuilt for every request.
 const SLOW_START_STEPS: u64 = 16;

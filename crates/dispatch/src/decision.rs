@@ -1,4 +1,4 @@
-//! Where a request goes, and why.
+//! The node for a request, and the reason.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl Decision {
     }
 }
 
-/// Why a node was chosen, or none. [`Self::word`] is the log field and the metric label; `Display` tells a human.
+/// Why a node was chosen, or none. [`Self::word`] is the log field and the metric label; `Display` is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The target was not mapped to any node; a lightly loaded one got it.
@@ -68,7 +68,7 @@ pub enum Why {
     },
     /// The front-end's picture of the caches says that this node has the target in memory.
     Cached,
-    /// No cache has the target; this one has room, or what it evicts for it is the oldest of all.
+    /// No cache has the target; this one has room, or evicts the globally oldest target for it.
     OldestCache,
     /// The cluster has as many connections as it may have: the request waits at the front-end.
     AdmissionLimit,
@@ -115,7 +115,7 @@ impl fmt::Display for Why {
             Self::LeastLoaded => f.write_str("no node has less load for its weight"),
             Self::Lighter => f.write_str("the lighter one of two nodes drawn at random"),
             Self::Hashed => f.write_str("the hash of the target names the node"),
-            Self::Overflow { from } => write!(f, "the hash names {from}, which takes no more of this"),
+            Self::Overflow { from } => write!(f, "the hash names {from}, which is loaded beyond its bound"),
             Self::Cached => f.write_str("the node has the target in memory"),
             Self::OldestCache => f.write_str("the node has room, or the oldest target of all to evict"),
             Self::AdmissionLimit => f.write_str("the cluster has all the connections that it may have"),

@@ -1,11 +1,11 @@
-//! The hashes on which front-ends agree, and the small generator for choices at random.
+//! Hashes that are the same on all front-ends, and a small random number generator.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The identity of a target: the XXH3 hash of the path of its URL.
 ///
-/// It is the same in every process, version and architecture, because several front-ends place targets by it
-/// without talking to each other. Two targets of the same hash share their node, which does no harm.
+/// It is the same in every process, version and architecture, because front-ends place targets by it without
+/// communication. Two targets of the same hash share a node, which does no harm.
 pub fn target_hash(path: &[u8]) -> u64 {
     xxh3_64(path)
 }

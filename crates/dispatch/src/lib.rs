@@ -8,9 +8,9 @@
 //!   connections ─► Cluster (loads, weights, states)
 //! ```
 //!
-//! The policies are those of Pai's LARD study (1999, chapter 3), what the field uses today, and one of our own
+//! The policies are those of Pai's LARD study (1999, chapter 3), today's common ones, and one of our own
 //! ([`PolicyName`] lists them). Nothing here reads a clock or opens a socket: a simulator and a real front-end run
-//! the very same code. In the steady state a decision allocates nothing.
+//! the same code. In the steady state a decision allocates nothing.
 //!
 //! ```
 //! use baton_dispatch::{Admission, Cluster, Policy, PolicyName, PolicySettings, Target, target_hash};

@@ -1,9 +1,9 @@
-//! What is known about targets: a bounded table in the order of use.
+//! A bounded table of targets in the order of use.
 //!
 //! "The mappings can be maintained in an LRU cache": a target that has not been requested for so long has most likely
 //! left the caches of the nodes, too (Pai, 1999, section 3.1.6).
 //!
-//! Entries lie in one slab and are linked into a list, newest first. All memory is reserved when the table is made.
+//! Entries are in one slab, linked into a list, newest first. All memory is allocated at creation.
 
 use hashbrown::HashTable;
 
@@ -19,7 +19,7 @@ pub(crate) struct Mapping<V> {
     newest: u32,
     oldest: u32,
     entries_max: usize,
-    /// Hashes of targets are public: without it, a client could choose paths that meet in one place of the table.
+    /// Hashes of targets are public: without a seed, clients could choose paths that collide in the table.
     seed: u64,
 }
 
@@ -57,7 +57,7 @@ impl<V: Copy> Mapping<V> {
         self.len() == self.entries_max
     }
 
-    /// What is known of a target, which becomes the newest.
+    /// The value of a target, which becomes the newest.
     pub(crate) fn get(&mut self, target: u64) -> Option<&mut V> {
         let at = self.find(target)?;
         if self.newest != at {
@@ -88,7 +88,7 @@ impl<V: Copy> Mapping<V> {
         self.index.insert_unique(pair(target, seed), at, |&at| pair(slots[at as usize].target, seed));
     }
 
-    /// Forgets the target that has been unused for the longest time, and returns what was known of it.
+    /// Removes the least recently used target, and returns its value.
     pub(crate) fn forget_oldest(&mut self) -> Option<V> {
         match self.oldest {
             NONE => None,
@@ -96,7 +96,7 @@ impl<V: Copy> Mapping<V> {
         }
     }
 
-    /// Forgets a target, and returns what was known of it.
+    /// Removes a target, and returns its value.
     pub(crate) fn forget(&mut self, target: u64) -> Option<V> {
         let at = self.find(target)?;
         Some(self.forget_at(at))
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain list in the order of use: what is known, what is forgotten first, and how much fits.
+        /// Against a plain list in the order of use: values, order of removal, and capacity.
         #[test]
         fn the_table_is_a_list_in_the_order_of_use(
             entries_max in 1_usize..6,

@@ -1,7 +1,7 @@
 //! Sets of nodes for many targets: nearly all of one node, a few of many.
 //!
-//! The first node lies in the set; further ones are links of one bounded pool, so that a million sets cost no more than
-//! they have to and none of them allocates.
+//! The first node is stored in the set; further ones are links of one bounded pool, so a million sets stay small and
+//! never allocate.
 
 use crate::{Cluster, NodeId};
 
@@ -117,7 +117,7 @@ impl Replicas {
         }
     }
 
-    /// Gives up all nodes of a set beyond the first.
+    /// Releases all nodes of a set beyond the first.
     pub(crate) fn release(&mut self, set: NodeSet) {
         let mut last = set.rest;
         if last == NONE {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against plain lists: three sets share a pool of five links, which is exhausted, given back and used again.
+        /// Against plain lists: three sets share a pool of five links, which is exhausted, released and reused.
         #[test]
         fn sets_are_sets_and_no_link_is_lost(
             steps in prop::collection::vec((0_usize..3, 0_u32..6, 0_u8..8), 0..200),

@@ -11,20 +11,20 @@ use crate::{Cluster, Decision, NodeId, PolicySettings, Target, Time};
 
 /// A rule by which a front-end distributes requests.
 ///
-/// A policy reads no clock and counts no connections: what it knows is in its arguments and in what it was told before,
-/// so the same calls get the same decisions. It never chooses a node that does not serve. The caller tells the cluster
-/// of each connection that begins and ends ([`Cluster::begin`], [`Cluster::end`]).
+/// A policy reads no clock and counts no connections: the same calls get the same decisions. It never chooses a node
+/// that does not serve. The caller reports each begin and end of a connection to the cluster ([`Cluster::begin`],
+/// [`Cluster::end`]).
 pub trait Policy {
     /// The name in configurations, logs and figures.
     fn name(&self) -> &'static str;
 
-    /// Where this request goes.
+    /// Chooses the node for a request.
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision;
 
     /// A request that got a node has ended: the bytes that were sent, and the microseconds from hand-off to the end.
     ///
-    /// To be called for every one, also if the client left; not for those that were lost with a failed node. Policies
-    /// that learn nothing from it ignore it.
+    /// Call it for every request, also if the client left, except for those lost with a failed node. Policies may
+    /// ignore it.
     fn completed(&mut self, target: Target, node: NodeId, bytes: u64, service_us: u64, now: Time) {
         let _ = (target, node, bytes, service_us, now);
     }
@@ -97,7 +97,7 @@ impl PolicyName {
         }
     }
 
-    /// One sentence on what the policy does.
+    /// What the policy does, in one sentence.
     pub const fn summary(self) -> &'static str {
         match self {
             Self::Wrr => "weighted round robin: nodes take turns, those with fewer connections more often",
@@ -123,9 +123,9 @@ impl PolicyName {
         }
     }
 
-    /// A policy of this name, without state yet; [`Policy::handle_membership`] has to tell it the nodes.
+    /// A policy of this name without state; call [`Policy::handle_membership`] to give it the nodes.
     ///
-    /// `WrrGms` decides as `Wrr` does: what differs is what the nodes do on a miss.
+    /// `WrrGms` decides as `Wrr` does: only the nodes' handling of misses differs.
     pub fn build(self, settings: &PolicySettings) -> Box<dyn Policy + Send> {
         match self {
             Self::Wrr => Box::new(WeightedRoundRobin::new(self.as_str())),

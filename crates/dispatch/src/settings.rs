@@ -5,8 +5,8 @@
 pub struct PolicySettings {
     /// Active connections of a standard node below which it is likely to have idle resources (T_low).
     pub t_low: u32,
-    /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than `t_low`.
-    /// With twice as many, a node is overloaded whatever the others have.
+    /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than
+    /// `t_low`. With twice as many, a node is overloaded in any case.
     pub t_high: u32,
     /// How long the set of nodes of a target must have been unchanged before it shrinks (K), in microseconds.
     pub quiet_us: u64,
@@ -14,9 +14,9 @@ pub struct PolicySettings {
     pub mappings_max: usize,
     /// Nodes beyond the first that targets may have together; at the bound, no target gets one more.
     pub replicas_max: usize,
-    /// What the front-end believes a standard node to hold in memory, in bytes (LB/GC).
+    /// The assumed memory of a standard node, in bytes (LB/GC).
     pub node_cache_bytes: u64,
-    /// What the front-end believes to be evicted first there (LB/GC).
+    /// The assumed order of eviction there (LB/GC).
     pub node_cache_order: CacheOrder,
     /// Points of a standard node on the ring of consistent hashing: more are more even, and more memory.
     pub ring_points: u32,
@@ -52,7 +52,7 @@ impl Default for PolicySettings {
             node_cache_bytes: 32 << 20,
             node_cache_order: CacheOrder::Gds,
             ring_points: 160,
-            // Mirrokni, Thorup, Zadimoghaddam, 2018: a bound of 1.25 is what the field settled on.
+            // Mirrokni, Thorup, Zadimoghaddam, 2018: a bound of 1.25 is the usual choice.
             bound_percent: 125,
             // Eisenbud and others, 2016, section 3.4: the small table.
             maglev_slots: 65_537,

@@ -1,13 +1,13 @@
-//! What a policy may know of a request.
+//! A policy's view of a request.
 
-/// The target of a request: what is asked for, as far as a policy looks at it.
+/// The target of a request, as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Which target: [`crate::target_hash`] of the URL path, computed once by the caller.
     pub hash: u64,
-    /// How large the answer is expected to be, in bytes, where that is known before it is made.
+    /// Expected size of the answer, in bytes, if known in advance.
     pub bytes_hint: Option<u64>,
-    /// Whether an application makes the answer, so that no cached file helps with it.
+    /// Whether an application generates the answer, so that caching does not help.
     pub dynamic: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::response::ProtocolStatus;
 use crate::{Answered, Broken, RegionSlice, Rest};
 use std::ops::Range;
 
-/// What comes next in the input. Ranges are ranges of that input, never empty.
+/// The next part of the input. Ranges refer to that input and are never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of the input was consumed.
@@ -21,14 +21,13 @@ pub enum Part {
     Begin {
         /// Its id, for everything that is written for it.
         id: u16,
-        /// What is asked of the application: [`RESPONDER`](crate::request::RESPONDER), or something to
-        /// refuse with [`ProtocolStatus::UnknownRole`].
+        /// The role: [`RESPONDER`](crate::request::RESPONDER); refuse others with [`ProtocolStatus::UnknownRole`].
         role: u16,
-        /// Whether the connection is to stay open afterwards.
+        /// Whether to keep the connection open afterwards.
         keep_connection: bool,
     },
-    /// A second request while the first is not answered: to be refused with
-    /// [`ProtocolStatus::CannotMultiplex`]. The rest of it is skipped.
+    /// A second request before the first is answered: refuse it with [`ProtocolStatus::CannotMultiplex`]. The rest of
+    /// it is skipped.
     BeginAnother {
         /// Its id.
         id: u16,
@@ -41,22 +40,22 @@ pub enum Part {
     Stdin(Range<usize>),
     /// The body is complete.
     StdinEnd,
-    /// Nobody wants the answer any more: the request is to be ended.
+    /// The server no longer wants the answer: end the request.
     Abort,
     /// The server asks for values: see [`RequestReader::names`].
     GetValues,
     /// This many bytes of the region may be written again.
     Freed(u32),
-    /// The rest of the answer is to be handed back.
+    /// Hand the rest of the answer back.
     GiveBack,
-    /// A management record of a type that nobody knows, to be answered with [`push_unknown_type`].
+    /// A management record of an unknown type: answer with [`push_unknown_type`].
     UnknownType(u8),
 }
 
-/// Reads what the server sends on one connection.
+/// Reads the server's records on one connection.
 ///
-/// Input: [`read`](Self::read). It keeps nothing of what it streams, at most 64 KiB of a record that must be
-/// whole, and this memory for the next one. Command: [`finish`](Self::finish).
+/// Input: [`read`](Self::read). Buffers only records that must be complete, at most 64 KiB, and reuses that memory.
+/// Command: [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct RequestReader {
     request_id: u16,
@@ -76,7 +75,7 @@ enum Stage {
     Read,
 }
 
-/// What is done with the content of the record at hand.
+/// How to treat the content of the current record.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Skip,
@@ -115,7 +114,7 @@ impl RequestReader {
         Self { request_id: 0, stage: Stage::Idle, frames, doing: Doing::Skip, collected: Vec::new() }
     }
 
-    /// Whether no record is half read, and no request is to be answered: where a server may close.
+    /// Whether no record is incomplete and no request unanswered, so that the server may close.
     pub const fn is_between_requests(&self) -> bool {
         matches!(self.stage, Stage::Idle) && self.frames.is_between_records()
     }
@@ -125,11 +124,11 @@ impl RequestReader {
         self.stage = Stage::Idle;
     }
 
-    /// Takes the next part of the input: how many bytes it consumed, and what they are. Call it again with
-    /// the rest until it needs more.
+    /// Parses the next part of the input; returns the number of bytes consumed and the part. Call again with the rest
+    /// until it needs more.
     ///
     /// # Errors
-    /// The input is not what a server sends; nothing that follows can be believed.
+    /// A protocol error of the server: close the connection.
     pub fn read(&mut self, input: &[u8]) -> Result<(usize, Part), Broken> {
         let mut rest = input;
         loop {
@@ -255,18 +254,18 @@ pub const fn stdout_header(id: u16, len: usize) -> [u8; HEADER_BYTES] {
     header(RecordType::Stdout, id, len)
 }
 
-/// Appends a part of what goes to the error log; nothing for no bytes.
+/// Appends output for the error log; nothing for no bytes.
 pub fn push_stderr(out: &mut Vec<u8>, id: u16, bytes: &[u8]) {
     push_stream(out, RecordType::Stderr, id, bytes);
 }
 
-/// Appends the end of the request. The streams need no end of their own before it.
+/// Appends the end of the request; the streams need no end records before it.
 pub fn push_end(out: &mut Vec<u8>, id: u16, app_status: u32, protocol_status: ProtocolStatus) {
     let [a, b, c, d] = app_status.to_be_bytes();
     push_record(out, RecordType::EndRequest, id, &[a, b, c, d, protocol_status as u8, 0, 0, 0]);
 }
 
-/// Appends `SLICES`: the next bytes of the response lie in the region. Nothing for no slices; more than
+/// Appends `SLICES`: the next bytes of the response are in the region. Nothing for no slices; more than
 /// [`SLICES_MAX`](crate::SLICES_MAX) take several records.
 pub fn push_slices(out: &mut Vec<u8>, id: u16, slices: &[RegionSlice]) {
     handover::push_slices(out, id, slices);
@@ -277,7 +276,7 @@ pub fn push_answered(out: &mut Vec<u8>, id: u16, answered: &Answered) {
     handover::push_answered(out, id, answered);
 }
 
-/// Appends `REST`: what follows on standard output is to go to the client as it is.
+/// Appends `REST`: the following standard output goes to the client unchanged.
 pub fn push_rest(out: &mut Vec<u8>, id: u16, rest: &Rest) {
     handover::push_rest(out, id, rest);
 }

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-/// What the other side of a FastCGI connection did wrong. Nothing that follows on the connection can be
-/// believed: it is closed.
+/// A protocol error of the peer of a FastCGI connection, after which the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Broken {
     /// A record of another version than 1, or no record at all.
     Version(u8),
-    /// A record of a type that has no place in this direction.
+    /// A record of a type that is invalid in this direction.
     UnexpectedType(u8),
     /// A record whose content has the wrong length for its type.
     ContentLength(u8),
@@ -22,7 +21,7 @@ pub enum Broken {
     Order,
     /// A block of name-value pairs that ends in the middle of one.
     Params,
-    /// An offer that does not say what it must.
+    /// An offer that lacks a required word.
     Offer,
 }
 

@@ -1,8 +1,8 @@
-//! The head of a CGI response (RFC 3875 section 6): what an application writes in front of its body.
+//! The head of a CGI response (RFC 3875 section 6): what an application writes before its body.
 //!
-//! [`HeadReader`] finds its end in a stream, [`CgiHead`] judges it, [`Framing`] and [`push_http_head`] make an
-//! HTTP head of it. Whoever answers the client, the server or a library inside the application, uses these, so
-//! that the answers are the same byte by byte.
+//! [`HeadReader`] finds its end in a stream, [`CgiHead`] parses it, [`Framing`] and [`push_http_head`] turn it into
+//! an HTTP head. The server and the libraries inside applications share this code, so their responses are the same
+//! byte for byte.
 
 mod answer;
 mod bad_head;
@@ -25,20 +25,20 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub enum Instruction {
     /// Nothing.
     None,
-    /// Answer as if the client had asked for this path and query (RFC 3875 section 6.2.2).
+    /// Answer as if the client had requested this path and query (RFC 3875 section 6.2.2).
     LocalRedirect(Box<[u8]>),
     /// The body names files: `X-ZeroCopy`.
     ZeroCopy(NameMap),
     /// Answer with the file at this path: `X-Sendfile`.
     SendFile(Box<[u8]>),
-    /// Answer with what is at this path within the site: `X-Accel-Redirect`.
+    /// Answer with the content of this path within the site: `X-Accel-Redirect`.
     AccelRedirect(Box<[u8]>),
 }
 
 /// A head that was checked: it can be made into an HTTP head that everyone reads alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgiHead {
-    /// Complete lines, and a blank line behind them.
+    /// Complete lines, and a final blank line.
     text: Vec<u8>,
     status: u16,
     content_length: Option<u64>,
@@ -86,13 +86,12 @@ impl CgiHead {
         Ok(Self { text, status, content_length, instruction })
     }
 
-    /// The status: 200 to 999. What the application said; 302 if it named a location and no status; else 200.
+    /// The application's status, 200 to 999; without one, 302 if there is a location, else 200.
     pub const fn status(&self) -> u16 {
         self.status
     }
 
-    /// The reason phrase: the application's, if it told a status, and empty if it gave none, as HTTP allows
-    /// (RFC 9112 section 4).
+    /// The reason phrase: the application's if it gave a status, possibly empty (RFC 9112 section 4).
     pub fn reason(&self) -> &[u8] {
         match self.field("Status").and_then(split_status) {
             Some((_, reason)) => reason,
@@ -101,12 +100,12 @@ impl CgiHead {
         }
     }
 
-    /// The length of the body in bytes, if the application tells it.
+    /// The length of the body in bytes, if the application gives it.
     pub const fn content_length(&self) -> Option<u64> {
         self.content_length
     }
 
-    /// What the server is asked to do.
+    /// The application's instruction to the server.
     pub const fn instruction(&self) -> &Instruction {
         &self.instruction
     }
@@ -121,8 +120,8 @@ impl CgiHead {
         self.fields().find(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).map(|field| field.1)
     }
 
-    /// The fields that the client gets: without those that speak to the server, those that belong to the
-    /// connection, and those that whoever answers says itself, which are Date, Server and Content-Length.
+    /// The fields for the client: without those for the server, those of the connection, and Date, Server and
+    /// Content-Length, which the sender of the response adds.
     pub fn forwarded(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.fields().filter(|(name, _)| !is_kept_back(name))
     }
@@ -181,8 +180,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Makes a `Status` of a status line (RFC 9112 section 4), with which programs begin that are written to answer clients
-/// themselves (`nph-`). The version is theirs, and says nothing of the answer that is made of it.
+/// Turns a leading status line (RFC 9112 section 4) of `nph-` programs into a `Status` field. Its version is ignored.
 fn name_status_line(text: &mut [u8]) {
     if let [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b' ', ..] = text {
         text[..STATUS.len()].copy_from_slice(STATUS);
@@ -233,8 +231,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Name and value of a line. No blank may stand before the colon: those who ignore it see a field that others
-/// do not.
+/// Name and value of a line. A blank before the colon is refused: recipients differ on whether it is a field.
 fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
     Some((&line[..colon], trim_blanks(&line[colon + 1..])))

@@ -13,20 +13,20 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStringExt;
 
-/// All that is told of a request but its header fields, which [`push_fields`] adds.
+/// The variables of a request, except for its header fields, which [`push_fields`] adds.
 #[derive(Clone, Copy, Debug)]
 pub struct Variables<'a> {
     /// `REQUEST_METHOD`.
     pub method: &'a [u8],
     /// `REQUEST_URI`: the target as the client sent it, of an absolute one the path and query.
     pub request_uri: &'a [u8],
-    /// `QUERY_STRING`: what is behind the `?`, else empty.
+    /// `QUERY_STRING`: the text after the `?`, or empty.
     pub query_string: &'a [u8],
     /// `SCRIPT_NAME`, `PATH_INFO`, and with them `DOCUMENT_URI`, `SCRIPT_FILENAME` and `PATH_TRANSLATED`.
     pub script: Script<'a>,
     /// `DOCUMENT_ROOT`: absolute, no slash at the end.
     pub document_root: &'a [u8],
-    /// The program that answers whatever the path is, where it is not `document_root` and `SCRIPT_NAME`.
+    /// A program that answers all paths, instead of `document_root` and `SCRIPT_NAME`.
     pub script_filename: Option<&'a [u8]>,
     /// `CONTENT_LENGTH`: bytes of the body; `None` where there is none.
     pub content_length: Option<u64>,
@@ -36,10 +36,9 @@ pub struct Variables<'a> {
     pub https: bool,
     /// `SERVER_SOFTWARE`.
     pub server_software: &'a [u8],
-    /// `SERVER_NAME`: the host that was asked for, or the site's name; no port.
+    /// `SERVER_NAME`: the requested host, or the site's name; no port.
     pub server_name: &'a [u8],
-    /// `HTTP_HOST`: host, and port where one was named, as they were asked for, which need not be what the Host field
-    /// says.
+    /// `HTTP_HOST`: the requested host and port, which may differ from the Host field.
     pub host: Option<(&'a [u8], Option<u16>)>,
     /// `REMOTE_ADDR` and `REMOTE_PORT`; `None` for a client on a Unix socket, which is `unix:`.
     pub remote: Option<SocketAddr>,
@@ -79,7 +78,7 @@ impl Variables<'_> {
         push(out, b"SERVER_NAME", self.server_name);
         push_address(out, [b"SERVER_ADDR", b"SERVER_PORT"], self.local);
         push_address(out, [b"REMOTE_ADDR", b"REMOTE_PORT"], self.remote);
-        // php-cgi answers nothing without it, if it was built to be careful.
+        // php-cgi built with force-cgi-redirect refuses requests without it.
         push(out, b"REDIRECT_STATUS", b"200");
         match self.host {
             Some((host, Some(port))) => {
@@ -133,8 +132,8 @@ fn push_dotted(out: &mut Vec<u8>, name: &[u8], address: Ipv4Addr) {
 /// a request without a body (section 4.1.2).
 ///
 /// # Errors
-/// [`Broken::Params`] if the block ends in the middle of a pair, or a pair could not be told from another in
-/// an environment: a NUL in it, an empty name, or a `=` in the name.
+/// [`Broken::Params`] if the block ends in the middle of a pair, or a pair would be ambiguous in an environment: a
+/// NUL, an empty name, or a `=` in the name.
 pub fn environment_of(block: &[u8]) -> Result<Vec<(OsString, OsString)>, Broken> {
     let mut environment = Vec::new();
     for pair in Params::new(block) {

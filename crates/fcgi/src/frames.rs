@@ -3,18 +3,18 @@
 use crate::Broken;
 use crate::record::{HEADER_BYTES, RecordHeader};
 
-/// Finds the records in a stream of bytes, whatever pieces it comes in. A copy is a place to come back to.
+/// Finds the records in a stream that arrives in any pieces. A copy saves the position.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameReader {
     header: [u8; HEADER_BYTES],
-    /// How much of `header` is there: all of it from a record's `Opened` to its `Closed`.
+    /// Bytes of `header` read: all from a record's `Opened` to its `Closed`.
     header_len: usize,
     content_left: usize,
     padding_left: usize,
 }
 
-/// What comes next in the input. Each record is `Opened`, has any number of `Content`s and then `Padding`s,
-/// and is `Closed`.
+/// The next event of the input. Each record is `Opened`, has any number of `Content`s and then `Padding`s, and is
+/// `Closed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A record begins.
@@ -45,12 +45,12 @@ impl FrameReader {
         self.header_len == 0 || (is_open && self.content_left == 0 && self.padding_left == 0)
     }
 
-    /// What has been read of a header that is not complete.
+    /// The part read of an incomplete header.
     pub fn header_begun(&self) -> &[u8] {
         if self.header_len == HEADER_BYTES { &[] } else { &self.header[..self.header_len] }
     }
 
-    /// Takes what comes next from the front of `input`; `None` when all of it was taken.
+    /// Takes the next event from the front of `input`; `None` at its end.
     ///
     /// # Errors
     /// The input is no record.

@@ -16,7 +16,7 @@ pub struct RegionSlice {
 }
 
 impl RegionSlice {
-    /// Whether it lies inside a region of this size in bytes.
+    /// Whether it is within a region of this size in bytes.
     pub const fn is_within(self, region_bytes: u64) -> bool {
         self.offset as u64 + self.len as u64 <= region_bytes
     }
@@ -34,7 +34,7 @@ pub enum AnswerOutcome {
     Complete = 0,
     /// The client went away in the middle.
     ClientGone = 1,
-    /// The application did not deliver what it had declared, or ended in the middle.
+    /// The application's body differs from its declared length, or it ended early.
     ApplicationFailed = 2,
 }
 
@@ -47,7 +47,7 @@ pub struct Answered {
     pub may_go_on: bool,
     /// How it came out.
     pub outcome: AnswerOutcome,
-    /// The status that the client was told; 0 if none was.
+    /// The status sent to the client; 0 if none.
     pub status: u16,
     /// Bytes of the head.
     pub head_bytes: u64,
@@ -55,13 +55,12 @@ pub struct Answered {
     pub body_bytes: u64,
 }
 
-/// `REST`: the bytes that follow on standard output are the rest of the answer as it is to appear on the
-/// wire.
+/// `REST`: the following standard output is the rest of the answer as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
     /// Whether the client's connection may go on once the rest has been sent.
     pub may_go_on: bool,
-    /// The status that the client was told.
+    /// The status sent to the client.
     pub status: u16,
     /// Bytes of the head that the client's socket has taken.
     pub head_sent: u64,
@@ -128,7 +127,7 @@ impl Order {
     }
 }
 
-/// The slices in the content of a `SLICES` record, behind its kind.
+/// The slices in the content of a `SLICES` record, after its kind.
 pub(crate) fn slices_in(bytes: &[u8]) -> impl ExactSizeIterator<Item = RegionSlice> {
     bytes.as_chunks::<SLICE_BYTES>().0.iter().copied().map(RegionSlice::from_bytes)
 }

@@ -13,9 +13,9 @@
 //!                        └─► Instruction: named files (zero_copy), redirects within the server
 //! ```
 //!
-//! What is streamed (standard output, standard input, parameters) is passed through as ranges of the caller's
-//! buffer, never copied; what must be whole before it means something (ends, slices, counts) is collected,
-//! and no record is larger than 64 KiB. Any cut of the input gives the same result.
+//! Streams (standard output, standard input, parameters) are passed on as ranges of the caller's buffer, never
+//! copied; records that must be complete (ends, slices, counts) are buffered, at most 64 KiB. Any split of the input
+//! gives the same result.
 
 pub mod application;
 mod broken;

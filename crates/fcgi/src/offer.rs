@@ -22,19 +22,19 @@ pub struct Offer<'a> {
     pub fds: usize,
     /// How long a write may wait for the client before the rest is handed back, in milliseconds.
     pub patience_ms: u32,
-    /// Response fields ready to be used: complete lines `Name: value CRLF`, in front of them
-    /// [`Edits`](crate::cgi::Edits) of the application's own.
+    /// Ready-made response fields: complete lines `Name: value CRLF`, preceded by [`Edits`](crate::cgi::Edits) of the
+    /// application's own.
     pub fields: &'a [u8],
 }
 
-/// A way for an answer.
+/// How an answer travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// On the client's own socket.
     PassFd(Client),
     /// Through the region that the connection shares.
     Shm(Ring),
-    /// One that this library does not know: to be declined.
+    /// Unknown to this library: decline it.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ pub struct Client {
 pub struct Ring {
     /// Size of the region in bytes, not zero.
     pub size: u32,
-    /// The offset at which to begin, below `size`.
+    /// The starting offset, below `size`.
     pub at: u32,
     /// How many bytes from there, around the end, may be written: at most `size`.
     pub free: u32,
@@ -64,8 +64,8 @@ impl<'a> Offer<'a> {
     /// Reads the value of the pair. Unknown words are ignored, and absent ones are 0.
     ///
     /// # Errors
-    /// [`Broken::Offer`] if a known word makes no sense. How many descriptors came is not known then, so that
-    /// no later offer of the connection can be paired with its own.
+    /// [`Broken::Offer`] if a known word is invalid. The number of descriptors is unknown then, so later offers
+    /// cannot be paired with theirs.
     pub fn parse(value: &'a [u8]) -> Result<Self, Broken> {
         Self::read(value).ok_or(Broken::Offer)
     }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(Offer::parse(value), Ok(offer));
     }
 
-    /// So that a library from before there were edits answers in the ordinary way, and the server edits.
+    /// A library that predates edits must answer in the ordinary way, so that the server edits.
     #[test]
     fn an_offer_with_edits_has_another_name() {
         let client = Client { minor: 1, keep: true, head: false };

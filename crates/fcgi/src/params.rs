@@ -4,10 +4,10 @@ use crate::Broken;
 
 /// Appends a pair.
 ///
-/// Inlined, so that a name that the compiler knows costs neither a count nor a call: two dozen come with every request.
+/// Inlined, so that constant names cost neither a count nor a call: every request has two dozen.
 ///
 /// # Panics
-/// If the name or the value has 2 GiB or more, which no length can tell.
+/// If the name or the value has 2 GiB or more, which no length can express.
 #[inline]
 pub fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     push_lengths(out, name.len(), value.len());
@@ -69,7 +69,7 @@ impl<'a> Params<'a> {
         Self { rest: block }
     }
 
-    /// What has not been read yet.
+    /// The unread rest.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -129,10 +129,10 @@ pub(crate) const fn long_length(length: usize) -> [u8; 4] {
 /// A length takes one byte or so many.
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// The longest length that one byte tells.
+/// The largest length in one byte.
 const SHORT_MAX: u8 = 127;
 
-/// The bit that tells four bytes from one.
+/// The bit that marks a length of four bytes.
 const LONG_MARK: u32 = 1 << 31;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub const MANAGEMENT_ID: u16 = 0;
 pub enum RecordType {
     /// To the application: a request begins.
     BeginRequest = 1,
-    /// To the application: nobody wants the answer any more.
+    /// To the application: the server no longer wants the answer.
     AbortRequest = 2,
     /// To the server: a request has ended.
     EndRequest = 3,
@@ -72,7 +72,7 @@ pub struct RecordHeader {
     pub request_id: u16,
     /// Bytes of content that follow.
     pub content_len: u16,
-    /// Bytes behind the content that mean nothing.
+    /// Meaningless bytes after the content.
     pub padding_len: u8,
 }
 

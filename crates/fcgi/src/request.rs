@@ -1,4 +1,4 @@
-//! What the server writes: a request, and what it may say while the application answers.
+//! What the server writes: a request, and records during the answer.
 
 use crate::handover;
 use crate::params;
@@ -45,7 +45,7 @@ pub fn push_stdin_end(out: &mut Vec<u8>, id: u16) {
     out.extend_from_slice(&header(RecordType::Stdin, id, 0));
 }
 
-/// Appends the news that nobody wants the answer any more. The application still ends the request.
+/// Appends `FCGI_ABORT_REQUEST`: the server no longer wants the answer. The application still ends the request.
 pub fn push_abort(out: &mut Vec<u8>, id: u16) {
     out.extend_from_slice(&header(RecordType::AbortRequest, id, 0));
 }
@@ -62,13 +62,12 @@ pub fn push_get_values(out: &mut Vec<u8>, names: &[&str]) {
     push_record(out, RecordType::GetValues, MANAGEMENT_ID, &block);
 }
 
-/// Appends `FREED`: this many bytes of the region may be written again, in the order in which they were
-/// announced.
+/// Appends `FREED`: this many bytes of the region may be overwritten, in the order of their announcement.
 pub fn push_freed(out: &mut Vec<u8>, id: u16, bytes: u32) {
     handover::push_freed(out, id, bytes);
 }
 
-/// Appends `GIVE_BACK`: the application is to hand the rest of its answer back as soon as it can.
+/// Appends `GIVE_BACK`: the application must hand the rest of its answer back as soon as it can.
 pub fn push_give_back(out: &mut Vec<u8>, id: u16) {
     handover::push_give_back(out, id);
 }

@@ -1,4 +1,4 @@
-//! What the server reads: the records of one request's answer, without copying what they stream.
+//! What the server reads: the records of one request's answer; streams are not copied.
 
 use crate::frames::{Frame, FrameReader};
 use crate::handover::{Notice, slices_in};
@@ -7,7 +7,7 @@ use crate::record::{MANAGEMENT_ID, RecordHeader, RecordType, eight_bytes};
 use crate::{Answered, Broken, RegionSlice, Rest};
 use std::ops::Range;
 
-/// Why a request ended, as far as the protocol is concerned (FastCGI 1.0 section 5.5).
+/// Why a request ended, by the protocol (FastCGI 1.0 section 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProtocolStatus {
@@ -21,7 +21,7 @@ pub enum ProtocolStatus {
     UnknownRole = 3,
 }
 
-/// What comes next in the input. Ranges are ranges of that input, never empty.
+/// The next part of the input. Ranges refer to that input and are never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of the input was consumed.
@@ -30,17 +30,17 @@ pub enum Part {
     Stdout(Range<usize>),
     /// A piece for the error log.
     Stderr(Range<usize>),
-    /// The next bytes of the response lie in the region: see [`ResponseReader::slices`].
+    /// The next bytes of the response are in the region: see [`ResponseReader::slices`].
     Slices,
     /// The application has answered on the client's socket.
     Answered(Answered),
-    /// The standard output from here on is the rest of the answer as it is to appear on the wire.
+    /// The standard output from here on is the rest of the answer as on the wire.
     Rest(Rest),
     /// The request has ended.
     End {
         /// The exit status of the application, in CGI's terms.
         app_status: u32,
-        /// What became of the request.
+        /// The protocol's status of the request.
         protocol_status: ProtocolStatus,
     },
     /// Answers to `FCGI_GET_VALUES`: see [`ResponseReader::values`].
@@ -53,8 +53,7 @@ pub enum Part {
 /// ([`ResponseReader::begin`]); records of other requests are skipped, as the specification says (section
 /// 3.3).
 ///
-/// Input: [`read`](Self::read). It keeps nothing of what it streams, at most 64 KiB of a record that must be
-/// whole, and this memory for the next one.
+/// Input: [`read`](Self::read). Buffers only records that must be complete, at most 64 KiB, and reuses that memory.
 #[derive(Debug)]
 pub struct ResponseReader {
     request_id: u16,
@@ -65,7 +64,7 @@ pub struct ResponseReader {
     collected: Vec<u8>,
 }
 
-/// What is done with the content of the record at hand.
+/// How to treat the content of the current record.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Skip,
@@ -90,7 +89,7 @@ impl ResponseReader {
         Self { request_id, ended: false, frames, doing: Doing::Skip, collected: Vec::new() }
     }
 
-    /// Goes on with the answer to another request on the same connection.
+    /// Continues with the answer to the next request on the same connection.
     pub const fn begin(&mut self, request_id: u16) {
         self.request_id = request_id;
         self.ended = false;
@@ -101,11 +100,11 @@ impl ResponseReader {
         self.frames.is_between_records()
     }
 
-    /// Takes the next part of the input: how many bytes it consumed, and what they are. Call it again with
-    /// the rest until it needs more.
+    /// Parses the next part of the input; returns the number of bytes consumed and the part. Call again with the rest
+    /// until it needs more.
     ///
     /// # Errors
-    /// The input is not the answer to this request; nothing that follows can be believed.
+    /// A protocol error of the application: close the connection.
     pub fn read(&mut self, input: &[u8]) -> Result<(usize, Part), Broken> {
         let mut rest = input;
         loop {
@@ -138,8 +137,8 @@ impl ResponseReader {
         }
     }
 
-    /// The slices of the last [`Part::Slices`], until the next call of [`read`](Self::read). Nothing says
-    /// that they lie inside the region: see [`RegionSlice::is_within`].
+    /// The slices of the last [`Part::Slices`], until the next call of [`read`](Self::read). They may exceed the
+    /// region: see [`RegionSlice::is_within`].
     pub fn slices(&self) -> impl ExactSizeIterator<Item = RegionSlice> {
         match Notice::parse(&self.collected) {
             Ok(Notice::Slices(bytes)) => slices_in(bytes),

@@ -4,8 +4,8 @@
 use crate::Broken;
 use crate::params::Params;
 
-/// Appends a request up to its body: the pairs of `block` (made with [`params::push`](crate::params::push))
-/// behind the length of the body, which takes the place of a `CONTENT_LENGTH` among them.
+/// Appends a request up to its body: the pairs of `block` (made with [`params::push`](crate::params::push)) after the
+/// length of the body, which replaces a `CONTENT_LENGTH` among them.
 ///
 /// # Errors
 /// [`Broken::Params`] if the block ends in the middle of a pair or a pair has a NUL, which ends names and

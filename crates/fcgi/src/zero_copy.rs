@@ -18,7 +18,7 @@ pub const NAMES_MAX: usize = 1024;
 /// The longest name in bytes: `PATH_MAX`.
 pub const NAME_BYTES_MAX: u64 = 4096;
 
-/// Where a name stands in the body.
+/// The position of a name in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileName {
     /// Offset of its first byte.
@@ -28,7 +28,7 @@ pub struct FileName {
 }
 
 impl FileName {
-    /// The offset behind its last byte.
+    /// The offset after its last byte.
     pub const fn end(self) -> u64 {
         self.offset + self.len
     }
@@ -56,7 +56,7 @@ impl NameMap {
         Some(map)
     }
 
-    /// Adds a name behind the others. `false`, and nothing added, if it cannot stand there.
+    /// Adds a name after the others. `false`, and nothing added, if it precedes or overlaps them, is too long, or is one too many.
     pub fn try_push(&mut self, name: FileName) -> bool {
         let after = self.names.last().map_or(0, |last| last.end());
         let fits = self.names.len() < NAMES_MAX
@@ -69,7 +69,7 @@ impl NameMap {
         fits
     }
 
-    /// Whether all names lie inside a body of this length in bytes.
+    /// Whether all names are within a body of this length in bytes.
     pub fn fits(&self, body_len: u64) -> bool {
         self.names.last().is_none_or(|last| last.end() <= body_len)
     }

@@ -1,5 +1,5 @@
-//! Goal: once its buffers have grown, a kept connection costs no heap allocation here, however its answers
-//! travel. Method: requests and answers of every kind under a counting allocator.
+//! Goal: once its buffers have grown, a kept connection costs no heap allocation here, by any transport. Method:
+//! requests and answers of every kind under a counting allocator.
 
 use baton_fcgi::application::{self, RequestReader};
 use baton_fcgi::cgi::{Framing, HeadReader, HeadStep, push_http_head};
@@ -23,7 +23,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// A request, and its answer in all the ways at once.
+    /// A request, and its answer by all transports.
     fn exchange(&mut self) {
         self.ask();
         self.answer();

@@ -101,7 +101,7 @@ fn heads_are_bounded() {
     let mut reader = HeadReader::new();
     assert_eq!(reader.read(b"A: b\n"), Ok(HeadStep::NeedMore));
     assert_eq!(reader.read(&[b'a'; HEAD_BYTES_MAX]), Err(BadHead::TooLarge));
-    assert_eq!(reader.text(), b"A: b\n", "what was kept can be sent on as it is");
+    assert_eq!(reader.text(), b"A: b\n", "the buffered bytes can be forwarded unchanged");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn answers_without_a_body_tell_no_length() {
         let expected = format!("HTTP/1.1 {status}\r\nServer: baton\r\nETag: \"a\"\r\n\r\n");
         assert_eq!(answer_with(&text, Some(9), client), expected);
     }
-    // But for one, whose body is empty.
+    // Except for 205, whose body is empty.
     for client in [MODERN, HEAD] {
         let text = "Status: 205 Reset Content\nContent-Length: 9\nETag: \"a\"\n\n";
         let expected =
@@ -267,7 +267,7 @@ fn chunks_have_their_length_in_front() {
     }
 }
 
-/// Goal: the application's fields become what the lines in front of the offered fields say, whatever the case of names.
+/// Goal: the lines before the offered fields edit the application's fields, names in any case.
 #[test]
 fn edits_change_the_applications_fields() {
     let head = parse("X-A: 1\nx-b: 2\nX-B: 3\nX-C: 4\nContent-Length: 0\n\n").unwrap();

@@ -1,5 +1,5 @@
-//! Goal: what is written here, programs that Baton did not write understand, and what they write is understood
-//! here. Method: php-fpm and fcgiwrap as applications, nginx as the server, over Unix sockets.
+//! Goal: other implementations understand our FastCGI, and we understand theirs. Method: php-fpm and fcgiwrap as
+//! applications, nginx as the server, over Unix sockets.
 
 use baton_fcgi::application::{self, RequestReader};
 use baton_fcgi::cgi::{CgiHead, HeadReader, HeadStep};
@@ -23,7 +23,7 @@ struct Program {
 }
 
 impl Program {
-    /// Starts a program in a folder of its own, which `prepare` fills, and waits until its socket is there.
+    /// Starts a program in a folder of its own, which `prepare` fills, and waits for its socket.
     fn start(mut command: Command, folder: tempfile::TempDir) -> Self {
         command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| {
@@ -65,7 +65,7 @@ const SOCKET: &str = "socket";
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    // Workers run as somebody else.
+    // Workers run as another user.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }

@@ -1,6 +1,5 @@
-//! Goal: both ends understand each other whatever pieces the bytes come in, and what is no FastCGI is refused.
-//! Method: tables of records made by hand, and every conversation that one end can write, cut anywhere and read
-//! by the other.
+//! Goal: both ends understand each other in any pieces, and anything but FastCGI is refused. Method: tables of
+//! handmade records, and every conversation that one end can write, cut anywhere and read by the other.
 
 #[path = "../../../fuzz/src/fcgi.rs"]
 pub mod invariants;
@@ -177,7 +176,7 @@ fn values_are_asked_for_and_told() {
     let names: Vec<_> = params::Params::new(block).collect::<Result<_, _>>().unwrap();
     assert_eq!(names, [(&b"FCGI_MAX_CONNS"[..], &b""[..]), (b"BATON_TRANSPORTS", b"")]);
 
-    // What has no place among management records does not end or fill an answer that nobody asked for.
+    // Application records with the management id are ignored.
     let mut answer = record(6, MANAGEMENT_ID, b"x", 0);
     assert_eq!(ResponseReader::new(MANAGEMENT_ID).read(&answer), Ok((9, response::Part::NeedMore)));
     application::push_values_result(&mut answer, &[("BATON_TRANSPORTS", "passfd,shm")]);
@@ -348,7 +347,7 @@ proptest! {
             add_bytes(&mut expected, RecordType::Params, &block);
             expected.extend([Seen::Part(Part::ParamsEnd), Seen::Part(Part::Freed(*freed))]);
             add_bytes(&mut expected, RecordType::Stdin, &body);
-            // The request has been answered by then: nobody hears of the abort.
+            // The request has been answered by then: no abort is reported.
             expected.extend([Seen::Part(Part::GiveBack), Seen::Part(Part::StdinEnd)]);
         }
         let cuts = sorted(&cuts, out.len());
@@ -383,7 +382,7 @@ proptest! {
         let mut frames = FrameReader::new();
         for cut in sorted(&cuts, input.len() + 1).into_iter().chain([input.len()]) {
             let mut rest = &input[start..cut];
-            // The second time from the same place.
+            // Again from the same position.
             let (mut copy, mut copied_rest) = (frames, rest);
             while let Some(frame) = frames.next(&mut rest).unwrap() {
                 prop_assert_eq!(copy.next(&mut copied_rest), Ok(Some(frame)));

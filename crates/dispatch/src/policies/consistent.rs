@@ -1,4 +1,4 @@
-//! Consistent hashing: when a node comes or goes, only its own targets move. Blind to loads.
+//! Consistent hashing: when a node comes or goes, only its own targets move. Ignores loads.
 
 use crate::policies::ring::Ring;
 use crate::{Cluster, Decision, Policy, PolicySettings, Target, Time, Why};

@@ -1,10 +1,10 @@
-//! What a hash with a fixed partition does about nodes that do not take a target.
+//! How a hash with a fixed partition passes over nodes that do not take a target.
 
 use crate::hash::mix;
 use crate::{Cluster, Decision, NodeId, Target, Why};
 
-/// The node that the partition names for the hash of the target; if it does not take the target, that for a hash of the
-/// hash, and so on. Everybody who has the same partition draws the same nodes.
+/// The node that the partition names for the hash of the target; if it does not take the target, that for a hash of
+/// the hash, and so on. All front-ends with the same partition draw the same nodes.
 pub(super) fn draw(target: Target, cluster: &Cluster, named_by: impl Fn(u64) -> NodeId) -> Decision {
     let named = named_by(target.hash);
     if cluster.takes(named, target.hash) {

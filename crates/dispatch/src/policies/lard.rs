@@ -7,7 +7,7 @@ use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why
 pub(crate) struct Lard {
     servers: Mapping<NodeId>,
     thresholds: Thresholds,
-    /// Where the search for a lightly loaded node starts, so that equals take turns.
+    /// Where the search for a lightly loaded node starts, for round robin among equals.
     next: NodeId,
 }
 
@@ -23,7 +23,7 @@ impl Thresholds {
         Self { t_low: settings.t_low as f32, t_high: settings.t_high as f32 }
     }
 
-    /// The node is overloaded while another idles, or so much that it delays requests whatever the others do.
+    /// The node is overloaded while another idles, or so much that it delays requests in any case.
     pub(super) fn is_imbalanced(self, cluster: &Cluster, node: NodeId) -> bool {
         let pressure = cluster.pressure(node);
         (pressure > self.t_high && cluster.any_below(self.t_low)) || pressure >= 2.0 * self.t_high
@@ -76,6 +76,6 @@ impl Policy for Lard {
     }
 
     fn handle_membership(&mut self, _: &Cluster, _: Time) {
-        // Nothing to do: a target of a node that is gone is assigned anew when it is requested (section 3.1.6).
+        // Nothing to do: a target of a failed node is reassigned at its next request (section 3.1.6).
     }
 }

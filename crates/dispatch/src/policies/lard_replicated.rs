@@ -13,15 +13,15 @@ use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why
 /// the end: imbalance on a set that has been quiet both adds and removes a node, so the target moves; on a set that
 /// changed recently it only adds one, so the target replicates.
 ///
-/// LARD/H differs in one rule. A new target goes to its *home*, the first node in an order of its own (rendezvous hashing)
-/// that is not overloaded. LARD/R gives it to the node with the fewest connections. Front-ends that never talk to each
-/// other agree on homes, so that a target is cached once, not once for each front-end.
+/// LARD/H differs in one rule. A new target goes to its *home*, the first node in an order of its own (rendezvous
+/// hashing) that is not overloaded. LARD/R gives it to the node with the fewest connections. Front-ends agree on
+/// homes without communication, so a target is cached once, not once for each front-end.
 pub(crate) struct LardReplicated {
     sets: Mapping<ServerSet>,
     replicas: Replicas,
     thresholds: Thresholds,
     quiet_us: u64,
-    /// Where the search for a lightly loaded node starts, so that equals take turns.
+    /// Where the search for a lightly loaded node starts, for round robin among equals.
     next: NodeId,
     /// Whether new targets go to their homes: LARD/H.
     has_homes: bool,
@@ -54,7 +54,7 @@ impl LardReplicated {
         }
     }
 
-    /// Where a target goes that is new: the node it prefers to all others that take one more without being overloaded.
+    /// The node for a new target: the first in its order of preference that one more connection does not overload.
     fn home(&self, target: Target, cluster: &Cluster) -> Option<NodeId> {
         let pressure_max = self.thresholds.pressure_max(cluster);
         preferred(target.hash, cluster, |node| cluster.pressure_with_one_more(node) <= pressure_max)

@@ -1,4 +1,4 @@
-//! Least connections: what most balancers offer beside round robin. Blind to the target.
+//! Least connections, which most balancers offer beside round robin. Ignores the target.
 
 use crate::{Cluster, Decision, NodeId, Policy, Target, Time, Why};
 

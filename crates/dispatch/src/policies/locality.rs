@@ -1,11 +1,11 @@
-//! LB: the name space is partitioned by a hash, whatever the loads (Pai, 1999, section 3.1.3).
+//! LB: a hash partitions the name space, without regard to loads (Pai, 1999, section 3.1.3).
 
 use crate::policies::draw::draw;
 use crate::{Cluster, Decision, NodeId, Policy, Target, Time};
 
 /// `hash mod n` over the serving nodes, each counted as often as its weight says.
 ///
-/// When a node comes or goes nearly every target changes its node: that is the weakness which consistent hashing mends.
+/// When a node joins or leaves, nearly every target changes its node; consistent hashing avoids that.
 #[derive(Default)]
 pub(crate) struct LocalityBased {
     /// The serving nodes, each with the end of its part of `0..total`.

@@ -3,11 +3,11 @@
 use crate::policies::mirror::{Mirror, UNKNOWN_BYTES};
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
 
-/// A target goes to the node that has it in memory. One that nobody has goes to a node with room for it, or else to the one
-/// that holds the globally oldest target, which it thereby evicts.
+/// A target goes to the node that has it in memory; otherwise to a node with room for it, or to the one with the
+/// globally oldest target, which is then evicted.
 ///
-/// The mirror is as good as the sizes that it is told: those of hints, or of answers. A target of unknown size is taken
-/// for a mean one until it was served once.
+/// The mirror is as exact as its sizes, from hints or answers. A target of unknown size counts as a mean one until it
+/// was served once.
 pub(crate) struct LocalityGlobalCache {
     mirror: Mirror,
     node_cache_bytes: u64,

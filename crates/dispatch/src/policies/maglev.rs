@@ -4,8 +4,8 @@ use crate::hash::{below, mix};
 use crate::policies::draw::draw;
 use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time};
 
-/// Each node has its own order of preference over the slots of a table; the nodes take turns to take their next slot
-/// that is free. When a node goes, most slots of the others stay.
+/// Each node has its own order of preference over the slots of a table; in turn, the nodes take their next free slot.
+/// When a node leaves, most slots of the others stay.
 pub(crate) struct Maglev {
     /// A prime number of slots; empty while no node serves.
     slots: Vec<NodeId>,
@@ -48,7 +48,8 @@ impl Maglev {
     }
 }
 
-/// A node's order of preference: steps of its own length around the table. Their number being prime, it meets each slot.
+/// A node's order of preference: steps of its own length around the table. As their number is prime, it visits each
+/// slot.
 struct Column {
     node: NodeId,
     weight: u64,

@@ -1,4 +1,4 @@
-//! What a front-end believes to be in the caches of the nodes.
+//! A front-end's model of the nodes' caches.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,9 +8,9 @@ use hashbrown::HashTable;
 use crate::hash::pair;
 use crate::{CacheOrder, Cluster, NodeId, STANDARD_WEIGHT};
 
-/// The caches of all nodes, each with the order of eviction that the nodes are believed to follow.
+/// The caches of all nodes, each with its assumed order of eviction.
 ///
-/// A target is in one cache at most: the front-end sends nobody else for it.
+/// A target is in one cache at most, since only one node gets its requests.
 pub(crate) struct Mirror {
     index: HashTable<u32>,
     slots: Vec<Cached>,
@@ -99,8 +99,8 @@ impl Mirror {
         Some(node)
     }
 
-    /// Puts a target that no cache has into that of a node, evicting what has to go for it. Nothing happens if it is
-    /// larger than the cache.
+    /// Inserts a target that no cache has into a node's, evicting others for it. Does nothing if it is larger than
+    /// the cache.
     pub(crate) fn insert(&mut self, target: u64, node: NodeId, bytes: u64) {
         let Some(&bytes_max) = self.bytes_max.get(node.index()).filter(|&&max| bytes <= max) else { return };
         while self.used_bytes[node.index()] + bytes > bytes_max && self.evict(node) {}
@@ -145,7 +145,7 @@ impl Mirror {
         loop {
             let bounds = self.oldest_at_least.iter().zip(0..);
             let (&at_least, at) = bounds.min().filter(|&(&at_least, _)| at_least != NOTHING)?;
-            // Values only grow: if this one is still what it was, none can be smaller.
+            // Values only grow: if this one is unchanged, none can be smaller.
             if self.settle(NodeId(at)) == at_least {
                 return Some(NodeId(at));
             }
@@ -214,7 +214,7 @@ impl Mirror {
     }
 }
 
-/// What a target of unknown size is taken for: about the mean answer of the Rice trace (Pai, 1999, section 2.4.4: 17 KB).
+/// The assumed size of unknown targets: about the mean answer of the Rice trace (Pai, 1999, section 2.4.4: 17 KB).
 pub(crate) const UNKNOWN_BYTES: u64 = 17 << 10;
 /// The value of an eviction from an empty cache: later than all others.
 const NOTHING: u64 = u64::MAX;

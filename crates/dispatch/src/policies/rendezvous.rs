@@ -1,12 +1,12 @@
-//! Rendezvous hashing (Thaler and Ravishankar, 1998): an order of preference over the nodes for each target, on which
-//! all who know the nodes agree, without any table.
+//! Rendezvous hashing (Thaler and Ravishankar, 1998): an order of preference over the nodes for each target, the same
+//! on all front-ends, without a table.
 
 use crate::hash::mix;
 use crate::{Cluster, NodeId};
 
 /// The serving node that the target prefers to all others that qualify. Its chance is proportional to its capacity.
 ///
-/// When a node comes, goes, or changes its capacity, only targets that prefer it, now or before, change theirs.
+/// When a node joins, leaves, or changes its capacity, only targets that prefer it, now or before, move.
 pub(super) fn preferred(
     target: u64,
     cluster: &Cluster,

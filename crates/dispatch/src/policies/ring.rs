@@ -15,8 +15,8 @@ impl Ring {
         Self { points: Vec::new(), points_of_standard_node: settings.ring_points }
     }
 
-    /// Makes the ring of the serving nodes. Where the points of a node lie depends on its key and weight alone, so that
-    /// front-ends agree, and the failure of a node moves no target of the others.
+    /// Builds the ring of the serving nodes. A node's points depend on its key and weight alone, so front-ends agree,
+    /// and the failure of a node moves no target of the others.
     pub(super) fn rebuild(&mut self, cluster: &Cluster) {
         self.points.clear();
         for &node in cluster.serving() {

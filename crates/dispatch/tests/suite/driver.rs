@@ -2,7 +2,7 @@
 
 use baton_dispatch::{Cluster, Decision, NodeId, Policy, PolicyName, PolicySettings, Target, Time};
 
-/// A cluster, a policy, and the connections that are under way.
+/// A cluster, a policy, and the active connections.
 pub(crate) struct FrontEnd {
     pub(crate) cluster: Cluster,
     pub(crate) policy: Box<dyn Policy + Send>,
@@ -47,7 +47,7 @@ impl FrontEnd {
         decision
     }
 
-    /// Ends the connection at this place of `active`, which is in the order of their begin.
+    /// Ends the connection at this index of `active`, which is in the order of arrival.
     pub(crate) fn complete(&mut self, at: usize) {
         let (target, node) = self.active.remove(at);
         self.cluster.end(node);
@@ -60,7 +60,7 @@ impl FrontEnd {
         }
     }
 
-    /// Time goes by, and slow starts with it.
+    /// Lets time pass, and slow starts advance.
     pub(crate) fn wait(&mut self, time: Time) {
         self.now += time;
         let epoch = self.cluster.epoch();
@@ -100,7 +100,7 @@ impl FrontEnd {
     }
 }
 
-/// What a test asks for: a target, or the hash of one.
+/// A test's request: a target, or the hash of one.
 pub(crate) struct Wanted(Target);
 
 impl From<u64> for Wanted {

@@ -80,7 +80,7 @@ fn lard_moves_a_target_only_under_imbalance() {
     assert_eq!(front_end.serve(7), Decision::to(B, Why::FirstAssignment));
 
     for (loads, expected) in [
-        // Loaded, but nobody idles: no move up to twice T_high.
+        // Loaded, but no node idles: no move up to twice T_high.
         ([25, 65, 25], Decision::to(B, Why::Mapped)),
         ([25, 66, 25], Decision::to(B, Why::Mapped)),
         ([25, 129, 25], Decision::to(B, Why::Mapped)),
@@ -90,7 +90,7 @@ fn lard_moves_a_target_only_under_imbalance() {
         ([24, 66, 30], Decision::to(A, Why::Moved { from: B })),
         // It stays where it is, though its first node is free again.
         ([24, 0, 30], Decision::to(A, Why::Mapped)),
-        // At twice T_high it moves, though nobody is below T_low.
+        // At twice T_high it moves, though no node is below T_low.
         ([130, 60, 50], Decision::to(C, Why::Moved { from: A })),
     ] {
         front_end.cluster.handle_loads(&loads);
@@ -112,7 +112,7 @@ fn lard_r_replicates_shrinks_and_moves() {
     front_end.cluster.handle_loads(&[12, 11, 0]);
     assert_eq!(front_end.serve(7), Decision::to(B, Why::Mapped));
 
-    // K is 20 s, and must have passed: then the more loaded one goes.
+    // After K, 20 s, the more loaded one is removed.
     front_end.wait(20 * SECOND);
     assert_eq!(front_end.serve(7).why, Why::Mapped);
     front_end.wait(1);

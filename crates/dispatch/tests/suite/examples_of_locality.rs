@@ -7,7 +7,7 @@ use crate::driver::{FrontEnd, numbered};
 const A: NodeId = NodeId(0);
 const B: NodeId = NodeId(1);
 
-/// Where each target goes in a cluster at rest.
+/// The node of each target in an idle cluster.
 fn placement(front_end: &mut FrontEnd, targets: u64) -> Vec<NodeId> {
     (0..targets).filter_map(|number| front_end.serve(numbered(number)).node).collect()
 }
@@ -95,11 +95,11 @@ fn bounded_hash_passes_over_a_node_at_its_bound() {
     let decision = front_end.serve(7);
     assert_eq!(decision.why, Why::Overflow { from: home });
     assert_ne!(decision.node, Some(home));
-    // The overflow goes to the same node while things are as they are: the next one of the ring.
+    // While nothing changes, the overflow goes to the same node: the next one of the ring.
     assert_eq!(front_end.serve(7).node, decision.node);
 }
 
-/// Two nodes of 100 bytes. Least recently used goes first.
+/// Two nodes of 100 bytes. The least recently used is evicted first.
 #[test]
 fn lb_gc_mirrors_the_caches() {
     let settings = PolicySettings {
@@ -114,9 +114,9 @@ fn lb_gc_mirrors_the_caches() {
         (sized(2, 70), B, Why::OldestCache),
         (sized(3, 40), A, Why::OldestCache),
         (sized(1, 60), A, Why::Cached),
-        // No room for 50 anywhere. The oldest of all is target 2, at B; it goes.
+        // No room for 50 anywhere. The oldest target, 2 at B, is evicted.
         (sized(4, 50), B, Why::OldestCache),
-        // 2 is gone. Now 3 at A is the oldest, and goes; and 1 has to go with it to make room for 70.
+        // Without 2, 3 at A is the oldest; it is evicted, and 1 with it to make room for 70.
         (sized(2, 70), A, Why::OldestCache),
         (sized(4, 50), B, Why::Cached),
         (sized(3, 40), B, Why::OldestCache),

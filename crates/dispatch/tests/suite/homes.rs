@@ -20,8 +20,8 @@ fn front_end(policy: PolicyName, names: &[&str], seed: u64) -> FrontEnd {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// In a cluster without overload they agree on every target, in whatever order they met nodes and targets, also
-    /// after a failure. LARD/R does not: it places by the load of the moment.
+    /// In a cluster without overload they agree on every target, in any order of nodes and targets, also after a
+    /// failure. LARD/R does not: it places by current load.
     #[test]
     fn front_ends_with_homes_agree(seeds in any::<[u64; 2]>(), rotation in 0_usize..200, lost in 0_usize..5) {
         let names = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"];
@@ -100,7 +100,7 @@ fn mapped_to_one_of_two(front_end: &mut FrontEnd, target: u64) -> (NodeId, NodeI
     (home, NodeId(1 - home.0))
 }
 
-/// One target is remembered, and one node beyond the first: each new target needs what the forgotten one had.
+/// The table holds one target, and one node beyond the first: each new target needs the forgotten one's entry.
 #[test]
 fn a_forgotten_target_gives_back_its_copies() {
     for policy in [PolicyName::LardR, PolicyName::LardH] {

@@ -33,7 +33,7 @@ fn a_node_that_joins_starts_slowly() {
         front_end.wait(5 * SECOND);
         assert_eq!(front_end.cluster.state(newcomer), NodeState::Active);
         let at_last = share(&mut front_end, newcomer, 3_000..3_600);
-        // The mirror of LB/GC knows that the newcomer's memory is empty, and fills it whatever its weight.
+        // The mirror of LB/GC knows that the newcomer's memory is empty, and fills it for any weight.
         if name != PolicyName::LbGc {
             assert!(at_first < 0.12, "{name}: {at_first} at first");
             assert!(at_first < half_way && half_way < 0.24, "{name}: {half_way} half way");
@@ -70,7 +70,7 @@ fn weights_are_kept() {
     }
 }
 
-/// What the cluster counts is what there is, also when a node fails with connections.
+/// The cluster's counts are exact, also when a node fails with connections.
 #[test]
 fn loads_are_those_of_serving_nodes() {
     let mut front_end = FrontEnd::of(PolicyName::Wrr, 3);
@@ -79,7 +79,7 @@ fn loads_are_those_of_serving_nodes() {
     }
     assert_eq!((front_end.cluster.loads(), front_end.cluster.total_load()), (&[3, 3, 3][..], 9));
     front_end.drain(NodeId(0));
-    assert_eq!(front_end.cluster.total_load(), 6, "what a draining node finishes burdens nobody else");
+    assert_eq!(front_end.cluster.total_load(), 6, "connections of a draining node do not count");
     // An idle connection of the draining node gets active, and idle again.
     front_end.cluster.begin(NodeId(0));
     assert_eq!((front_end.cluster.load(NodeId(0)), front_end.cluster.total_load()), (4, 6));

@@ -1,4 +1,4 @@
-//! Whatever happens to a cluster, under every policy.
+//! Random events in a cluster, under every policy.
 
 use baton_dispatch::{Admission, Cluster, Decision, NodeId, PolicyName, PolicySettings, Target, Why};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use crate::driver::{FrontEnd, SECOND, numbered};
 
-/// What happens next. Numbers are reduced to what there is.
+/// The next event. Numbers are taken modulo the existing nodes or connections.
 #[derive(Clone, Debug)]
 enum Event {
     Request { target: u64, dynamic: bool },
@@ -34,7 +34,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Small bounds, so that every one of them is met.
+/// Small bounds, so that each one is reached.
 fn tight(seed: u64) -> PolicySettings {
     PolicySettings {
         t_low: 3,
@@ -86,8 +86,8 @@ fn apply(front_end: &mut FrontEnd, event: &Event) -> Option<Decision> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Only serving nodes are chosen; requests wait only at the admission limit, and fail only where nobody serves;
-    /// nothing is lost; and who did the same decides the same.
+    /// Only serving nodes are chosen; requests wait only at the admission limit, and fail only if no node serves;
+    /// nothing is lost; equal histories give equal decisions.
     #[test]
     fn decisions_are_possible_and_repeatable(
         policy in select(PolicyName::ALL.to_vec()),
@@ -158,8 +158,8 @@ proptest! {
         }
     }
 
-    /// Blind policies that look at loads keep them even, whatever is asked for: least connections within one, two
-    /// choices within a few.
+    /// Policies that only look at loads keep them even for any targets: least connections within one, two choices
+    /// within a few.
     #[test]
     fn balance_is_kept_by_those_that_promise_it(
         (policy, spread_max) in select(vec![

@@ -7,7 +7,7 @@ use crate::text::push_decimal;
 /// How the client learns where the body ends (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body, and nothing is said of its length.
+    /// No body and no length.
     None,
     /// By its length in bytes. In an answer to `HEAD` the length of the body that is not sent.
     Length(u64),
@@ -25,7 +25,7 @@ impl Framing {
         }
         match (head.content_length(), body_len) {
             (Some(length), _) => Self::Length(length),
-            // An application may leave the body out, whose length would be told (RFC 9110 section 8.6).
+            // The application may have omitted the body, so its length is unknown (RFC 9110 section 8.6).
             _ if client.head => Self::None,
             (None, Some(length)) => Self::Length(length),
             (None, None) if client.minor == 0 => Self::Close,
@@ -33,11 +33,11 @@ impl Framing {
         }
     }
 
-    /// That of an answer whose status has no body, whatever the application writes. `None`: it may have one.
+    /// The framing for a status without a body, even if the application writes one. `None`: it may have one.
     pub const fn without_body(status: u16) -> Option<Self> {
         match status {
             204 | 304 => Some(Self::None),
-            // The client takes this one to have a body: that it is empty has to be said (RFC 9110 section 15.3.6).
+            // Clients expect a body here, so its zero length must be sent (RFC 9110 section 15.3.6).
             205 => Some(Self::Length(0)),
             _ => None,
         }
@@ -49,9 +49,8 @@ impl Framing {
     }
 }
 
-/// Appends the HTTP head of an answer, its blank line included: the status line, `offer_fields` (complete
-/// lines, in front of them [`Edits`] of the application's fields), the application's fields, the framing, and what
-/// becomes of the connection.
+/// Appends the HTTP head of an answer, its blank line included: the status line, `offer_fields` (complete lines,
+/// preceded by [`Edits`] of the application's fields), the application's fields, the framing, and `Connection`.
 pub fn push_http_head(
     out: &mut Vec<u8>,
     head: &CgiHead,
@@ -91,8 +90,7 @@ pub fn push_http_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the head of a chunk of `len` bytes, which is not 0; behind the bytes comes a CR LF (RFC 9112
-/// section 7.1).
+/// Appends the head of a chunk of `len` bytes, which is not 0; a CR LF follows the bytes (RFC 9112 section 7.1).
 pub fn push_chunk_head(out: &mut Vec<u8>, len: u64) {
     let digits = (u64::BITS - len.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {

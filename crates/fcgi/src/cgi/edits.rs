@@ -1,5 +1,5 @@
-//! What becomes of an application's own fields: lines in front of the response fields that come with an offer
-//! (`docs/handover-protocol.md`, section 2). They begin with bytes that no name of a field begins with.
+//! Edits of an application's own fields: lines before the response fields of an offer (`docs/handover-protocol.md`,
+//! section 2). They begin with bytes that no field name begins with.
 //!
 //! ```text
 //!   /Name            the application's fields of this name are dropped
@@ -32,7 +32,7 @@ impl<'a> Edits<'a> {
         self.lines(DROP).any(|dropped| dropped.eq_ignore_ascii_case(name))
     }
 
-    /// Appends what the application's head lacks.
+    /// Appends the defaults that the application's head lacks.
     pub(super) fn push_defaults(self, head: &CgiHead, out: &mut Vec<u8>) {
         for line in self.lines(DEFAULT) {
             let name = line.split(|byte| *byte == b':').next().unwrap_or_default();

@@ -2,8 +2,7 @@
 
 use super::{BadHead, CgiHead, HEAD_BYTES_MAX};
 
-/// The end of a head: the index behind its first blank line, whatever its lines end with. `from`: how many of
-/// the bytes were looked at before.
+/// The end of a head: the index after its first blank line, for LF and CR LF. `from`: number of bytes scanned before.
 pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes.get(from..)?).map(|at| from + at).find_map(|newline| {
         let before = &bytes[..newline];
@@ -18,10 +17,10 @@ pub struct HeadReader {
     text: Vec<u8>,
 }
 
-/// What a piece brought.
+/// The result of reading a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadStep {
-    /// All of the piece belongs to the head, which goes on.
+    /// The whole piece belongs to the head, which is incomplete.
     NeedMore,
     /// The head ended within the piece.
     End {
@@ -63,12 +62,12 @@ impl HeadReader {
         Ok(HeadStep::NeedMore)
     }
 
-    /// What was read of the head.
+    /// The part of the head read so far.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Judges what was read: at its end, or at the end of the response.
+    /// Parses the head: at its end, or at the end of the response.
     ///
     /// # Errors
     /// As [`CgiHead::parse`].

@@ -6,7 +6,7 @@ use crate::params::push_lengths;
 /// variable, joined in order with `, `, cookies with `; ` (RFC 9110 section 5.3, RFC 9113 section 8.2.3).
 ///
 /// Left out are:
-/// - `Host` and `Content-Length`, which [`Variables`](super::Variables) tells as the server understood them;
+/// - `Host` and `Content-Length`, which [`Variables`](super::Variables) contains as the server understood them;
 /// - `Transfer-Encoding`, which has been undone;
 /// - `Proxy`, which as `HTTP_PROXY` would make HTTP clients inside the application use the attacker's proxy;
 /// - names with anything but letters, digits and `-`: as a variable `X_Real` would pass for `X-Real`.
@@ -60,7 +60,7 @@ fn is_told(name: &[u8]) -> bool {
         }
 }
 
-/// What tells the fields of a request from all other variables.
+/// The prefix of a request's fields among the variables.
 const PREFIX: &[u8] = b"HTTP_";
 
 /// The one that has none.

@@ -10,12 +10,11 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Splits behind the first name in `path` that ends with `extension` (`.php`): `/a.php/b` is the script
-    /// `/a.php` with `/b`. `None` if there is no such name.
+    /// Splits after the first name in `path` that ends with `extension` (`.php`): `/a.php/b` is the script `/a.php`
+    /// with `/b`. `None` if there is no such name.
     ///
-    /// The first one, so that `/upload/picture.jpg/x.php` asks for a script of that very name, and `/a.php/b.php`
-    /// for `/a.php`: what is behind a script can never name another. A name that is nothing but the extension
-    /// is hidden, and no script.
+    /// The first one, so that `/upload/picture.jpg/x.php` means that very script, and `/a.php/b.php` means `/a.php`:
+    /// the rest of a path never names another script. A name that consists of the extension is hidden, and no script.
     pub fn with_extension(path: &'a [u8], extension: &[u8]) -> Option<Self> {
         let mut start = 0;
         for segment in path.split(|byte| *byte == b'/') {
@@ -29,9 +28,8 @@ impl<'a> Script<'a> {
         None
     }
 
-    /// Splits behind `prefix`, the path of a route: `/app/` or `/app` leave `/b` of `/app/b`. Of `path`, the slash in
-    /// front may be missing, and several count as one: what an application is told is as the client has meant it, and
-    /// still belongs to the route. `None` if `path` is not below it.
+    /// Splits after `prefix`, the path of a route: `/app/` and `/app` leave `/b` of `/app/b`. The leading slash of
+    /// `path` may be missing, and repeated slashes count as one. `None` if `path` is not below `prefix`.
     pub fn below(path: &'a [u8], prefix: &'a [u8]) -> Option<Self> {
         let mut rest = path;
         for name in prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
