@@ -25,6 +25,8 @@ pub(crate) enum Wake {
     },
     /// The job it waited for is done.
     Job(JobDone),
+    /// Another thread has taken its step, which ended with this need.
+    Stepped(Need),
     /// What there is new of the answer that an application gives.
     News(Option<News>),
     /// Its deadline has passed.
@@ -90,6 +92,7 @@ impl Session {
                 None
             }
             Wake::Turn | Wake::Ready { .. } => None,
+            Wake::Stepped(need) => Some(need),
             Wake::Job(done) => {
                 self.handle_job(done, ctx);
                 None

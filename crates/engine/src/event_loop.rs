@@ -37,14 +37,20 @@ use crate::metrics::Metric;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Phase, Subscription};
 
-/// Who does blocking jobs for a loop: the loop itself, or helpers.
-pub(crate) trait Jobs {
+/// What works for a loop: the loop itself, helpers that do blocking jobs, or stages that take clients' steps, too.
+pub(crate) trait Jobs<C> {
     /// Begins a job: done at once, or later.
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone>;
-    /// Readable when a job is done that was not done at once.
+    /// Gives a client that goes on without an event to another thread. False: the loop takes its step itself.
+    fn give_step(&mut self, _whose: Token, _client: &mut C) -> bool {
+        false
+    }
+    /// Lets other threads begin with what they were given, before the loop asks for events.
+    fn rest(&mut self) {}
+    /// Readable when there is something to take.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-    /// Takes what is done.
-    fn take_done(&mut self, into: &mut Vec<(Token, JobDone)>);
+    /// Takes what is done: what clients go on with.
+    fn take_done(&mut self, into: &mut Vec<(Token, Wake)>);
     /// For the status of the worker.
     fn report(&self) -> Value;
 }
@@ -103,7 +109,7 @@ pub(crate) struct EventLoop<C, J> {
     tuner: Option<Box<dyn Tuner<J>>>,
     /// Clients that go on without an event.
     runnable: VecDeque<Token>,
-    done: Vec<(Token, JobDone)>,
+    done: Vec<(Token, Wake)>,
     tokens: Vec<Token>,
     jobs_begun: u64,
     busy: Stopwatch,
@@ -113,7 +119,7 @@ pub(crate) struct EventLoop<C, J> {
     drain_until_ms: Option<u64>,
 }
 
-impl<C: Client, J: Jobs> EventLoop<C, J> {
+impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// A loop that has not begun. `name` is its name in the worker's status.
     pub(crate) fn new(
         name: String,
@@ -125,9 +131,10 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, subscription.descriptor(), EventData::new_u64(ORDERS), EventFlags::IN)?;
-        if let Some(descriptor) = jobs.descriptor() {
-            epoll::add(&epoll, descriptor, EventData::new_u64(JOBS), EventFlags::IN)?;
+        for (descriptor, data) in [(subscription.descriptor(), ORDERS), (jobs.descriptor(), JOBS)] {
+            if let Some(descriptor) = descriptor {
+                epoll::add(&epoll, descriptor, EventData::new_u64(data), EventFlags::IN)?;
+            }
         }
         let gateway = Gateway::new(epoll.try_clone()?);
         Ok(Self {
@@ -177,6 +184,7 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                 break;
             }
             events.clear();
+            self.jobs.rest();
             let timeout = self.timeout();
             self.busy.stop();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
@@ -205,9 +213,11 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
             ORDERS => {} // Obeyed by the loop.
             JOBS => {
                 self.jobs.take_done(&mut self.done);
-                for (token, done) in std::mem::take(&mut self.done) {
-                    self.advance(token, Wake::Job(done));
+                let mut done = std::mem::take(&mut self.done);
+                for (token, wake) in done.drain(..) {
+                    self.advance(token, wake);
                 }
+                self.done = done;
             }
             _ if Gateway::owns(data) => {
                 self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
@@ -287,7 +297,9 @@ impl<C: Client, J: Jobs> EventLoop<C, J> {
                     break;
                 }
                 Need::Turn => {
-                    self.runnable.push_back(token);
+                    if !self.jobs.give_step(token, &mut guest.client) {
+                        self.runnable.push_back(token);
+                    }
                     break;
                 }
                 Need::Job(job) => {

@@ -20,8 +20,6 @@ pub struct Beat {
     pub count: u64,
     /// The kernel's number of its thread.
     pub thread: u64,
-    /// Whether it waits for other threads of its process, as its architecture has it.
-    pub is_held: bool,
 }
 
 impl Heartbeats {
@@ -40,7 +38,6 @@ impl Heartbeats {
         let beat = |words: &[AtomicU64]| Beat {
             count: words[COUNT].load(Ordering::Relaxed),
             thread: words[THREAD].load(Ordering::Relaxed),
-            is_held: words[HELD].load(Ordering::Relaxed) != 0,
         };
         self.0.chunks(LOOP_WORDS).map(beat).enumerate().filter(|(_, beat)| beat.thread != 0)
     }
@@ -71,14 +68,6 @@ impl Heart {
         self.count += 1;
         self.words[COUNT].store(self.count, Ordering::Relaxed);
     }
-
-    /// The loop may wait here for other threads of its process.
-    pub(crate) fn held<R>(&self, wait: impl FnOnce() -> R) -> R {
-        self.words[HELD].store(1, Ordering::Relaxed);
-        let result = wait();
-        self.words[HELD].store(0, Ordering::Relaxed);
-        result
-    }
 }
 
 /// A loop that has ended does not stand still.
@@ -92,7 +81,6 @@ impl Drop for Heart {
 const LOOP_WORDS: usize = 16;
 const COUNT: usize = 0;
 const THREAD: usize = 1;
-const HELD: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -109,8 +97,6 @@ mod tests {
         heart.beat();
         heart.beat();
         assert_eq!(seen(), [(1, 2)]);
-        heart.held(|| assert!(workers[1].beats().all(|(_, beat)| beat.is_held)));
-        assert!(workers[1].beats().all(|(_, beat)| !beat.is_held));
         assert_eq!(workers[0].beats().count(), 0);
         drop(heart);
         assert_eq!(seen(), []);

@@ -5,60 +5,58 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::EventfdFlags;
+use crate::client::Wake;
+use crate::clients::Token;
+use crate::job::Job;
+use crate::mailbox::Mailbox;
 
-use crate::job::{Job, JobDone};
-
-/// Helpers of one event loop. `T` tells the loop whose job it was.
+/// Helpers of one event loop.
 #[derive(Debug)]
-pub(crate) struct Helpers<T> {
-    shared: Arc<Shared<T>>,
+pub(crate) struct Helpers {
+    shared: Arc<Shared>,
     /// Bound on the number of helpers; changed by a tuner.
     pub(crate) helpers_max: usize,
     under_way: usize,
 }
 
 #[derive(Debug)]
-struct Shared<T> {
-    queue: Mutex<Queue<T>>,
+struct Shared {
+    queue: Mutex<Queue>,
     work: Condvar,
     idle: AtomicUsize,
-    done: Mutex<Vec<(T, JobDone)>>,
-    waker: OwnedFd,
+    done: Mailbox<(Token, Wake)>,
 }
 
 #[derive(Debug)]
-struct Queue<T> {
-    jobs: VecDeque<(T, Job)>,
+struct Queue {
+    jobs: VecDeque<(Token, Job)>,
     helpers: usize,
     closed: bool,
 }
 
-impl<T: Send + 'static> Helpers<T> {
+impl Helpers {
     /// No helpers yet; at most `helpers_max` later.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.
     pub(crate) fn new(helpers_max: usize) -> io::Result<Self> {
-        let waker = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let queue = Queue { jobs: VecDeque::new(), helpers: 0, closed: false };
         let shared = Shared {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             idle: AtomicUsize::new(0),
-            done: Mutex::new(Vec::new()),
-            waker,
+            done: Mailbox::new()?,
         };
         Ok(Self { shared: Arc::new(shared), helpers_max: helpers_max.max(1), under_way: 0 })
     }
 
     /// Readable when a job is done.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.shared.waker.as_fd()
+        self.shared.done.descriptor()
     }
 
     /// Jobs given out and not yet taken back.
@@ -72,7 +70,7 @@ impl<T: Send + 'static> Helpers<T> {
     }
 
     /// Gives a job to a helper.
-    pub(crate) fn submit(&mut self, whose: T, job: Job) {
+    pub(crate) fn submit(&mut self, whose: Token, job: Job) {
         self.under_way += 1;
         let mut queue = lock(&self.shared.queue);
         queue.jobs.push_back((whose, job));
@@ -87,7 +85,7 @@ impl<T: Send + 'static> Helpers<T> {
                 let mine = queue.jobs.pop_back();
                 drop(queue);
                 if let Some((whose, job)) = mine {
-                    self.shared.finish(whose, job.run());
+                    self.shared.done.send([(whose, Wake::Job(job.run()))]);
                 }
                 return;
             }
@@ -97,22 +95,21 @@ impl<T: Send + 'static> Helpers<T> {
     }
 
     /// Takes the jobs that are done.
-    pub(crate) fn take_done(&mut self, into: &mut Vec<(T, JobDone)>) {
-        let _ = rustix::io::read(&self.shared.waker, &mut [0; 8]);
+    pub(crate) fn take_done(&mut self, into: &mut Vec<(Token, Wake)>) {
         let before = into.len();
-        into.append(&mut lock(&self.shared.done));
+        self.shared.done.take(into);
         self.under_way -= into.len() - before;
     }
 }
 
-impl<T> Drop for Helpers<T> {
+impl Drop for Helpers {
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
         self.shared.work.notify_all();
     }
 }
 
-impl<T> Shared<T> {
+impl Shared {
     fn help(&self) {
         loop {
             let mut queue = lock(&self.queue);
@@ -128,13 +125,8 @@ impl<T> Shared<T> {
                 self.idle.fetch_sub(1, Ordering::Relaxed);
             };
             drop(queue);
-            self.finish(whose, job.run());
+            self.done.send([(whose, Wake::Job(job.run()))]);
         }
-    }
-
-    fn finish(&self, whose: T, done: JobDone) {
-        lock(&self.done).push((whose, done));
-        let _ = rustix::io::write(&self.waker, &1_u64.to_ne_bytes());
     }
 }
 

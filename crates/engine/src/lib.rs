@@ -29,6 +29,7 @@ mod job;
 mod lent;
 pub mod listen;
 mod log;
+mod mailbox;
 pub mod metrics;
 mod outlet;
 pub mod plan;

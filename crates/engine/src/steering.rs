@@ -141,7 +141,12 @@ impl Steering {
     pub(crate) fn subscribe(self: &Arc<Self>) -> io::Result<Subscription> {
         let waker = Arc::new(rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         self.lock().wakers.push(Arc::clone(&waker));
-        Ok(Subscription { steering: Arc::clone(self), waker, seen: 0, held: None, rests: false })
+        Ok(Subscription { waker: Some(waker), ..self.follow() })
+    }
+
+    /// Where a thread finds its orders that waits for something else.
+    pub(crate) fn follow(self: &Arc<Self>) -> Subscription {
+        Subscription { steering: Arc::clone(self), waker: None, seen: 0, held: None, rests: false }
     }
 
     fn order(&self, change: impl FnOnce(&mut Desk)) {
@@ -163,7 +168,7 @@ impl Steering {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     steering: Arc<Steering>,
-    waker: Arc<OwnedFd>,
+    waker: Option<Arc<OwnedFd>>,
     seen: u64,
     held: Option<Held>,
     /// Whether the thread serves nobody before it has asked for orders again.
@@ -171,9 +176,9 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Readable when there are new orders.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
+    /// Readable when there are new orders, unless the thread only [follows](Steering::follow) them.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.waker.as_ref().map(AsFd::as_fd)
     }
 
     /// The orders, if they have changed since this was last asked.
@@ -190,7 +195,9 @@ impl Subscription {
         if std::mem::replace(&mut self.seen, epoch) == epoch {
             return None;
         }
-        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
+        if let Some(waker) = &self.waker {
+            let _ = rustix::io::read(waker, &mut [0; 8]);
+        }
         let (plan, listeners) = desk.work.clone()?;
         Some(Orders { phase: desk.phase.unwrap_or(Phase::Serving), plan, listeners })
     }

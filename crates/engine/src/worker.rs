@@ -99,7 +99,7 @@ impl Process {
     }
 
     /// An event loop over all that this process listens to.
-    pub(crate) fn event_loop<C: Client, J: Jobs>(
+    pub(crate) fn event_loop<C: Client, J: Jobs<C>>(
         &self,
         name: &str,
         ctx: Context,

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn beat(count: u64) -> Beat {
-        Beat { count, thread: 1, is_held: false }
+        Beat { count, thread: 1 }
     }
 
     fn look(watch: &mut Watch, counts: &[u64]) -> Sight {

@@ -3,20 +3,20 @@
 
 use std::fs;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use crate::common::leave_out;
-use crate::common::server::wait_until;
+use crate::common::server::{Server, wait_until};
 use crate::peer::{connect_and_send, request};
 use crate::site::{SMALL_BUFFERS, large, small_and_large};
 use crate::watched::Watched;
 
 under_each_architecture! { symped = "symped", blocking, by_size }
 under_each_architecture! { shared_symped = "shared-symped", blocking, by_size }
-under_each_architecture! { pipeline = "pipeline", blocking, by_size }
+under_each_architecture! { pipeline = "pipeline", blocking, by_size, a_stop_ends_a_call_that_waits }
 under_each_architecture! { mt = "mt", blocking, by_size }
 under_each_architecture! { mp = "mp", blocking, by_size }
-under_each_architecture! { threads = "threads", blocking, by_size }
+under_each_architecture! { threads = "threads", blocking, by_size, a_stop_ends_a_call_that_waits }
 
 fn blocking(architecture: &str) {
     others_are_served_beside_a_call_that_waits(architecture, "send.sendfile=\"blocking\"");
@@ -53,6 +53,19 @@ fn a_client_that_takes_nothing_is_given_up(architecture: &str, mode: &str) {
     wait_until("the client is given up", || server.ended("timed-out") == 1);
     drop(stuck);
     server.wait_until_nothing_is_left(&before);
+}
+
+/// Where the thread that waits is not the one that hears of orders, it is told, and the worker ends by itself.
+fn a_stop_ends_a_call_that_waits(architecture: &str) {
+    let settings = "[send]\nsendfile = \"blocking\"\nway = \"sendfile\"\n\n\
+                    [[site]]\nlisten = [\"127.0.0.1:0\"]\nroot = \"{root}\"";
+    let mut server =
+        Server::run(small_and_large(), &format!("architecture = \"{architecture}\"\n{settings}"));
+    let _stuck = connect_and_send(server.address(), request("/large.bin"));
+    wait_until("a thread waits for the client", || waits_in_sendfile(&server.workers()));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    assert!(!server.said().contains("killed"), "{}", server.said());
 }
 
 /// Whether a thread of these processes is in the system call `sendfile`.

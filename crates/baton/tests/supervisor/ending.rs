@@ -27,15 +27,25 @@ fn downloading(rest: &str) -> (Server, Client) {
     (server, download)
 }
 
-/// Drains while a client takes its time. It gets everything, new clients are refused, the exit code is 0.
+/// Drains while a client takes its time, one has begun to ask, and one is idle. The first gets everything, the second is
+/// answered, the third is closed. New clients are refused, the exit code is 0.
 #[test]
 fn a_drain_finishes_what_is_under_way() {
     for architecture in ARCHITECTURES {
         let (mut server, mut download) = downloading(&format!("architecture = \"{architecture}\""));
         let address = server.address();
+        let mut idle = server.connect();
+        assert_eq!(idle.get("/").text(), "first");
+        let mut asking = server.connect();
+        asking.send("GET / HTTP/1.1\r\n");
         server.ctl(&["drain"]);
         wait_until("new clients are refused", || TcpStream::connect(address).is_err());
         assert_eq!(status(&server)["state"], "draining");
+        idle.expect_end();
+        asking.send("Host: a\r\n\r\n");
+        let answer = asking.response();
+        assert_eq!((answer.text(), answer.field("connection")), ("first", Some("close")), "{architecture}");
+        asking.expect_end();
         assert!(download.take(BIG_BYTES).iter().all(|&byte| byte == 7));
         download.expect_end();
         assert_eq!(server.ended().code(), Some(0), "{architecture}");
@@ -46,10 +56,13 @@ fn a_drain_finishes_what_is_under_way() {
 /// Drains with a client that takes nothing: the limit ends it.
 #[test]
 fn a_drain_ends_at_its_limit() {
-    let (mut server, download) = downloading("drain_timeout_ms = 200");
-    server.signal(Signal::QUIT);
-    assert_eq!(server.ended().code(), Some(0));
-    assert!(remaining(&download) < BIG_BYTES);
+    for architecture in ARCHITECTURES {
+        let settings = format!("architecture = \"{architecture}\"\ndrain_timeout_ms = 200");
+        let (mut server, download) = downloading(&settings);
+        server.signal(Signal::QUIT);
+        assert_eq!(server.ended().code(), Some(0), "{architecture}");
+        assert!(remaining(&download) < BIG_BYTES, "{architecture}");
+    }
 }
 
 /// Stops with connections open and a download under way, which are not waited for.

@@ -24,6 +24,7 @@ use baton_content::Blocking;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
+use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::helpers::Helpers;
@@ -46,7 +47,7 @@ fn serve(process: &Process) -> io::Result<()> {
     process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run(process.heartbeats.heart(0))
 }
 
-impl Jobs for Helpers<Token> {
+impl<C> Jobs<C> for Helpers {
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
         self.submit(whose, job);
         None
@@ -56,7 +57,7 @@ impl Jobs for Helpers<Token> {
         Some(Self::descriptor(self))
     }
 
-    fn take_done(&mut self, into: &mut Vec<(Token, JobDone)>) {
+    fn take_done(&mut self, into: &mut Vec<(Token, Wake)>) {
         Self::take_done(self, into);
     }
 

@@ -26,7 +26,6 @@ use baton_content::{Blocking, CacheSettings};
 use serde_json::{Value, json};
 
 use crate::blocked::BlockedTime;
-use crate::clients::Token;
 use crate::context::Context;
 use crate::event_loop::{Load, Tuner};
 use crate::helpers::Helpers;
@@ -96,8 +95,8 @@ enum Admitting {
     AtMost(usize),
 }
 
-impl Tuner<Helpers<Token>> for SelfTuner {
-    fn tick(&mut self, ctx: &mut Context, helpers: &mut Helpers<Token>, load: &Load) -> Value {
+impl Tuner<Helpers> for SelfTuner {
+    fn tick(&mut self, ctx: &mut Context, helpers: &mut Helpers, load: &Load) -> Value {
         let jobs = load.jobs - std::mem::replace(&mut self.jobs_before, load.jobs);
         let blocked_ms = self.blocked.since_last(load.busy_us) / 1000;
         self.blocked_ms_total += blocked_ms;
@@ -120,7 +119,7 @@ impl Tuner<Helpers<Token>> for SelfTuner {
 
 impl SelfTuner {
     /// More while jobs wait, up to the bound; fewer when the disk has been quiet for long.
-    fn choose_helpers(&self, helpers: &mut Helpers<Token>) {
+    fn choose_helpers(&self, helpers: &mut Helpers) {
         if helpers.under_way() > helpers.helpers_max {
             helpers.helpers_max = (helpers.helpers_max * 2).min(self.helpers_max);
         } else if self.seconds.disk_quiet >= SECONDS_UNTIL_FORGOTTEN {
@@ -130,7 +129,7 @@ impl SelfTuner {
 
     /// Accepting more clients than the disk can serve only makes all of them slower (Harji: the connection cap is
     /// the most important knob). Those that are in stay.
-    fn choose_admission(&mut self, helpers: &Helpers<Token>, load: &Load, ctx: &mut Context) {
+    fn choose_admission(&mut self, helpers: &Helpers, load: &Load, ctx: &mut Context) {
         let waiting = helpers.under_way() / self.helpers_max;
         self.admitting = match self.admitting {
             Admitting::Everybody if waiting >= JOBS_PER_HELPER_TOO_MANY => {
@@ -179,7 +178,7 @@ impl SelfTuner {
         }
     }
 
-    fn report(&self, helpers: &Helpers<Token>, jobs: u64, blocked_ms: u64) -> Value {
+    fn report(&self, helpers: &Helpers, jobs: u64, blocked_ms: u64) -> Value {
         let (sending, why_sending) = match self.sending {
             Sending::FromMemory => {
                 ("from-memory", "content fits memory: the disk is not needed all the time")

@@ -38,7 +38,7 @@ macro_rules! for_each_architecture {
             SharedSymped shared_symped "shared-symped"
                 "several event loops that share one table of open files and heads";
             NCopy n_copy "n-copy" "one copy per CPU, pinned, each with its own listener, nothing shared";
-            Pipeline pipeline "pipeline" "accept, read and write stages with bounded queues between them";
+            Pipeline pipeline "pipeline" "accept, poll, read and write stages with queues between them";
             Threads threads "threads" "one user-level thread per connection over few kernel threads";
             ThreadsCache threads_cache "threads-cache"
                 "threads, with an application's file cache and write instead of sendfile";

@@ -21,6 +21,7 @@ use baton_content::Blocking;
 use serde_json::Value;
 
 use super::{Architecture, ListenerSharing};
+use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
@@ -50,7 +51,7 @@ pub(super) fn serve_at_most(clients: usize, process: &Process) -> io::Result<()>
 /// The loop does blocking jobs itself, on the spot.
 pub(super) struct Inline;
 
-impl Jobs for Inline {
+impl<C> Jobs<C> for Inline {
     fn begin(&mut self, _whose: Token, job: Job) -> Option<JobDone> {
         Some(job.run())
     }
@@ -59,7 +60,7 @@ impl Jobs for Inline {
         None
     }
 
-    fn take_done(&mut self, _into: &mut Vec<(Token, JobDone)>) {}
+    fn take_done(&mut self, _into: &mut Vec<(Token, Wake)>) {}
 
     fn report(&self) -> Value {
         Value::Null

@@ -197,11 +197,6 @@ impl Session {
         self.transport.handle_hangup();
     }
 
-    /// Whether the connection is known to be over in both directions.
-    pub(crate) fn is_hung_up(&self) -> bool {
-        self.transport.is_hung_up()
-    }
-
     /// Whether a request of this session is with an application.
     pub(crate) fn is_delegated(&self) -> bool {
         matches!(self.state, State::Delegated(_))

@@ -88,9 +88,6 @@ impl Master {
     fn excuse(&self, index: usize) -> Option<&'static str> {
         let place = &self.crew.places[index];
         let (worker, seen) = (place.worker.as_ref()?, place.watch.stillest()?);
-        if seen.beat.is_held {
-            return Some("which waits for other threads");
-        }
         match thread_state(worker.pid, seen.beat.thread)? {
             'D' => Some("which waits for a disk"),
             't' => Some("which a debugger has stopped"),
@@ -101,7 +98,7 @@ impl Master {
 
 /// What stands for the loops of a worker until the first of them begins.
 fn not_begun(worker: &Worker) -> Beat {
-    Beat { count: 0, thread: u64::from(worker.pid.unsigned_abs()), is_held: false }
+    Beat { count: 0, thread: u64::from(worker.pid.unsigned_abs()) }
 }
 
 /// What the kernel says of a thread: the letter that `ps` shows.

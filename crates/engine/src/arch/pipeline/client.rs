@@ -1,0 +1,115 @@
+//! A client, which the loop and a stage hold in turn.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_gateway::ClientSocket;
+use rustix::net::Shutdown;
+
+use crate::client::{Client, Wake};
+use crate::clients::{Resident, Token};
+use crate::context::Context;
+use crate::lent::Lent;
+use crate::session::{Need, Session, Stage};
+
+/// `None`: it has ended, perhaps while a stage was about to take its step.
+pub(super) struct SharedSession(Mutex<Option<Session>>);
+
+impl SharedSession {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step that a stage is to take.
+pub(super) struct Step {
+    pub(super) whose: Token,
+    pub(super) session: Arc<SharedSession>,
+}
+
+/// A client, seen from the loop.
+pub(super) struct Traveller {
+    session: Arc<SharedSession>,
+    socket: Arc<ClientSocket>,
+    /// A stage takes its step, or a writer does a job for it.
+    is_away: bool,
+    /// What it was woken for meanwhile. The kernel tells it once.
+    missed: Option<Wake>,
+}
+
+impl Traveller {
+    /// Goes to a stage.
+    pub(super) fn leave(&mut self) -> Arc<SharedSession> {
+        self.is_away = true;
+        Arc::clone(&self.session)
+    }
+
+    fn miss(&mut self, wake: Wake) -> Need {
+        self.missed = Some(match (self.missed.take(), wake) {
+            (
+                Some(Wake::Ready { readable, input_ends, hung_up }),
+                Wake::Ready { readable: also_readable, input_ends: also_ends, hung_up: also_hung_up },
+            ) => Wake::Ready {
+                readable: readable || also_readable,
+                input_ends: input_ends || also_ends,
+                hung_up: hung_up || also_hung_up,
+            },
+            (Some(ready @ Wake::Ready { .. }), _) => ready,
+            (_, wake) => wake,
+        });
+        Need::JobUnderWay
+    }
+}
+
+impl Client for Traveller {
+    fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
+        let socket = Arc::clone(session.socket());
+        let session = Arc::new(SharedSession(Mutex::new(Some(session))));
+        Some(Self { session, socket, is_away: false, missed: None })
+    }
+
+    /// Never reads, writes or looks for content: where that is next, the client needs a turn, which is a stage's.
+    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
+        match wake {
+            Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
+            // A writer that waits for this client is to go on. That it cannot be told may mean that it need not be.
+            Wake::End(_) if self.is_away => drop(rustix::net::shutdown(&self.socket, Shutdown::Both)),
+            _ => {}
+        }
+        let mut place = self.session.lock();
+        let Some(session) = place.as_mut() else { return Need::Finished };
+        let mut need = session.handle_wake(wake, ctx);
+        if let Some(missed) = self.missed.take() {
+            session.handle_wake(missed, ctx);
+            need = need.filter(|need| !matches!(need, Need::Readable | Need::Writable | Need::NewsUnderWay));
+        }
+        let need = match need {
+            Some(need) => need,
+            // Between the pieces of an application's answer there is nothing to read.
+            None if session.is_delegated() => match session.step(ctx, Stage::Read) {
+                Need::Writable => Need::Turn,
+                need => need,
+            },
+            None => Need::Turn,
+        };
+        self.is_away = matches!(need, Need::Job(_) | Need::JobUnderWay);
+        if matches!(need, Need::Finished) {
+            *place = None;
+        }
+        need
+    }
+
+    fn socket(&self) -> &ClientSocket {
+        &self.socket
+    }
+}
+
+impl Resident for Traveller {
+    fn deadline_ms(&self) -> u64 {
+        let session = (!self.is_away).then(|| self.session.lock());
+        session.and_then(|session| session.as_ref().map(Session::deadline_ms)).unwrap_or(u64::MAX)
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_idle)
+    }
+}
