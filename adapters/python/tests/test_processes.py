@@ -75,7 +75,7 @@ def test_a_worker_that_is_killed_is_replaced() -> None:
             assert app.next_record() is None
         with served.connect() as app:
             assert pid_of(app) != first
-        assert "ended with signal 9" in served.log
+        assert "was killed by signal 9 (SIGKILL) after" in served.log
 
 
 @pytest.mark.parametrize("query", ["", "?late=100000"])

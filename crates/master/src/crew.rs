@@ -2,21 +2,17 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::metrics::Counters;
 use baton_report::log;
-use baton_supervise::Backoff;
+use baton_supervise::{self as supervise, End, Restart, Stopping};
 use baton_sys::passing;
-use baton_sys::process::{self, Fork};
-use rustix::process::Signal;
+use baton_sys::process::{self, Ended, Fork};
 
 use super::channel::{self, Order};
 use super::watch::Watch;
-
-/// How long a process that was killed may take to end: more than a disk that does not answer.
-const LAST_GRACE: Duration = Duration::from_secs(60);
 
 /// A worker process.
 #[derive(Debug)]
@@ -48,9 +44,8 @@ pub(super) struct Place {
     pub(super) is_covered: bool,
     /// Who is in it.
     pub(super) worker: Option<Worker>,
-    backoff: Backoff,
     /// When the next worker is to be started, if there is none.
-    due: Instant,
+    restart: Restart,
 }
 
 /// A worker that finishes what is under way; its place belongs to another one, or to nobody.
@@ -58,7 +53,7 @@ pub(super) struct Place {
 struct Leaver {
     index: usize,
     worker: Worker,
-    until: Instant,
+    stopping: Stopping,
 }
 
 /// All places, and those who have left theirs but not yet gone.
@@ -92,8 +87,7 @@ impl Crew {
             restarts: 0,
             is_covered: false,
             worker: None,
-            backoff: Backoff::default(),
-            due: now,
+            restart: Restart::new(now),
         };
         Self {
             places: cpus.into_iter().zip(counters).zip(heartbeats).map(place).collect(),
@@ -118,19 +112,17 @@ impl Crew {
 
     /// An empty place whose time has come.
     pub(super) fn vacancy(&self, now: Instant) -> Option<usize> {
-        self.places.iter().position(|place| place.worker.is_none() && place.due <= now)
+        self.places.iter().position(|place| place.worker.is_none() && place.restart.due() <= now)
     }
 
     /// When the next empty place's time comes.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.places.iter().filter(|place| place.worker.is_none()).map(|place| place.due).min()
+        self.places.iter().filter(|place| place.worker.is_none()).map(|place| place.restart.due()).min()
     }
 
-    /// Starts a worker. In the child, which goes on from here, it returns the child's end of the channel.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `ENOMEM`, `EMFILE`; the place waits like after a death.
-    pub(super) fn start(&mut self, index: usize, now: Instant) -> io::Result<Option<OwnedFd>> {
+    /// Starts a worker. In the child, which goes on from here, it returns the child's end of the channel. If the worker
+    /// cannot be started (`EAGAIN`, `ENOMEM`, `EMFILE`), the place waits like after a death.
+    pub(super) fn start(&mut self, index: usize, now: Instant) -> Option<OwnedFd> {
         let place = &mut self.places[index];
         let forked = passing::message_pair().and_then(|(ours, theirs)| {
             // A worker that does not read must not stop the master.
@@ -138,14 +130,14 @@ impl Crew {
             Ok((process::fork()?, ours, theirs))
         });
         match forked {
-            Ok((Fork::Child, _, theirs)) => Ok(Some(theirs)),
+            Ok((Fork::Child, _, theirs)) => Some(theirs),
             Ok((Fork::Parent(pid), ours, _)) => {
                 place.worker = Some(Worker { pid, since: now, serves: false, channel: Some(ours) });
-                Ok(None)
+                None
             }
             Err(error) => {
-                place.due = now + place.backoff.after(Duration::ZERO);
-                Err(error)
+                log::error(place.restart.note_failed_start(format_args!("worker {index}"), &error, now));
+                None
             }
         }
     }
@@ -155,8 +147,8 @@ impl Crew {
         self.occupied().find(|(_, worker)| worker.pid == pid).map(|(index, _)| index)
     }
 
-    /// A worker has ended: empties its place, and tells how long it lived and how long the place stays empty.
-    pub(super) fn bury(&mut self, index: usize, now: Instant) -> Option<(Worker, Duration, Duration)> {
+    /// A worker has ended: empties its place.
+    pub(super) fn note_end(&mut self, index: usize, ended: Ended, now: Instant) -> Option<(Worker, End)> {
         let place = &mut self.places[index];
         let worker = place.worker.take()?;
         // Its connections ended with it; what it counted did not.
@@ -164,18 +156,20 @@ impl Crew {
         place.heartbeats.reset();
         place.watch = Watch::default();
         place.restarts += 1;
-        let lived = now.duration_since(worker.since);
-        let wait = place.backoff.after(lived);
-        place.due = now + wait;
-        Some((worker, lived, wait))
+        let end = place.restart.note_end(ended, worker.since, now);
+        Some((worker, end))
     }
 
     /// Gives all workers the order to finish, and vacates their places.
-    pub(super) fn dismiss(&mut self, order: &Order, until: Instant) {
+    pub(super) fn dismiss(&mut self, order: &Order, deadline: Instant) {
         self.tell_all(order, &[]);
         for (index, place) in self.places.iter_mut().enumerate() {
             place.watch = Watch::default();
-            self.leavers.extend(place.worker.take().map(|worker| Leaver { index, worker, until }));
+            let leaver = |worker: Worker| {
+                let stopping = Stopping::new(worker.pid, deadline);
+                Leaver { index, worker, stopping }
+            };
+            self.leavers.extend(place.worker.take().map(leaver));
         }
     }
 
@@ -193,16 +187,13 @@ impl Crew {
 
     /// When the patience with somebody who was dismissed ends.
     pub(super) fn leave_deadline(&self) -> Option<Instant> {
-        self.leavers.iter().map(|leaver| leaver.until).min()
+        self.leavers.iter().map(|leaver| leaver.stopping.deadline()).min()
     }
 
     /// Ends those without asking them whose time to leave is over.
     pub(super) fn kill_late_leavers(&mut self, now: Instant) {
-        for leaver in self.leavers.iter_mut().filter(|leaver| leaver.until <= now) {
-            log::warning(format_args!("process {} did not end in time and is killed", leaver.worker.pid));
-            let _ = process::kill(leaver.worker.pid, Signal::KILL.as_raw());
-            // It is seen off when the kernel says that it has ended; until then nothing else can be done.
-            leaver.until = now + LAST_GRACE;
+        for Leaver { index, worker, stopping } in &mut self.leavers {
+            stopping.kill_if_late(format_args!("worker {index} (process {})", worker.pid), now);
         }
     }
 
@@ -214,8 +205,7 @@ impl Crew {
     /// Lets all empty places be filled at once, as if nobody had ever died: the cause may be gone.
     pub(super) fn forgive(&mut self, now: Instant) {
         for place in self.places.iter_mut().filter(|place| place.worker.is_none()) {
-            place.backoff = Backoff::default();
-            place.due = now;
+            place.restart = Restart::new(now);
         }
     }
 
@@ -243,8 +233,7 @@ impl Crew {
     /// Ends a worker without asking it.
     pub(super) fn kill(&self, index: usize) {
         if let Some(worker) = &self.places[index].worker {
-            // It fails only if the process has ended just now.
-            let _ = process::kill(worker.pid, Signal::KILL.as_raw());
+            supervise::kill(worker.pid);
         }
     }
 
@@ -254,7 +243,7 @@ impl Crew {
             self.kill(index);
         }
         for leaver in &self.leavers {
-            let _ = process::kill(leaver.worker.pid, Signal::KILL.as_raw());
+            supervise::kill(leaver.worker.pid);
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The wait before the next start: it doubles while processes die young.
 #[derive(Clone, Copy, Debug)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     next: Duration,
 }
 
@@ -24,7 +24,7 @@ impl Backoff {
     const LONG_LIFE: Duration = Duration::from_secs(10);
 
     /// A process ended, or could not start (`lived` is zero then): returns the wait before the next one.
-    pub fn after(&mut self, lived: Duration) -> Duration {
+    pub(crate) fn after(&mut self, lived: Duration) -> Duration {
         if lived >= Self::LONG_LIFE {
             *self = Self::default();
         }

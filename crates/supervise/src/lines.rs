@@ -1,10 +1,12 @@
-//! What a process prints, line by line, with the name of who says it in front unless it does so itself.
+//! What a process prints, line by line.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The pipe into which a process, and whoever it starts, prints.
+use rustix::pipe::PipeFlags;
+
+/// The pipe into which a process and its children print.
 #[derive(Debug)]
 pub struct Lines {
     pipe: File,
@@ -16,9 +18,19 @@ pub struct Lines {
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
 impl Lines {
-    /// Lines out of a pipe whose descriptor does not block.
-    pub fn new(pipe: OwnedFd, speaker: Option<String>) -> Self {
-        Self { pipe: pipe.into(), speaker, begun: Vec::new() }
+    /// Opens a pipe: the lines that come out of it, and the end that a process is to print into.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub fn open() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        Ok((Self { pipe: ours.into(), speaker: None, begun: Vec::new() }, theirs))
+    }
+
+    /// Puts a name in front of each line.
+    pub fn said_by(self, speaker: String) -> Self {
+        Self { speaker: Some(speaker), ..self }
     }
 
     /// Shows all that has been printed, and says whether there can be more.
@@ -56,7 +68,7 @@ impl Lines {
         if !line.ends_with(b"\n") {
             text.push(b'\n');
         }
-        // Nobody is left to tell if standard error cannot be written.
+        // If standard error cannot be written, there is no other place to say so.
         let _ = io::stderr().write_all(&text);
     }
 }

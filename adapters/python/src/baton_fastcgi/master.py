@@ -204,11 +204,11 @@ class Master:
         if os.WIFEXITED(wait_status) and os.WEXITSTATUS(wait_status) == LOAD_FAILED and not worker.is_ready:
             self._note_load_failure(worker)
             return
-        how = f"signal {os.WTERMSIG(wait_status)}" if os.WIFSIGNALED(wait_status) else f"status {wait_status >> 8}"
-        self._failures = 1 if now - worker.started > _SETTLED_S else self._failures + 1
+        lived = now - worker.started
+        self._failures = 1 if lived > _SETTLED_S else self._failures + 1
         delay = min(_DELAY_MAX_S, _DELAY_FIRST_S * 2 ** min(self._failures - 1, 10))
         self._next_start = now + delay
-        _say(f"process {worker.pid} ended with {how}; another one starts in {delay:.1f} s")
+        _say(f"process {worker.pid} {_how(wait_status)} after {lived:.1f}s; the next one starts in {delay:.1f}s")
 
     def _note_load_failure(self, worker: _Worker) -> None:
         if worker.generation != self._generation:
@@ -240,9 +240,17 @@ class Master:
     def _kill_late(self, now: float) -> None:
         for worker in self._workers.values():
             if worker.deadline is not None and now >= worker.deadline:
-                _say(f"process {worker.pid} has not ended within {self.graceful_s:g} s and is killed")
+                _say(f"process {worker.pid} did not end in time and is killed")
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.deadline = now + self.graceful_s + 1
+
+
+def _how(wait_status: int) -> str:
+    """How a process ended, in the words of `baton run`."""
+    if os.WIFSIGNALED(wait_status):
+        number = os.WTERMSIG(wait_status)
+        return f"was killed by signal {number} ({signal.Signals(number).name})"
+    return f"exited with status {os.WEXITSTATUS(wait_status)}"
 
 
 def _say(text: str) -> None:

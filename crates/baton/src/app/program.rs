@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use baton_supervise::Lines;
 use baton_sys::process::{self, Fork, Identity};
 use baton_sys::signals;
-use rustix::pipe::PipeFlags;
 use rustix::process::{Gid, Signal, Uid};
 
 /// The signals that the manager waits for, and that it has blocked for this. Its parent may have blocked others.
@@ -30,17 +30,16 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a process with a listening socket as its standard input. Returns its id, and what it prints into.
+    /// Starts a process with a listening socket as its standard input. Returns its id, and what it prints.
     ///
     /// # Errors
     /// `EAGAIN`, `ENOMEM`, `EMFILE`. That the command cannot be executed shows only when the process ends: it says
     /// why, and exits with [`NOT_STARTED`].
-    pub(super) fn start(&self, listener: Option<BorrowedFd<'_>>) -> io::Result<(i32, OwnedFd)> {
-        let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
+    pub(super) fn start(&self, listener: Option<BorrowedFd<'_>>) -> io::Result<(i32, Lines)> {
+        let (lines, theirs) = Lines::open()?;
         let manager = std::process::id();
         match process::fork()? {
-            Fork::Parent(pid) => Ok((pid, ours)),
+            Fork::Parent(pid) => Ok((pid, lines)),
             Fork::Child => {
                 let Err(error) = self.become_it(listener, theirs.as_fd(), manager);
                 let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();

@@ -13,11 +13,9 @@ use baton_config::{Launch, OWN_EXECUTABLE, Processes, word_of};
 use baton_gateway::{PlaceReport, Roster};
 use baton_report::Trouble;
 use baton_report::log;
-use baton_supervise::Backoff;
-use baton_supervise::Lines;
-use baton_supervise::describe_end;
+use baton_supervise::{self as supervise, Lines, Restart, Stopping};
 use baton_sys::passing;
-use baton_sys::process::{self, Ended};
+use baton_sys::process::Ended;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -34,9 +32,8 @@ pub(super) struct Pool {
     state: State,
     manager: Option<Manager>,
     outputs: Vec<Lines>,
-    backoff: Backoff,
     /// When the next manager is to be started, if there is none.
-    due: Instant,
+    restart: Restart,
     /// How long a request may take to finish after the configuration has forgotten the pool.
     patience: Duration,
     /// How often a manager was started in place of one that ended.
@@ -49,8 +46,10 @@ enum State {
     Wanted,
     /// It finishes what it was given.
     Leaving(Leaving),
-    /// Its manager was asked to end, and is killed then.
-    Stopping(Instant),
+    /// Its manager was asked to end.
+    Stopping(Stopping),
+    /// Its manager has ended.
+    Gone,
 }
 
 /// How a pool leaves.
@@ -97,8 +96,7 @@ impl Pool {
             state: State::Wanted,
             manager: None,
             outputs: Vec::new(),
-            backoff: Backoff::default(),
-            due: now,
+            restart: Restart::new(now),
             patience,
             managers_replaced: 0,
         })
@@ -132,36 +130,44 @@ impl Pool {
 
     /// Asks its manager to end.
     pub(super) fn stop(&mut self, now: Instant) {
-        if let Some(manager) = &self.manager {
-            // It fails only if the manager has ended just now.
-            let _ = process::kill(manager.pid, Signal::TERM.as_raw());
-        }
-        self.state = State::Stopping(now + Duration::from_secs(self.launch.grace_s) + MANAGERS_GRACE);
+        self.state = match &self.manager {
+            Some(manager) => {
+                supervise::signal(manager.pid, Signal::TERM.as_raw());
+                let deadline = now + Duration::from_secs(self.launch.grace_s) + MANAGERS_GRACE;
+                State::Stopping(Stopping::new(manager.pid, deadline))
+            }
+            None => State::Gone,
+        };
     }
 
     /// Whether there is nothing left of it but its name.
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self.state, State::Stopping(_)) && self.manager.is_none()
+        self.state == State::Gone
     }
 
     /// Does what is due.
     pub(super) fn advance(&mut self, now: Instant) {
+        if let State::Stopping(stopping) = &mut self.state {
+            stopping.kill_if_late(format_args!("the manager of {}", self.name), now);
+        }
         let state = self.state;
         match state {
             State::Leaving(leaving) if self.is_time_to_go(leaving, now) => self.stop(now),
-            State::Stopping(until) if until <= now => self.kill(now),
-            State::Wanted | State::Leaving(_) if self.manager.is_none() && self.due <= now => self.start(now),
+            State::Wanted | State::Leaving(_) if self.manager.is_none() && self.restart.due() <= now => {
+                self.start(now);
+            }
             _ => {}
         }
     }
 
     /// When [`advance`](Self::advance) has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let start = self.manager.is_none().then_some(self.due);
+        let start = self.manager.is_none().then_some(self.restart.due());
         match self.state {
             State::Wanted => start,
             State::Leaving(leaving) => start.into_iter().chain([leaving.until, leaving.next_look]).min(),
-            State::Stopping(until) => Some(until),
+            State::Stopping(stopping) => Some(stopping.deadline()),
+            State::Gone => None,
         }
     }
 
@@ -175,14 +181,6 @@ impl Pool {
         leaving.until <= now || leaving.is_abandoned && is_abandoned
     }
 
-    fn kill(&mut self, now: Instant) {
-        if let Some(manager) = &self.manager {
-            log::warning(format_args!("the manager of {} did not end in time and is killed", self.name));
-            let _ = process::kill(manager.pid, Signal::KILL.as_raw());
-        }
-        self.state = State::Stopping(now + AFTER_KILLING);
-    }
-
     fn start(&mut self, now: Instant) {
         match self.start_manager() {
             Ok((pid, output)) => {
@@ -190,19 +188,14 @@ impl Pool {
                 self.outputs.push(output);
             }
             Err(error) => {
-                let wait = self.backoff.after(Duration::ZERO);
-                self.due = now + wait;
-                log::error(format_args!(
-                    "cannot start the manager of {}: {error}; the next try is in {wait:?}",
-                    self.name
-                ));
+                let who = format_args!("the manager of {}", self.name);
+                log::error(self.restart.note_failed_start(who, &error, now));
             }
         }
     }
 
     fn start_manager(&self) -> io::Result<(i32, Lines)> {
-        let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
+        let (lines, theirs) = Lines::open()?;
         // It waits there for the manager, who reads it first.
         let (channel, managers_end) = passing::message_pair()?;
         passing::send(&channel, b"r", &self.roster.descriptors())?;
@@ -244,7 +237,7 @@ impl Pool {
             .process_group(0);
         // It is awaited with all other children.
         let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-        Ok((pid, Lines::new(ours, None)))
+        Ok((pid, lines))
     }
 
     fn status_path(&self) -> PathBuf {
@@ -272,17 +265,13 @@ impl Pool {
         let Some(manager) = self.manager.take() else { return };
         // Its processes end with it.
         self.roster.clear();
-        if matches!(self.state, State::Stopping(_)) {
+        if let State::Stopping(_) = self.state {
+            self.state = State::Gone;
             return;
         }
-        let lived = now.duration_since(manager.since);
-        let wait = self.backoff.after(lived);
-        self.due = now + wait;
         self.managers_replaced += 1;
-        let (name, how) = (&self.name, describe_end(ended));
-        log::error(format_args!(
-            "the manager of {name} {how} after {lived:.1?}; the next one starts in {wait:?}"
-        ));
+        let end = self.restart.note_end(ended, manager.since, now);
+        log::error(end.with_restart(format_args!("the manager of {}", self.name)));
     }
 
     /// What is known of it.
@@ -317,6 +306,3 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What a manager gets beyond the time that its processes have, to close up.
 const MANAGERS_GRACE: Duration = Duration::from_secs(2);
-
-/// How long a process that was killed may take to end: more than a disk that does not answer.
-const AFTER_KILLING: Duration = Duration::from_secs(60);

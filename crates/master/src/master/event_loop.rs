@@ -10,7 +10,7 @@ use baton_engine::listen::Listener;
 use baton_engine::{LogFormat, LogSettings};
 use baton_report::Trouble;
 use baton_report::log;
-use baton_supervise::{describe_end, describe_signal};
+use baton_supervise::{End, describe_end, describe_signal};
 use baton_sys::process::{self, Ended};
 use rustix::event::PollFlags;
 use rustix::process::Signal;
@@ -39,10 +39,8 @@ impl Master {
         loop {
             let now = Instant::now();
             if let Some(index) = self.vacancy(now) {
-                match self.crew.start(index, now) {
-                    Ok(Some(channel)) => return Ok(Outcome::Worker(self.into_post(index), channel)),
-                    Ok(None) => {}
-                    Err(error) => log::error(format_args!("cannot start worker {index}: {error}")),
+                if let Some(channel) = self.crew.start(index, now) {
+                    return Ok(Outcome::Worker(self.into_post(index), channel));
                 }
                 continue;
             }
@@ -273,8 +271,8 @@ impl Master {
             if let Some(index) = self.crew.place_of(pid) {
                 // Its last words may still be in the channel.
                 self.handle_reports(index, now);
-                if let Some((worker, lived, wait)) = self.crew.bury(index, now) {
-                    self.handle_death(index, &worker, ended, lived, wait, now);
+                if let Some((worker, end)) = self.crew.note_end(index, ended, now) {
+                    self.handle_death(index, &worker, ended, end, now);
                 }
             } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
                 self.handle_successor_end(ended, now);
@@ -286,25 +284,16 @@ impl Master {
         }
     }
 
-    fn handle_death(
-        &mut self,
-        index: usize,
-        worker: &Worker,
-        ended: Ended,
-        lived: Duration,
-        wait: Duration,
-        now: Instant,
-    ) {
-        let how = describe_end(ended);
-        let death = format!("worker {index} (process {}) {how} after {lived:.1?}", worker.pid);
+    fn handle_death(&mut self, index: usize, worker: &Worker, ended: Ended, end: End, now: Instant) {
+        let who = format!("worker {index} (process {})", worker.pid);
         match self.phase {
-            Phase::Starting => self.fail(Trouble::new(death), now),
-            Phase::Serving => log::error(format_args!("{death}; the next one starts in {wait:?}")),
-            Phase::Withdrawn => log::error(death),
+            Phase::Starting => self.fail(Trouble::new(end.of(who)), now),
+            Phase::Serving => log::error(end.with_restart(who)),
+            Phase::Withdrawn => log::error(end.of(who)),
             Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}
             // Service managers and shells send the signal that ends the master to its whole group.
             Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
-            Phase::Ending(_) => log::warning(death),
+            Phase::Ending(_) => log::warning(end.of(who)),
         }
         self.arrange_cover();
         self.handle_death_during_reload(index, now);

@@ -17,6 +17,7 @@ use baton_config::Destination;
 use baton_engine::listen::remove_socket_file;
 use baton_report::Trouble;
 use baton_report::log;
+use baton_supervise as supervise;
 
 use super::{Master, Outcome};
 use crate::channel::Order;
@@ -93,10 +94,7 @@ impl Master {
     /// The workers had their time.
     pub(super) fn kill_remaining(&mut self, now: Instant) {
         for (index, worker) in self.crew.occupied() {
-            log::warning(format_args!(
-                "worker {index} (process {}) did not end in time and is killed",
-                worker.pid
-            ));
+            supervise::kill_late(format_args!("worker {index} (process {})", worker.pid), worker.pid);
         }
         self.crew.kill_all();
         self.phase = Phase::Ending(Ending::Stop { until: now + GRACE });

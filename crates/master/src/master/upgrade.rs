@@ -20,10 +20,9 @@ use std::time::{Duration, Instant};
 
 use baton_report::Trouble;
 use baton_report::log;
-use baton_supervise::describe_end;
+use baton_supervise::{self as supervise, describe_end};
 use baton_sys::passing;
-use baton_sys::process::{self, Ended};
-use rustix::process::Signal;
+use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
 use super::Master;
@@ -157,7 +156,7 @@ impl Master {
             successor.deadline = None;
             successor.failure.get_or_insert(why);
             // Its workers follow it, and its end concludes the matter.
-            let _ = process::kill(successor.pid, Signal::KILL.as_raw());
+            supervise::kill(successor.pid);
         }
     }
 

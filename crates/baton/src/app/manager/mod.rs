@@ -24,8 +24,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use baton_report::{Trouble, log};
-use baton_supervise::Lines;
-use baton_supervise::describe_end;
+use baton_supervise::{self as supervise, Lines, Stopping, describe_end};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -132,8 +131,7 @@ struct Tally {
 #[derive(Debug)]
 struct Leaver {
     process: Process,
-    /// When patience ends.
-    until: Instant,
+    stopping: Stopping,
 }
 
 impl Manager {
@@ -153,11 +151,8 @@ impl Manager {
 
     /// Does what is due.
     fn advance(&mut self, now: Instant) {
-        for leaver in self.leavers.iter_mut().filter(|leaver| leaver.until <= now) {
-            let pid = leaver.process.pid;
-            log::warning(format_args!("{}[{pid}] did not end in time and is killed", self.name));
-            end_group(pid);
-            leaver.until = now + AFTER_KILLING;
+        for Leaver { process, stopping } in &mut self.leavers {
+            stopping.kill_if_late(format_args!("{}[{}]", self.name, process.pid), now);
         }
         if !self.is_ending {
             self.tend(now);
@@ -165,7 +160,7 @@ impl Manager {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let leavers = self.leavers.iter().map(|leaver| leaver.until);
+        let leavers = self.leavers.iter().map(|leaver| leaver.stopping.deadline());
         if self.is_ending {
             return leavers.min();
         }
@@ -178,7 +173,7 @@ impl Manager {
         let own = self.keeper.as_ref().map(|keeper| keeper.listen(slot)).transpose()?;
         let socket = own.as_ref().map(AsFd::as_fd).or_else(|| self.sockets.of(slot));
         let (pid, output) = self.program.start(socket)?;
-        self.outputs.push(Lines::new(output, Some(format!("{}[{pid}]", self.name))));
+        self.outputs.push(output.said_by(format!("{}[{pid}]", self.name)));
         self.tally.started += 1;
         self.has_changed = true;
         let is_ready = self.keeper.as_mut().is_none_or(|keeper| keeper.begin(slot, pid));
@@ -198,9 +193,10 @@ impl Manager {
         if let Some(keeper) = &mut self.keeper {
             keeper.dismiss(process.slot);
         }
-        // It fails only if the process has ended just now.
-        let _ = process::kill(process.pid, signal);
-        self.leavers.push(Leaver { process, until: now + self.grace });
+        supervise::signal(process.pid, signal);
+        // What the process has started is killed with it.
+        let stopping = Stopping::new(-process.pid, now + self.grace);
+        self.leavers.push(Leaver { process, stopping });
         self.has_changed = true;
     }
 
@@ -220,7 +216,7 @@ impl Manager {
     /// Asks all to end; the second time, does not ask.
     fn end(&mut self, now: Instant) {
         if std::mem::replace(&mut self.is_ending, true) {
-            self.leavers.iter_mut().for_each(|leaver| leaver.until = now);
+            self.leavers.iter_mut().for_each(|leaver| leaver.stopping.hurry(now));
         }
         for number in 0..self.places.len() {
             let place = &mut self.places[number];
@@ -234,8 +230,8 @@ impl Manager {
         // An error means that there are no children.
         while let Ok(Some((pid, ended))) = process::reap() {
             self.has_changed = true;
-            // Whom it started, and left behind.
-            end_group(pid);
+            // What it has started and left behind.
+            supervise::kill(-pid);
             if let Some(at) = self.leavers.iter().position(|leaver| leaver.process.pid == pid) {
                 let slot = self.leavers.swap_remove(at).process.slot;
                 self.vacate(slot);
@@ -265,20 +261,19 @@ impl Manager {
             }
         };
         let Some(process) = ended_process else { return };
-        let lived = now.duration_since(process.since);
         self.tally.restarts += 1;
         let is_victim = self.vacate(process.slot);
-        let (name, how) = (&self.name, describe_end(ended));
-        let place = &mut self.places[number];
+        let who = format!("{}[{pid}]", self.name);
+        let restart = &mut self.places[number].restart;
         if is_victim {
-            place.due = now;
+            restart.start_at(now);
+            let how = describe_end(ended);
             return log::notice(format_args!(
-                "{name}[{pid}] {how} when a connection brought no request; from now on its processes get requests as \
+                "{who} {how} when a connection brought no request; from now on its processes get requests as \
                  soon as they start"
             ));
         }
-        let wait = place.note_end(lived, now);
-        log::warning(format_args!("{name}[{pid}] {how} after {lived:.1?}; the next one starts in {wait:?}"));
+        log::warning(restart.note_end(ended, process.since, now).with_restart(who));
     }
 
     /// Takes note of what the loops say, and of processes that are ready.
@@ -339,12 +334,3 @@ impl Manager {
         }
     }
 }
-
-/// Ends a process and whoever it has started, without asking.
-fn end_group(pid: i32) {
-    // It fails if nobody is left.
-    let _ = process::kill(-pid, Signal::KILL.as_raw());
-}
-
-/// How long a process that was killed may take to end: more than a disk that does not answer.
-const AFTER_KILLING: Duration = Duration::from_secs(60);

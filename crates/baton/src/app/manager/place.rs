@@ -1,8 +1,8 @@
 //! A place for a process, and who is in it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use baton_supervise::Backoff;
+use baton_supervise::Restart;
 
 /// A process, or the lack of one, and the one that will come after it.
 #[derive(Debug)]
@@ -14,9 +14,8 @@ pub(super) struct Place {
     pub(super) heir: Option<Process>,
     /// Whether the process is to be replaced as soon as the heir can work.
     pub(super) is_to_change: bool,
-    pub(super) backoff: Backoff,
     /// When the next one may be started.
-    pub(super) due: Instant,
+    pub(super) restart: Restart,
 }
 
 /// A process.
@@ -34,14 +33,7 @@ pub(super) struct Process {
 
 impl Place {
     pub(super) fn new(is_wanted: bool, now: Instant) -> Self {
-        Self {
-            is_wanted,
-            process: None,
-            heir: None,
-            is_to_change: false,
-            backoff: Backoff::default(),
-            due: now,
-        }
+        Self { is_wanted, process: None, heir: None, is_to_change: false, restart: Restart::new(now) }
     }
 
     /// Whether a process of it can be given requests.
@@ -57,12 +49,5 @@ impl Place {
     /// The process with this number of a socket.
     pub(super) fn at(&mut self, slot: usize) -> Option<&mut Process> {
         self.process.iter_mut().chain(&mut self.heir).find(|process| process.slot == slot)
-    }
-
-    /// A process cannot work: the wait before the next one, which is as long as those that had begun before lived short.
-    pub(super) fn note_end(&mut self, lived: Duration, now: Instant) -> Duration {
-        let wait = self.backoff.after(lived);
-        self.due = now + wait;
-        wait
     }
 }

@@ -28,9 +28,9 @@ impl Manager {
     pub(super) fn next_tending(&self) -> impl Iterator<Item = Instant> {
         let places = self.places.iter().enumerate().filter_map(|(number, place)| match place.process {
             _ if !place.is_wanted => None,
-            None => Some(place.due),
+            None => Some(place.restart.due()),
             // Its heir could not work, and the next one has to wait.
-            Some(_) if self.wants_heir(number) => Some(place.due),
+            Some(_) if self.wants_heir(number) => Some(place.restart.due()),
             // Its turn comes when the one before it has gone.
             Some(_) if self.to_replace.contains(&number) || place.is_to_change => None,
             Some(process) => Some(process.since + self.lifetime?),
@@ -75,7 +75,7 @@ impl Manager {
         if place.process.is_some_and(|current| current.pid == process.pid) {
             place.process = place.heir.take();
             place.is_to_change = false;
-            place.due = now;
+            place.restart.start_at(now);
         }
         // The signal that asks it to finish what it does would have it go on.
         self.dismiss(process, Signal::TERM.as_raw(), now);
@@ -153,19 +153,16 @@ impl Manager {
             self.to_replace.pop_front();
             self.places[number].is_to_change = self.places[number].process.is_some();
         }
-        if !(is_empty || self.wants_heir(number)) || self.places[number].due > now {
+        if !(is_empty || self.wants_heir(number)) || self.places[number].restart.due() > now {
             return;
         }
         let started = self.start(now, number);
         let place = &mut self.places[number];
         match started {
-            Ok(None) => place.due = now + SLOT_RETRY,
+            Ok(None) => place.restart.start_at(now + SLOT_RETRY),
             Ok(process) if is_empty => place.process = process,
             Ok(process) => place.heir = process,
-            Err(error) => {
-                let wait = place.note_end(Duration::ZERO, now);
-                log::error(format_args!("cannot start {}: {error}; the next try is in {wait:?}", self.name));
-            }
+            Err(error) => log::error(place.restart.note_failed_start(&self.name, &error, now)),
         }
     }
 
