@@ -183,8 +183,8 @@ impl Outlet {
 /// the file system has no page cache), they are sent.
 pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
     #[cfg(test)]
-    if crate::simulation::disk::is_cold() {
-        return false;
+    if let Some(is_cold) = crate::simulation::disk::is_cold() {
+        return !is_cold;
     }
     let (file, range) = (slice.file(), slice.offset()..slice.offset() + window);
     if file.was_resident(range.clone(), unix_seconds) {

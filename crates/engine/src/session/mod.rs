@@ -322,6 +322,8 @@ impl Session {
 
     /// Everything is sent and the connection is to end.
     fn close(&mut self, close: LastClose, ctx: &mut Context) -> Need {
+        // The client may have sent more while the last response was on its way.
+        let close = close.lingering(self.has_unread_input());
         if close == LastClose::Reset {
             return self.reset(Outcome::Complete, ctx);
         }

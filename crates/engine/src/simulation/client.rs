@@ -33,6 +33,17 @@ pub(crate) struct Client {
     bytes_read: usize,
 }
 
+/// How things are with the worker when a client looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now_ms: u64,
+    pub(crate) unix_seconds: u64,
+    /// Of the plan.
+    pub(crate) version: u32,
+    pub(crate) is_draining: bool,
+    pub(crate) requests_max: usize,
+}
+
 /// What a client is like.
 #[derive(Debug)]
 struct Habits {
@@ -150,8 +161,9 @@ impl Client {
         bytes
     }
 
-    /// Takes what the server has written, and reads what of it is complete. `version`: of the plan at hand.
-    pub(crate) fn observe(&mut self, now_ms: u64, unix_seconds: u64, version: u32) {
+    /// Takes what the server has written, and reads what of it is complete.
+    pub(crate) fn observe(&mut self, moment: Moment) {
+        let now_ms = moment.now_ms;
         let output = self.end.take_output();
         let total = self.progress.last().map_or(0, |(_, total)| *total);
         if !output.is_empty() {
@@ -171,7 +183,7 @@ impl Client {
             self.unread.drain(..response.len);
             if response.status >= 200 {
                 let number = self.responses.len();
-                self.requests[number].expected.check(&response, unix_seconds, version);
+                self.requests[number].expected.check(number, &response, moment);
                 self.responses.push(response);
             } else {
                 assert_eq!(response.status, 100, "the only response in front of the final one");
@@ -230,7 +242,12 @@ impl Client {
         let start = if number == 0 { 0 } else { *self.ends.get(number - 1)? };
         let head = start..start + self.requests.get(number)?.head_len;
         let is_in_head = head.start < self.bytes_read && self.bytes_read < head.end;
-        is_in_head.then_some(self.head_begun_ms)
+        (is_in_head && self.goes_on()).then_some(self.head_begun_ms)
+    }
+
+    /// Whether there is a request that is not answered, though the server has read all of it.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.goes_on() && self.ends.get(self.responses.len()).is_some_and(|&end| self.bytes_read >= end)
     }
 
     /// When the output last moved.
@@ -238,11 +255,11 @@ impl Client {
         self.progress.last().map_or(0, |(ms, _)| *ms)
     }
 
-    /// Whether a request whose answer is there may have spoiled what comes behind it.
-    pub(crate) fn may_be_spoiled(&self) -> bool {
-        self.requests[..self.responses.len()]
-            .iter()
-            .any(|request| request.expected.persistence == Persistence::Open)
+    /// Whether what comes behind the answers that are there is to be answered, too.
+    fn goes_on(&self) -> bool {
+        let is_open = |request: &Request| request.expected.persistence == Persistence::Open;
+        let is_spoiled = self.requests[..self.responses.len()].iter().any(is_open);
+        self.responses.last().is_none_or(Response::keeps_connection) && !is_spoiled
     }
 }
 
@@ -277,8 +294,7 @@ impl Client {
             lines.len() > complete || !self.has_partial(),
             "client {who}: a part of an answer has no line"
         );
-        let goes_on = self.responses.last().is_none_or(Response::keeps_connection) && !self.may_be_spoiled();
-        if lines.len() == complete && goes_on {
+        if lines.len() == complete && self.goes_on() {
             assert!(!self.was_begun(complete), "client {who}: request {complete} has vanished");
         }
     }
@@ -292,7 +308,7 @@ impl Expected {
     }
 
     /// Holds a complete response against the model.
-    fn check(&self, response: &Response, unix_seconds: u64, version: u32) {
+    fn check(&self, number: usize, response: &Response, moment: Moment) {
         let status = response.status;
         if status == 408 {
             assert!(!response.keeps_connection(), "a request that took too long is the last");
@@ -301,12 +317,13 @@ impl Expected {
         assert!(self.status.contains(&status), "{status} is none of {:?}: {response:?}", self.status);
         let date = response.field("Date").and_then(|date| baton_http::parse_date(date.as_bytes()));
         assert!(
-            date.is_some_and(|date| date <= unix_seconds),
+            date.is_some_and(|date| date <= moment.unix_seconds),
             "no date, or one that is to come: {response:?}"
         );
-        if self.persistence == Persistence::Ended {
-            assert!(!response.keeps_connection(), "the connection was to end: {response:?}");
-        }
+        let is_last = self.persistence == Persistence::Ended || number + 1 >= moment.requests_max;
+        let may_end = is_last || self.persistence == Persistence::Open || moment.is_draining;
+        let keeps = response.keeps_connection();
+        assert!(if keeps { !is_last } else { may_end }, "goes on: {keeps}, {moment:?}, {response:?}");
         let is_first = self.status.first() == Some(&status);
         let content = if is_first { &self.content } else { &Content::Page };
         if is_first {
@@ -336,8 +353,8 @@ impl Expected {
             }
             Content::ByPlan => {
                 let text = String::from_utf8_lossy(&response.content);
-                let is_known = (0..=version).any(|version| text == fixed_body(version));
-                assert!(is_known, "by no plan up to {version}: {text}");
+                let is_known = (0..=moment.version).any(|version| text == fixed_body(version));
+                assert!(is_known, "by no plan up to {}: {text}", moment.version);
             }
             Content::Page => {
                 let text = String::from_utf8_lossy(&response.content);

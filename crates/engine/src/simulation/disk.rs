@@ -11,7 +11,7 @@ pub(crate) fn set(seed: u64, percent: u8) {
     COLD.set(Some((fastrand::Rng::with_seed(seed), percent)));
 }
 
-/// Whether a look finds nothing in memory. Without [`set`], the kernel is asked.
-pub(crate) fn is_cold() -> bool {
-    COLD.with_borrow_mut(|cold| cold.as_mut().is_some_and(|(random, percent)| random.u8(0..100) < *percent))
+/// Whether a look finds nothing in memory. `None`: there is no simulation on this thread.
+pub(crate) fn is_cold() -> Option<bool> {
+    COLD.with_borrow_mut(|cold| cold.as_mut().map(|(random, percent)| random.u8(0..100) < *percent))
 }

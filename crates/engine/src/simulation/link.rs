@@ -51,6 +51,9 @@ struct Wire {
     output: Vec<u8>,
     left: Left,
     server_closed: bool,
+    /// The server has closed the connection without having read what it knew of: that resets it, and the client may lose
+    /// what it was sent.
+    lost_output: bool,
     /// The client takes and sends nothing any more.
     client_closed: bool,
     reset_by_client: bool,
@@ -67,6 +70,7 @@ pub(crate) fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) 
         output: Vec::new(),
         left: Left::Not,
         server_closed: false,
+        lost_output: false,
         client_closed: false,
         reset_by_client: false,
         news: Readiness::default(),
@@ -143,12 +147,9 @@ impl Drop for ServerEnd {
     fn drop(&mut self) {
         let mut wire = lock(&self.wire);
         wire.server_closed = true;
-        // A socket that is closed while there is input to be read is reset.
-        let is_cut = !wire.input.is_empty() && !wire.client_closed;
-        if is_cut && wire.left == Left::Not {
-            wire.left = Left::ByReset;
-        } else if wire.left == Left::Not {
+        if wire.left != Left::ByReset {
             wire.left = Left::InOrder;
+            wire.lost_output = !wire.input.is_empty() && !wire.client_closed && !wire.news.readable;
         }
     }
 }
@@ -262,6 +263,11 @@ impl ClientEnd {
     /// How the server has left; the client sees it behind the output.
     pub(crate) fn server_left(&self) -> Left {
         lock(&self.0).left
+    }
+
+    /// Whether the client may have lost what it was sent.
+    pub(crate) fn lost_output(&self) -> bool {
+        lock(&self.0).lost_output
     }
 
     /// Whether the server holds the connection no more.

@@ -23,7 +23,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use world::{Setting, World};
 
 /// Seeds that have found something, and what it was. A change of what seeds choose makes other scenarios of them.
-const REGRESSIONS: [(u64, &str); 0] = [];
+const REGRESSIONS: [(u64, &str); 1] = [(
+    200,
+    "input that came while the last answer was sent was left unread: the reset could destroy the answer",
+)];
 
 #[test]
 fn any_scenario_keeps_the_laws() {
@@ -42,7 +45,8 @@ fn a_seed_repeats_itself() {
         let mut runs = [Vec::new(), Vec::new()];
         let fingerprints =
             runs.each_mut().map(|run| World::new(&setting, seed, Some(&mut |line| run.push(line))).run());
-        assert_eq!(runs[0], runs[1], "seed {seed}");
+        let differs = runs[0].iter().zip(&runs[1]).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}");
         assert_eq!(fingerprints[0], fingerprints[1], "seed {seed}");
     }
 }

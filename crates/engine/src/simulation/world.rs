@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use baton_content::{Blocking, Cache, CacheSettings};
 
 use super::choices::Choices;
-use super::client::Client;
+use super::client::{Client, Moment};
 use super::disk;
 use super::link::{Readiness, connect};
 use super::log::{SharedLog, address};
@@ -120,7 +120,8 @@ impl<'a> World<'a> {
         let ways = Ways::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
-        let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Never, send, ways, records);
+        // Whether an answer needs a job is the word of `disk`, not the kernel's.
+        let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, ways, records);
         let mut world = Self {
             setting,
             ctx,
@@ -310,6 +311,7 @@ impl<'a> World<'a> {
     /// Takes a session as far as it goes, like an event loop.
     fn advance(&mut self, who: usize, wake: Wake) {
         let Some(session) = &mut self.seats[who].session else { return };
+        let by_itself = !matches!(wake, Wake::TimedOut | Wake::End(_));
         let mut need = match session.handle_wake(wake, &mut self.ctx) {
             Some(need) => need,
             None => step(session, &mut self.ctx, self.in_stages),
@@ -331,6 +333,11 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::Job(job) => {
+                    let is_sending = matches!(job, Job::BringIn(_));
+                    assert!(
+                        is_sending || session.stage() == Stage::Read,
+                        "answers wait for the disk of others"
+                    );
                     self.seats[who].waits = Waits::Job;
                     let after_ms = self.choices.ms(0..200);
                     self.later(after_ms, Event::JobDone(who, job));
@@ -340,12 +347,14 @@ impl<'a> World<'a> {
                 Need::Delegate(_) | Need::News | Need::NewsUnderWay => panic!("there are no applications"),
                 Need::Finished => {
                     self.seats[who].session = None;
+                    let lost_output = self.seats[who].client.end.lost_output();
+                    assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
                     break;
                 }
             }
         }
-        let (now_ms, unix_seconds) = (self.now_ms, self.unix_seconds());
-        self.seats[who].client.observe(now_ms, unix_seconds, self.version);
+        let moment = self.moment();
+        self.seats[who].client.observe(moment);
         self.check_wait(who);
         self.note_news(who);
         let read = self.seats[who].client.end.bytes_read();
@@ -357,33 +366,45 @@ impl<'a> World<'a> {
         );
     }
 
+    fn moment(&self) -> Moment {
+        Moment {
+            now_ms: self.now_ms,
+            unix_seconds: self.unix_seconds(),
+            version: self.version,
+            is_draining: self.ctx.draining,
+            requests_max: self.ctx.plan.limits.requests_per_connection_max as usize,
+        }
+    }
+
     /// Whether a session that waits waits for something that can come, and not longer than it may.
     fn check_wait(&self, who: usize) {
         let seat = &self.seats[who];
         let Some(session) = &seat.session else { return };
         let (limits, client) = (&self.ctx.plan.limits, &seat.client);
         let deadline_ms = session.deadline_ms();
-        let at_most = |since_ms: u64, timeout_ms: u64, what: &str| {
-            let latest_ms = since_ms + timeout_ms;
-            assert!(deadline_ms <= latest_ms, "client {who}, {what}: {deadline_ms} instead of {latest_ms}");
+        let due = |since_ms: u64, timeout_ms: u64, what: &str| {
+            let due_ms = since_ms + timeout_ms;
+            assert_eq!(deadline_ms, due_ms, "client {who}: the deadline of its wait {what}");
         };
         match seat.waits {
             Waits::Nothing | Waits::Job => {}
             Waits::Room => {
                 assert!(!client.end.has_room() || client.end.has_news(), "client {who}: there is room");
-                at_most(self.now_ms, limits.send_timeout_ms, "to be sent");
+                let latest_ms = self.now_ms + limits.send_timeout_ms;
+                assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} to take more");
             }
             Waits::Input => {
                 assert!(!client.end.has_input() || client.end.has_news(), "client {who}: there is input");
-                let longest_ms = limits.body_timeout_ms.max(limits.linger_timeout_ms);
+                assert!(!client.awaits_answer(), "client {who}: a request is there and not answered");
                 if let Some(since_ms) = client.is_in_head() {
-                    at_most(since_ms.max(client.output_moved_ms()), limits.head_timeout_ms, "in a head");
+                    due(since_ms.max(client.output_moved_ms()), limits.head_timeout_ms, "for a head");
                 } else if !session.is_idle() {
-                    at_most(client.moved_ms, longest_ms, "in a body, or lingering");
+                    let latest_ms = client.moved_ms + limits.body_timeout_ms.max(limits.linger_timeout_ms);
+                    assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} for a body, or lingering");
                 } else if client.responses.is_empty() {
-                    at_most(seat.accepted_ms, limits.head_timeout_ms, "for its first request");
+                    due(seat.accepted_ms, limits.head_timeout_ms, "for its first request");
                 } else {
-                    at_most(client.moved_ms, limits.idle_timeout_ms, "for its next request");
+                    due(client.moved_ms, limits.idle_timeout_ms, "for its next request");
                 }
             }
         }
@@ -427,7 +448,7 @@ fn step(session: &mut Session, ctx: &mut Context, in_stages: bool) -> Need {
 
 fn limits(choices: &mut Choices) -> Limits {
     Limits {
-        body_bytes_max: 2_000,
+        body_bytes_max: choices.one(&[2_000, 2_000, 2_000, 150_000]) as u64,
         requests_per_connection_max: choices.one(&[1, 3, 1_000, 1_000, 1_000, 1_000]),
         pipelined_max: choices.one(&[1, 3, 64]),
         ranges_max: choices.one(&[1, 3, 16]),
