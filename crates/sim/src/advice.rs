@@ -1,7 +1,7 @@
 //! How many nodes, how much memory, and which policy a site needs: in plain words.
 //!
-//! The log tells the most requests within a second that a site has had. For each policy and several sizes of memory,
-//! the smallest cluster is sought that can do that many, with memory warm; then nodes are added that may fail.
+//! The log contains the site's peak requests per second. For each policy and several sizes of memory, this finds the
+//! smallest cluster with that throughput when memory is warm, then adds spare nodes.
 
 use baton_dispatch::PolicyName::{self, BoundedHash, LardH, LeastConnections};
 
@@ -10,10 +10,10 @@ use crate::report::{Figure, Line, Report, Run, brief};
 use crate::runner::Runner;
 use crate::trace::{LogSummary, Statistics, Trace};
 
-/// What is asked of the cluster.
+/// Requirements on the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
-    /// Requests a second that it shall be able to do, above 0.
+    /// Required requests per second, above 0.
     pub per_s: f64,
     /// How many nodes may fail meanwhile.
     pub spare: usize,
@@ -27,9 +27,9 @@ impl Wish {
     }
 }
 
-/// What is compared: taking turns by load, the field's way of hashing, and our own.
+/// The policies compared: by load, by the usual hashing, and our own.
 const POLICIES: [PolicyName; 3] = [LeastConnections, BoundedHash, LardH];
-/// Memory of a node, as parts of what the profile has.
+/// Memory of a node, as a share of the profile's.
 const MEMORY: [f64; 5] = [0.0625, 0.25, 1.0, 4.0, 16.0];
 /// The profile's own.
 const MEMORY_AS_IT_IS: usize = 2;
@@ -74,7 +74,7 @@ pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish
     report
 }
 
-/// The smallest cluster that does what is wished, spare nodes apart; with the runs that it took to find out.
+/// The smallest cluster that meets the requirements, without spare nodes, and the runs of the search.
 fn smallest(
     runner: Runner<'_>,
     trace: &Trace,
@@ -124,8 +124,8 @@ fn words(
     let nodes = |needed: Needed| needed.map(|nodes| nodes + wish.spare);
     let spare = match wish.spare {
         0 => String::new(),
-        1 => ", of which one may fail".into(),
-        many => format!(", of which {many} may fail"),
+        1 => ", one of which may fail".into(),
+        many => format!(", {many} of which may fail"),
     };
     words.push(match (nodes(plain), nodes(ours)) {
         (Some(plain), Some(ours)) => format!(
@@ -144,7 +144,7 @@ fn words(
         words.push(advice);
     }
     words.push(
-        "The log is replayed as fast as the cluster takes it, and the second half of it is measured, so that memory is \
+        "The log is replayed as fast as the cluster takes it, and its second half is measured, so that memory is \
          warm. Costs are those of the node profile: measure your own, and give them with --set."
             .into(),
     );
@@ -157,13 +157,13 @@ fn site(statistics: &Statistics) -> String {
     let dynamic = 100.0 * statistics.dynamic_requests as f64 / statistics.requests.max(1) as f64;
     let programs = if dynamic >= 1.0 {
         format!(
-            " {dynamic:.0} % of the requests seem to be answered by applications, which no memory for files helps."
+            " {dynamic:.0} % of the requests seem to be answered by applications, which memory for files does not help."
         )
     } else {
         String::new()
     };
     format!(
-        "{} requests for {} targets, {} of files. {} hold what 90 % of the requests ask for, {} what 99 % do; the \
+        "{} requests for {} targets, {} of files. {} hold the targets of 90 % of the requests, {} those of 99 %; the \
          most frequent target gets {:.1} % of them.{programs}",
         brief(statistics.requests as f64),
         brief(statistics.targets as f64),
@@ -177,7 +177,7 @@ fn site(statistics: &Statistics) -> String {
 fn policy_advice(statistics: &Statistics, cache_bytes: u64, plain: Needed, ours: Needed) -> String {
     let working_set = statistics.bytes_covering(0.99).unwrap_or(0);
     match (plain, ours) {
-        (Some(1), Some(1)) => "One node does it: there is nothing to distribute, but for a spare one.".into(),
+        (Some(1), Some(1)) => "One node is enough: there is nothing to distribute, except to a spare one.".into(),
         (Some(plain), Some(ours)) if ours < plain => format!(
             "Let the front-end look at targets (lard-h): {} of files do not fit into the {} of one node, and together \
              the nodes have room.",
@@ -185,11 +185,11 @@ fn policy_advice(statistics: &Statistics, cache_bytes: u64, plain: Needed, ours:
             size(cache_bytes)
         ),
         (Some(_), Some(_)) if working_set <= cache_bytes => format!(
-            "Any policy does: what 99 % of the requests ask for ({}) fits into each node's memory ({}).",
+            "Any policy will do: the targets of 99 % of the requests ({}) fit into each node's memory ({}).",
             size(working_set),
             size(cache_bytes)
         ),
-        (Some(_), Some(_)) => "Any policy does: reading from the disk costs these nodes little.".into(),
+        (Some(_), Some(_)) => "Any policy will do: reading from the disk costs these nodes little.".into(),
         (None, Some(_)) => "Only a policy that looks at targets does it with a sensible number of nodes: lard-h.".into(),
         _ => "Take faster nodes, or fewer requests on each: applications or disks are the limit, not distribution.".into(),
     }
@@ -246,14 +246,18 @@ mod tests {
         line.points.iter().find(|point| point.0 == mb).expect("the size of memory is a point").1
     }
 
-    /// 60 files of 16 KB fit into every node: some 650 requests a second each, whatever the policy.
+    /// 60 files of 16 KB fit into every node: some 650 requests a second each, under any policy.
     #[test]
     fn a_small_site_needs_processors_only() {
         let report = advice(60, 1900.0, 1);
         for policy in ["least-connections", "lard-h"] {
             assert_eq!(nodes(&report, policy, 32.0), 4.0, "{policy}: three, and one to spare");
         }
-        assert!(report.words.iter().any(|words| words.starts_with("Any policy does")), "{:?}", report.words);
+        assert!(
+            report.words.iter().any(|words| words.starts_with("Any policy will do")),
+            "{:?}",
+            report.words
+        );
     }
 
     /// 128 MB of files do not fit into 32 MB, but into those of several nodes.

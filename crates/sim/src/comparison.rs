@@ -18,7 +18,7 @@ pub fn compare(
 ) -> Report {
     let weight = scenario.weights.first().copied().unwrap_or(baton_dispatch::STANDARD_WEIGHT);
     let each = |policy, nodes| {
-        // A list of weights is a cluster of its own; one weight is that of each node.
+        // A list of weights defines the cluster; a single weight applies to each node.
         let weights = if scenario.weights.len() > 1 { scenario.weights.clone() } else { vec![weight; nodes] };
         Scenario { policy, weights, ..scenario.clone() }
     };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::{Outcome, Scenario, simulate};
 use crate::trace::Trace;
 
-/// How far things are: what is being done, and the share of it that is done, 0 to 1.
+/// Reports progress: the current task, and the share of it that is done, 0 to 1.
 pub type Progress<'a> = &'a (dyn Fn(&str, f64) + Sync);
 
 /// Runs scenarios.
@@ -24,7 +24,7 @@ impl<'a> Runner<'a> {
         Self { jobs: jobs.max(1), progress }
     }
 
-    /// Tells that something is being done that takes a while.
+    /// Announces a task that takes a while.
     pub fn announce(&self, what: &str) {
         (self.progress)(what, 0.0);
     }

@@ -1,6 +1,6 @@
-//! Goal: the shapes that the figures of the LARD study have are those of the simulator, whatever its inner workings.
-//! Method: its statements on a site, and nodes, a sixteenth as large, within bounds so wide that no seed matters.
-//! `baton sim run all` holds the figures themselves against what is published.
+//! Goal: the simulator's figures have the shapes of the LARD study's. Method: the study's claims on a site and nodes
+//! a sixteenth as large, within bounds so wide that no seed matters. `baton sim run all` compares the figures
+//! themselves.
 
 use baton_dispatch::PolicyName::{self, BoundedHash, Lard, LardH, LardR, Lb, LbGc, Wrr, WrrGms};
 use baton_sim::model::{
@@ -8,7 +8,7 @@ use baton_sim::model::{
 };
 use baton_sim::trace::{HotTargets, Trace, Zipf, with_hot_targets};
 
-/// 48 MB of files; eight to ten nodes hold most of what is asked for.
+/// 48 MB of files; eight to ten nodes hold most of the requested ones.
 fn site() -> Trace {
     Zipf { targets: 3000, alpha: 0.9, kb: 16.0, requests: 40_000 }.trace(1)
 }

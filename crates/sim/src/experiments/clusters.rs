@@ -82,7 +82,7 @@ pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: Report) -> Report {
 
 pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
     const NODES: [usize; 6] = [1, 2, 3, 4, 5, 6];
-    /// What is left of 128 MB, the middle of the observed 70 to 97 MB.
+    /// The rest of 128 MB: the middle of the observed 70 to 97 MB.
     const CACHE_BYTES: u64 = 84 << 20;
     /// A hand-off (194 µs), and ten acknowledgements to forward (9 µs each) for the packets of 17 KB.
     const FRONT_END_US: f64 = 284.0;
@@ -106,7 +106,7 @@ pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
         "the prototype ran a segment of the log, on Apache, with caches that the kernel replaced by another rule",
     ));
     let outcome = sweep.of(LardR, 6);
-    // Nodes of the simulation are faster than Apache was; the front-end's work grows with what they do.
+    // Simulated nodes are faster than Apache was; the front-end's work grows with their throughput.
     let at_published = outcome.front_end_busy * 280.0 / outcome.mbit_s;
     report.claims.push(Claim::new(
         "its front-end is 60 % busy then, with 280 Mb/s",

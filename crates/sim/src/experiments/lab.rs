@@ -1,4 +1,4 @@
-//! Where experiments are run: traces are made once, runs go over all processors, and what has been run is kept.
+//! Runs experiments: generates each trace once, uses all processors, and caches results.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -42,7 +42,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// A run to be made, and what distinguishes it in a report.
+/// A planned run, and its label in a report.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The requests.
@@ -76,7 +76,7 @@ impl<'a> Lab<'a> {
         Self { seeds: seeds.max(1), ..self }
     }
 
-    /// A lab for each seed of which the median counts; nothing has been run in them.
+    /// An empty lab for each seed; the median over seeds counts.
     pub fn each_seed(&self) -> impl Iterator<Item = Self> + use<'a> {
         let (first, scale, runner) = (self.seed, self.scale, self.runner);
         (0..self.seeds).map(move |number| Self::new(first.wrapping_add(number), scale, runner))
@@ -88,7 +88,7 @@ impl<'a> Lab<'a> {
         self.seed
     }
 
-    /// How many seeds there are of which the median counts.
+    /// The number of seeds whose median counts.
     #[must_use]
     pub fn seeds(&self) -> u64 {
         self.seeds
@@ -99,12 +99,12 @@ impl<'a> Lab<'a> {
         self.made(workload).0.clone()
     }
 
-    /// How near a synthetic trace comes to what is published.
+    /// How closely a synthetic trace fits the published statistics.
     pub fn fit(&mut self, workload: Workload) -> Option<Fit> {
         self.made(workload).1.clone()
     }
 
-    /// Runs what has not been run, several at a time, and answers in the order of the plans.
+    /// Runs new plans, several at a time, and returns all results in the order of the plans.
     pub fn run(&mut self, what: &str, plans: &[Plan]) -> Vec<Run> {
         let mut todo: Vec<(String, Arc<Trace>, &Plan)> = Vec::new();
         for plan in plans {

@@ -38,7 +38,7 @@ fn cpu_figure(name: &str, title: &str, policy: PolicyName, sweeps: &[Sweep]) -> 
 pub(super) fn cpu_wrr(lab: &mut Lab<'_>, mut report: Report) -> Report {
     let sweeps = by_cpu(lab, Wrr);
     report.figures.push(cpu_figure("cpu-wrr", "WRR and the speed of processors", Wrr, &sweeps));
-    // The memory that comes with faster processors helps WRR too: told apart from what the processors do.
+    // The memory that comes with faster processors helps WRR, too: separated here from the processors' effect.
     let memory_only = Sweep::run(lab, Workload::Rice, &[Wrr], &[16], "96 MB", |scenario| {
         scenario.profile.cache_bytes = 96 << 20;
     });
@@ -68,7 +68,7 @@ pub(super) fn cpu_lard(lab: &mut Lab<'_>, mut report: Report) -> Report {
         "LARD/R capitalizes on faster processors, WRR does not",
         format!("with 16 nodes and four times the speed {ours:.2} times the throughput; WRR {theirs:.2} times"),
         ours > 1.5 && ours > theirs,
-        "WRR gains what its larger memory saves; LARD/R's misses are those of targets asked for the first time, which \
+        "WRR gains what its larger memory saves; LARD/R's misses are those of targets requested for the first time, which \
          no memory saves",
     ));
     let advantage = |number: usize| {

@@ -22,7 +22,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// A line.
     pub title: &'static str,
-    /// What it comes from.
+    /// The source.
     pub source: &'static str,
     run: fn(&mut Lab<'_>, Report) -> Report,
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::runner::Runner;
 
-    /// With few requests no claim need hold, but each experiment runs and tells all it has to.
+    /// With few requests no claim need hold, but each experiment makes its complete report.
     #[test]
     fn every_experiment_makes_a_report() {
         let mut lab = Lab::new(1, 0.0004, Runner::new(2, &|_, _| ()));

@@ -1,6 +1,6 @@
-//! Our own policy, against LARD/R and against bounded-load hashing, which is what the field uses: on every trace, with
-//! one and with four front-ends, and through the failure of a node. What a run shows depends on its trace by a few per
-//! cent; so each is made with several seeds, and the median counts.
+//! Our own policy against LARD/R and against the widely used bounded-load hashing: on every trace, with one and with
+//! four front-ends, and through the failure of a node. Results depend on the trace by a few per cent; so each run has
+//! several seeds, and the median counts.
 
 use baton_dispatch::PolicyName::{self, BoundedHash, LardH, LardR};
 
@@ -64,7 +64,7 @@ fn gain(by_seed: &[Vec<Run>], one: usize, other: usize) -> [f64; 3] {
     [0, gains.len() / 2, gains.len() - 1].map(|at| gains[at])
 }
 
-/// What each contestant did on each trace, as a share of what the first one did.
+/// The throughput of each policy on each trace relative to the first one's.
 fn relative(name: &str, title: &str, names: &[&str], results: &Results) -> Figure {
     let share = |by_seed: &[Vec<Run>], other| 100.0 / (1.0 + gain(by_seed, 0, other)[1] / 100.0);
     let line = |(other, name): (usize, &&str)| Line {

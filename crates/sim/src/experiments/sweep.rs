@@ -51,7 +51,7 @@ impl Sweep {
         Self { policies: policies.to_vec(), nodes: nodes.to_vec(), runs: lab.run(what.trim(), &plans) }
     }
 
-    /// What a policy did with so many nodes.
+    /// The outcome of a policy with so many nodes.
     ///
     /// # Panics
     /// If that was not run.

@@ -1,9 +1,9 @@
 //! The memory of a node: whole files, until it is full.
 //!
-//! Each file has a value; the file of the smallest value goes first. Under Greedy-Dual-Size the value is
-//! `L + 1 / size` at the last use, `L` being the value of the last file that went (Cao and Irani, 1997; equal costs);
-//! under LRU it is the time of the last use. Values only rise, so that the queue of files is put in order lazily:
-//! a file found at its head with an old value is put back with its own.
+//! Each file has a value; the file of the smallest value is evicted first. Under Greedy-Dual-Size the value is `L + 1
+//! / size` at the last use, `L` being the value of the last victim (Cao and Irani, 1997; equal costs); under LRU it
+//! is the time of the last use. Values only rise, so the queue is ordered lazily: a file at its head with an old
+//! value is requeued with its current one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,7 +32,7 @@ struct File {
     bytes: u64,
 }
 
-/// A file that had to go.
+/// An evicted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Evicted {
     pub(crate) target: TargetId,
@@ -40,8 +40,8 @@ pub(crate) struct Evicted {
     pub(crate) value: u64,
 }
 
-/// One, in the fixed-point numbers of Greedy-Dual-Size: tells files of a gigabyte apart, and with files of a kilobyte
-/// lasts for 2^34 evictions.
+/// One, in the fixed-point numbers of Greedy-Dual-Size: distinguishes files of a gigabyte, and with files of a
+/// kilobyte lasts for 2^34 evictions.
 const ONE: u64 = 1 << 40;
 
 impl Cache {
@@ -68,7 +68,7 @@ impl Cache {
         self.queue.peek().map(|Reverse((value, _))| *value)
     }
 
-    /// Uses a file now, if it is there.
+    /// Notes a use of a file, if it is cached.
     pub(crate) fn touch(&mut self, target: TargetId, now_ns: u64) -> bool {
         let value_of_use = self.value_of_use(now_ns);
         let Some(file) = self.files.get_mut(&target) else { return false };
@@ -76,7 +76,7 @@ impl Cache {
         true
     }
 
-    /// Puts a file in that is used now; `evict` is told what goes for it, which may be the file itself.
+    /// Inserts a file that is used now; calls `evict` for each victim, which may be the file itself.
     pub(crate) fn insert(
         &mut self,
         target: TargetId,
@@ -101,7 +101,7 @@ impl Cache {
         }
     }
 
-    /// Lets `L` be at least this, so that values of several caches compare.
+    /// Raises `L` to at least this, so that values of several caches are comparable.
     pub(crate) fn raise_inflation(&mut self, value: u64) {
         self.inflation = self.inflation.max(value);
     }
@@ -121,7 +121,7 @@ impl Cache {
         self.capacity_bytes = capacity_bytes.max(self.capacity_bytes);
     }
 
-    /// There is less room; of the files only those are left that are `kept`, as far as it goes.
+    /// Reduces the capacity; keeps only `kept` files, as many as fit.
     pub(crate) fn shrink(&mut self, capacity_bytes: u64, kept: impl Fn(TargetId) -> bool) {
         self.capacity_bytes = capacity_bytes.min(self.capacity_bytes);
         self.files.retain(|&target, _| kept(target));
@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(held(&cache), [0, 3]);
     }
 
-    /// Sizes 10, 20 and 40 have the values 1/10, 1/20 and 1/40. The third goes for a file of 30; now L = 1/40, so a
-    /// use of the second gives it 1/40 + 1/20, more than the new one's 1/40 + 1/30, which goes next.
+    /// Sizes 10, 20 and 40 have the values 1/10, 1/20 and 1/40. The third is evicted for a file of 30; now L = 1/40,
+    /// so a use of the second gives it 1/40 + 1/20, more than the new one's 1/40 + 1/30, which is evicted next.
     #[test]
     fn gds_evicts_the_least_value() {
         let mut cache = Cache::new(Replacement::Gds, 70, 70);
@@ -236,7 +236,8 @@ mod tests {
     }
 
     proptest! {
-        /// Under any uses, a cache holds the sum of its files, within its size, and LRU holds what a plain list would.
+        /// Under any uses, a cache's size is the sum of its files, within its capacity, and LRU holds the same as a
+        /// plain list.
         #[test]
         fn any_uses(uses in prop::collection::vec((0..20_u32, 1..40_u64), 1..200)) {
             let mut gds = Cache::new(Replacement::Gds, 100, 60);

@@ -1,5 +1,5 @@
-//! What happens next: events in the order of time, and among those of one moment in the order in which they were
-//! foreseen, so that a run is the same each time.
+//! Future events in the order of time, and those of one moment in the order of scheduling, so that runs are
+//! repeatable.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -12,7 +12,7 @@ use crate::trace::Request;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) request: Request,
-    /// When it came, in nanoseconds; none if it comes at the moment in which it is let in.
+    /// When it arrived, in nanoseconds; none if it arrives at the moment of its admission.
     pub(crate) arrived_ns: Option<u64>,
 }
 
@@ -20,12 +20,12 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct FrontEnd {
     pub(crate) queue: VecDeque<Waiting>,
-    /// Until when it is busy with what it has handed over, in nanoseconds.
+    /// The end of its current work, in nanoseconds.
     pub(crate) busy_until_ns: u64,
     pub(crate) worked_ns: u64,
 }
 
-/// All front-ends, with what they know together or each for itself.
+/// All front-ends, with shared or separate knowledge.
 pub(crate) struct FrontEnds {
     pub(crate) each: Vec<FrontEnd>,
     /// One policy for all, or one for each.
@@ -44,8 +44,8 @@ impl FrontEnds {
             Sharing::Everything => (1, 1),
         };
         let settings = PolicySettings {
-            // A front-end that counts connections for itself has a part of a node's weight, and all of its memory: what the
-            // others get it to read is there for all.
+            // A front-end that counts only its own connections has a part of a node's weight, but all of its memory:
+            // files that the node reads for others serve all.
             node_cache_bytes: scenario.profile.cache_bytes * clusters as u64,
             node_cache_order: match scenario.profile.replacement {
                 Replacement::Gds => CacheOrder::Gds,
@@ -128,7 +128,7 @@ impl FrontEnds {
         }
     }
 
-    /// Connections that front-ends believe a node to have.
+    /// A node's connections as the front-ends count them.
     #[cfg(test)]
     pub(crate) fn believed_load(&self, node: NodeId) -> u32 {
         self.clusters.iter().map(|cluster| cluster.load(node)).sum()
@@ -142,7 +142,7 @@ impl FrontEnds {
     }
 }
 
-/// What a policy is told of a completed request.
+/// A completed request, as reported to a policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) target: Target,
@@ -150,8 +150,8 @@ pub(crate) struct Answer {
     pub(crate) service_us: u64,
 }
 
-/// A node's weight for one of several front-ends that each see their own connections only: what limits connections
-/// then means, for all together, what it means for one.
+/// A node's weight for one of several front-ends that see only their own connections, so that their limits together
+/// are those of one front-end.
 fn share_of(weight: u32, front_ends: usize) -> u32 {
     (weight / front_ends as u32).max(1)
 }

@@ -10,12 +10,12 @@ use crate::trace::TargetId;
 /// A request in the cluster: an index into the simulation's table.
 pub(crate) type RequestId = u32;
 
-/// What a station works on.
+/// Work of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Establish the connection of a request.
     Establish(RequestId),
-    /// Send a request what is in memory up to this block.
+    /// Send a request the blocks in memory up to this one.
     Send { request: RequestId, until: u32 },
     /// Send the rest, and tear the connection down.
     Finish(RequestId),
@@ -32,13 +32,13 @@ pub(crate) enum Place {
     Disk(u32),
 }
 
-/// A file on its way from a disk into memory. All who want it meanwhile wait for this one reading.
+/// A file being read from a disk into memory. All requests for it share this read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// Blocks that are in memory.
     pub(crate) blocks_read: u32,
     pub(crate) blocks: u32,
-    /// The first of those who want it asks for each next block when it has sent the last one.
+    /// The first request asks for each next block when it has sent the last one.
     pub(crate) readers: Vec<RequestId>,
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct Node {
     pub(crate) reading: HashMap<TargetId, Reading, foldhash::fast::FixedState>,
     /// Requests here.
     pub(crate) load: u32,
-    /// Grows when the node fails: what was foreseen before does not happen.
+    /// Grows when the node fails, which invalidates its scheduled events.
     pub(crate) life: u32,
     pub(crate) is_up: bool,
-    /// What is left of it.
+    /// Its remaining parts.
     pub(crate) parts: Parts,
 }
 
@@ -120,7 +120,7 @@ impl Node {
         Work { job: Job::Read(target), ns: self.profile.read_ns(bytes, block) }
     }
 
-    /// One of so many parts is gone, and with it the files that are not `kept`. What is under way is finished.
+    /// Loses one of so many parts, and the files that are not `kept`. Work in progress is finished.
     pub(crate) fn lose_part(&mut self, of: u32, kept: impl Fn(TargetId) -> bool) {
         let all = of.max(2);
         self.parts = Parts { working: all - 1, all };

@@ -1,4 +1,4 @@
-//! What a run has shown.
+//! Results of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::node::{Node, Parts};
 
-/// What a run has shown. Shares are from 0 to 1.
+/// Results of a run. Shares are from 0 to 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The policy's name.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub nodes: usize,
     /// Requests that were answered, of those that count.
     pub answered: u64,
-    /// Requests for which there was no node until the end.
+    /// Requests that never got a node.
     pub unanswered: u64,
     /// Requests that were sent to another node because theirs failed.
     pub retried: u64,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub mbit_s: f64,
     /// The share of requests for files that were not in the memory of their node.
     pub miss_ratio: f64,
-    /// Of these, the share that waited for a reading already under way.
+    /// Of these, the share that waited for a read in progress.
     pub shared_miss_ratio: f64,
     /// Of these, the share that another node's memory had (WRR/GMS).
     pub lent_ratio: f64,
@@ -51,7 +51,7 @@ pub struct Outcome {
     pub load_max: u32,
     /// Answers of the node that gave most, divided by the mean over nodes.
     pub imbalance: f64,
-    /// Decisions by reason; a request that had to wait is counted once for each time it was asked for.
+    /// Decisions by reason; a request that had to wait counts once per decision.
     pub reasons: BTreeMap<&'static str, u64>,
     /// Targets that were moved to another node or given one more.
     pub reassignments: u64,
@@ -83,7 +83,7 @@ pub(crate) enum Found {
     Hit,
     /// On the disk.
     Miss,
-    /// On its way from the disk.
+    /// Being read from the disk.
     SharedMiss,
     /// In another node's memory.
     Lent,
@@ -167,7 +167,7 @@ impl Measures {
         }
     }
 
-    /// Forgets what was counted: measuring begins now.
+    /// Resets the counters: measuring begins now.
     pub(crate) fn begin(&mut self, nodes: &[Node], front_ends_worked_ns: u64, now_ns: u64) {
         let mut fresh = Self::new(self.idle_below, self.series_ns / 1_000_000);
         fresh.since_ns = now_ns;
@@ -208,7 +208,7 @@ impl Measures {
         measures.up_since_ns = None;
     }
 
-    /// A node goes on with so many of its parts.
+    /// A node continues with so many of its parts.
     pub(crate) fn handle_parts(&mut self, node: usize, parts: Parts, now_ns: u64) {
         self.nodes[node].settle(now_ns);
         self.nodes[node].parts = parts;
@@ -267,7 +267,7 @@ impl Measures {
         }
     }
 
-    /// The whole; the caller adds what it knows.
+    /// The outcome; the caller adds its own numbers.
     pub(crate) fn finish(mut self, nodes: &[Node], front_ends_worked_ns: &[u64], now_ns: u64) -> Outcome {
         self.nodes.iter_mut().for_each(|measures| measures.settle(now_ns));
         let elapsed_ns = (now_ns - self.since_ns).max(1) as f64;

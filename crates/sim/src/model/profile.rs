@@ -1,7 +1,7 @@
-//! What a node is made of and what work costs on it.
+//! The hardware of a node and the costs of work on it.
 //!
-//! The published machine is a Pentium II at 300 MHz with one disk (Pai, 1999, section 3.2.1). Everything is a setting,
-//! so that other machines can be described.
+//! The published machine is a Pentium II at 300 MHz with one disk (Pai, 1999, section 3.2.1). Everything is a
+//! setting, to describe other machines.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,7 @@ pub struct NodeProfile {
     pub dynamic_us: f64,
     /// How much faster than that the processors are.
     pub cpu_speed: f64,
-    /// Processors; work goes to whichever is free.
+    /// Processors; work goes to a free one.
     pub cpus: u32,
     /// Time until the first byte of a file is read, in microseconds.
     pub disk_latency_us: f64,
@@ -118,7 +118,7 @@ impl NodeProfile {
     /// Changes settings, given as `name=value,…`.
     ///
     /// # Errors
-    /// What is wrong, with the names that there are.
+    /// What is wrong, with the valid names.
     pub fn set(&mut self, settings: &str) -> Result<(), String> {
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
             let (name, value) =
@@ -201,7 +201,7 @@ const fn numeric(
     Numeric { name, range, read, write }
 }
 
-/// A day in microseconds: nobody waits longer.
+/// A day in microseconds.
 const TIME: RangeInclusive<f64> = 0.0..=86.4e9;
 const COUNT: RangeInclusive<f64> = 1.0..=1024.0;
 const KB: f64 = 1024.0;
@@ -286,7 +286,7 @@ mod tests {
         for (name, value) in profile.settings() {
             copy.set(&format!("{name}={value}")).unwrap();
         }
-        assert_eq!(copy, profile, "what is told is what is read");
+        assert_eq!(copy, profile, "printed settings are read back");
         assert!(NodeProfile::NAMES.iter().all(|name| NodeProfile::named(name).is_some()));
     }
 }

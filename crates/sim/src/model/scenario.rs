@@ -7,19 +7,19 @@ use baton_dispatch::{PolicyName, PolicySettings, STANDARD_WEIGHT, WEIGHT_MAX};
 
 use super::NodeProfile;
 
-/// A run to be made.
+/// Configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// How front-ends distribute requests.
     pub policy: PolicyName,
-    /// Settings of the policy. What it believes of the nodes' memory is taken from the profile.
+    /// Settings of the policy. Its assumptions about the nodes' memory come from the profile.
     pub settings: PolicySettings,
     /// A standard node.
     pub profile: NodeProfile,
     /// The nodes at the beginning, one weight each, in hundredths of a standard node. A node of twice the weight is
     /// twice as fast, and has twice the memory.
     pub weights: Vec<u32>,
-    /// Who takes requests and hands them to nodes.
+    /// The front-ends, which assign requests to nodes.
     pub front_ends: FrontEnds,
     /// When requests come.
     pub arrivals: Arrivals,
@@ -64,9 +64,9 @@ impl Scenario {
 pub struct FrontEnds {
     /// How many, above 0.
     pub count: usize,
-    /// What they know of each other.
+    /// What they share.
     pub sharing: Sharing,
-    /// What a request costs its front-end, in microseconds; the source assumes 0.
+    /// Cost of a request at its front-end, in microseconds; the source assumes 0.
     pub cost_us: f64,
 }
 
@@ -79,10 +79,10 @@ impl Default for FrontEnds {
 /// What front-ends know of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharing {
-    /// Nothing: each sees the connections that it handed over itself, and keeps its own mappings. To each, a node has
-    /// its part of the weight only, so that limits of connections mean the same for all together.
+    /// Nothing: each sees only its own connections and mappings. Each sees a share of a node's weight, so that the
+    /// limits of all together stay the same.
     Nothing,
-    /// The loads of the nodes, as nodes tell them with each answer; mappings are each one's own.
+    /// The loads of the nodes, which nodes report with each answer; mappings are separate.
     Loads,
     /// Everything: they decide as one.
     Everything,
@@ -118,7 +118,7 @@ impl fmt::Display for Sharing {
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// As soon as the admission limit lets them in: measures what the cluster can do.
+    /// As soon as the admission limit allows: measures the cluster's capacity.
     Saturating,
     /// At random moments, so many a second on the mean (Poisson).
     Random {
@@ -147,15 +147,15 @@ pub enum NodeChange {
     Drain(u32),
     /// One more node, of this weight in hundredths of a standard node.
     Join(u32),
-    /// One of its equal parts fails: of its processors, of the reads that each disk does at a time, and of its memory with
-    /// what is there. What is under way is finished, and front-ends do not know.
+    /// One of its equal parts fails: of its processors, of each disk's concurrent reads, and of its memory and
+    /// contents. Work in progress is finished, and front-ends do not know.
     LosePart {
         /// Its number.
         node: u32,
         /// How many parts it has, from 2 on.
         parts: u32,
     },
-    /// It has all its parts again. The memory that came back is filled no faster than one of its disks' reads goes.
+    /// It has all its parts again. The regained memory fills no faster than one of its disks reads.
     RegainParts(u32),
 }
 

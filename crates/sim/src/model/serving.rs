@@ -1,8 +1,8 @@
-//! What a request goes through on its node: connection, memory or disk, sending, and the end of the connection.
+//! The steps of a request on its node: connection, memory or disk, sending, and the end of the connection.
 //!
-//! The steps of one request follow one another; those of different requests overlap. A file that is being read is
-//! read once for all who want it meanwhile, and kept in memory. A long file is read in blocks, and the first who wanted
-//! it asks for the next block when it has sent the last one.
+//! The steps of one request follow one another; those of different requests overlap. Concurrent requests for a file
+//! share one read, and the file is kept in memory. A long file is read in blocks; the first request for it asks for
+//! the next block when it has sent the last one.
 
 use super::node::{Job, Place, Reading, RequestId};
 use super::outcome::Found;
@@ -11,7 +11,7 @@ use super::station::Work;
 use crate::trace::TargetId;
 
 impl Simulation<'_> {
-    /// A request has come to its node.
+    /// A request has arrived at its node.
     pub(crate) fn establish(&mut self, node: u32, id: RequestId) {
         let profile = &self.nodes[node as usize].profile;
         let work = Work { job: Job::Establish(id), ns: profile.cpu_ns(profile.establish_us) };
@@ -28,7 +28,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The connection is there: look for the file.
+    /// The connection is established: look for the file.
     pub(crate) fn handle_established(&mut self, node: u32, id: RequestId) {
         let request = self.active[id as usize].request;
         let target_id = request.target();
@@ -66,14 +66,14 @@ impl Simulation<'_> {
         self.offer(node, place, work);
     }
 
-    /// A block is in memory: all who wait for it send it.
+    /// A block is in memory: all requests that wait for it send it.
     fn handle_read(&mut self, node: u32, target: TargetId) {
         let known = &mut self.nodes[node as usize];
         let Some(reading) = known.reading.get_mut(&target) else { return };
         reading.blocks_read += 1;
         let blocks_read = reading.blocks_read;
         if blocks_read < reading.blocks {
-            // Nobody begins to wait while others begin to send: the list is as long afterwards.
+            // No request joins meanwhile: the list keeps its length.
             for at in 0..reading.readers.len() {
                 let reader = self.nodes[node as usize].reading[&target].readers[at];
                 self.send(node, reader, blocks_read);
@@ -89,7 +89,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Sends a request what is in memory, if it is not already sending, and there is something.
+    /// Sends a request the blocks in memory, if there are any and it is not sending already.
     fn send(&mut self, node: u32, id: RequestId, blocks_read: u32) {
         let active = &mut self.active[id as usize];
         if active.is_sending || active.blocks_sent == blocks_read {
@@ -97,21 +97,21 @@ impl Simulation<'_> {
         }
         active.is_sending = true;
         let profile = &self.nodes[node as usize].profile;
-        // A file of which there is more to read: these blocks are whole.
+        // More of the file follows, so these blocks are full.
         let bytes = u64::from(blocks_read - active.blocks_sent) * u64::from(profile.block_bytes);
         let work =
             Work { job: Job::Send { request: id, until: blocks_read }, ns: profile.transmit_ns(bytes) };
         self.offer(node, Place::Cpu, work);
     }
 
-    /// What was in memory is sent; by now there may be more.
+    /// The blocks in memory are sent; by now there may be more.
     fn handle_sent(&mut self, node: u32, id: RequestId, until: u32) {
         let active = &mut self.active[id as usize];
         active.is_sending = false;
         active.blocks_sent = until;
         let target = active.request.target();
         let reading = self.nodes[node as usize].reading.get(&target);
-        // The reading that this request waits for has it among its readers. It may be over, and another one begun.
+        // This request's read has it among its readers; that read may be over, and another one begun.
         match reading.filter(|reading| reading.readers.contains(&id)) {
             None => self.finish_sending(node, id),
             Some(reading) => {

@@ -1,8 +1,8 @@
 //! Nodes that share their memory (WRR/GMS, section 3.3 of the source, after Feeley and others, 1995).
 //!
-//! A file that is not in a node's memory is taken from a node that has it. Knowing who has it and deciding what goes
-//! costs nothing, as the source assumes; sending the file costs both nodes what sending it to a client does. A file
-//! that has to go where it is the only one in the cluster replaces the oldest of all nodes, if it is younger.
+//! A node takes a file that it does not have from another node's memory. Finding that node and choosing victims costs
+//! nothing, as the source assumes; the transfer costs both nodes as much as sending the file to a client. An evicted
+//! file that is the cluster's only copy replaces the oldest file of all nodes, if that is older.
 
 use baton_dispatch::PolicyName;
 
@@ -34,7 +34,7 @@ impl Simulation<'_> {
     /// The file has been sent to the node of the request.
     pub(crate) fn handle_lent(&mut self, id: RequestId, loan: u64) {
         let active = self.active[id as usize];
-        // The node may have failed meanwhile, and the place be free or another request's.
+        // The node may have failed meanwhile, and the slot be free or another request's.
         if let Some(node) = active.node
             && active.loan.is_some_and(|known| known.number == loan)
         {
@@ -56,7 +56,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Keeps a file that is in a node's memory now, as far as there is room.
+    /// Keeps a file that is now in a node's memory, if there is room.
     pub(crate) fn keep(&mut self, node: u32, target: TargetId) {
         let bytes = self.trace.target(target).bytes;
         let now_ns = self.now_ns;

@@ -7,7 +7,7 @@
 //!             └── all that was on a failed node              ▲────────────────────────────┘
 //! ```
 //!
-//! This file has the cluster; what a request goes through on its node is in [`super::serving`].
+//! This file contains the cluster; [`super::serving`] the steps of a request on its node.
 
 use std::collections::VecDeque;
 
@@ -57,7 +57,7 @@ pub(crate) struct Simulation<'a> {
     pub(crate) answered: u64,
     /// Not yet happened, the next one first.
     changes: VecDeque<Change>,
-    /// Whose turn it is to take a request.
+    /// The front-end that takes the next request.
     turn: usize,
     timeout_is_foreseen: bool,
     pub(crate) loans: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Simulation<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Active {
     pub(crate) request: Request,
-    /// Its node; none if this place is free.
+    /// Its node; none if this slot is free.
     pub(crate) node: Option<u32>,
     front_end: u32,
     arrived_ns: u64,
@@ -295,7 +295,7 @@ impl<'a> Simulation<'a> {
         self.measures.handle_load(node as usize, load, self.now_ns);
     }
 
-    /// The next request of the trace comes to a front-end.
+    /// The next request of the trace arrives at a front-end.
     fn arrive(&mut self) {
         let front_end = self.arrived % self.front_ends.each.len();
         let request = self.trace.requests()[self.arrived];
@@ -326,7 +326,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets happen to nodes what is due by the number of requests that have arrived.
+    /// Applies changes to nodes that are due by the number of requests.
     fn handle_changes(&mut self) {
         let share = self.arrived as f64 / self.trace.requests().len() as f64;
         while self.changes.front().is_some_and(|change| change.at <= share)
@@ -359,7 +359,7 @@ impl<'a> Simulation<'a> {
         self.measures.handle_join(weight, self.now_ns);
     }
 
-    /// Files lie in the parts of a node as a hash deals them out.
+    /// A hash distributes files over the parts of a node.
     fn lose_part(&mut self, node: u32, parts: u32) {
         let is_kept = |target| !self.trace.target(target).hash.is_multiple_of(u64::from(parts.max(2)));
         let known = &mut self.nodes[node as usize];

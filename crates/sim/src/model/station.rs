@@ -1,4 +1,4 @@
-//! A queue and those who work on it: the processors of a node, or one of its disks. First come, first served.
+//! A queue and its servers: the processors of a node, or one of its disks. First come, first served.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(crate) struct Station<J> {
     servers: u32,
     busy: u32,
     queue: VecDeque<Work<J>>,
-    /// Time that the servers have worked or will have when the work under way is done, in nanoseconds.
+    /// Time that the servers have worked, current work included, in nanoseconds.
     worked_ns: u64,
 }
 
@@ -34,7 +34,7 @@ impl<J> Station<J> {
         Some(work)
     }
 
-    /// Work under way is done; returns what begins in its place.
+    /// Work is done; returns the next, which begins.
     pub(crate) fn handle_done(&mut self) -> Option<Work<J>> {
         debug_assert!(self.busy > 0);
         let next = if self.busy > self.servers { None } else { self.queue.pop_front() };
@@ -45,8 +45,8 @@ impl<J> Station<J> {
         next
     }
 
-    /// From now on there are so many servers, and at least one. Those that go finish what they have begun; returns what
-    /// those that come begin.
+    /// Sets the number of servers, at least one. Removed ones finish their work; returns the work that new ones
+    /// begin.
     pub(crate) fn resize(&mut self, servers: u32) -> Vec<Work<J>> {
         self.servers = servers.max(1);
         let free = self.servers.saturating_sub(self.busy) as usize;
@@ -71,7 +71,7 @@ impl<J> Station<J> {
         self.worked_ns
     }
 
-    /// Panics if work waits although somebody is free.
+    /// Panics if work waits although a server is free.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
         assert!(self.queue.is_empty() || self.busy >= self.servers);

@@ -1,5 +1,5 @@
-//! Whole runs: what must hold after every event, whatever the policy and whatever fails; and small runs whose numbers
-//! can be worked out by hand.
+//! Whole runs: invariants after every event, for every policy and failure; and small runs with numbers computed by
+//! hand.
 
 use baton_dispatch::{NodeId, PolicyName};
 
@@ -29,7 +29,7 @@ fn check_invariants(simulation: &Simulation<'_>, admitted_before: &[u64]) -> Vec
         node.disks.iter().for_each(Station::check_invariants);
     }
 
-    // The limit falls when a node fails; what is in by then may stay.
+    // The limit falls when a node fails; admitted requests may stay.
     let admitted = simulation.front_ends.admitted();
     for (at, &(admitted, limit)) in admitted.iter().enumerate() {
         let before = admitted_before.get(at).copied().unwrap_or(0);
@@ -54,8 +54,8 @@ fn small_zipf(seed: u64) -> Trace {
     Zipf { targets: 300, alpha: 0.8, kb: 60.0, requests: 1500 }.trace(seed)
 }
 
-/// Every policy, front-ends that share nothing, loads, or everything, both kinds of arrivals; nodes that fail, recover,
-/// drain and join on the way. Nobody is lost, and nobody asked in vain, since some node always serves.
+/// Every policy, front-ends that share nothing, loads, or everything, both kinds of arrivals; nodes that fail,
+/// recover, drain and join meanwhile. No request is lost or unanswered, since some node always serves.
 #[test]
 fn nothing_is_lost_whatever_fails() {
     for seed in 0..6 {
@@ -105,7 +105,7 @@ fn nothing_is_lost_whatever_fails() {
     }
 }
 
-/// A slow start that outlasts the requests neither lengthens the run nor keeps it from ending.
+/// A slow start longer than the requests does not lengthen the run.
 #[test]
 fn a_slow_start_may_outlast_the_run() {
     let recover = |slow_start_us| {
@@ -120,9 +120,9 @@ fn a_slow_start_may_outlast_the_run() {
     assert!(recover(3_600_000_000).seconds < 1.0);
 }
 
-/// With no node left, requests wait, and are told at the end.
+/// With no node left, requests wait, and are reported at the end.
 #[test]
-fn requests_without_a_node_are_told() {
+fn requests_without_a_node_are_reported() {
     let change = Change { at: 0.5, what: NodeChange::Fail(0) };
     let scenario = Scenario { changes: vec![change], ..Scenario::published(PolicyName::LardR, 1) };
     let trace = small_zipf(1);
@@ -153,8 +153,8 @@ fn one_request_costs_what_its_steps_cost() {
     assert!((outcome.delay.max_ms - 29.75).abs() < 0.05);
 }
 
-/// Two requests for 100 KB at once: one reading. Blocks of 44, 44 and 12 KB, each sent by both before the next is
-/// read by the first: its sending of a block (88 times 40 µs) delays the next read, the second one's does not, but for
+/// Two requests for 100 KB at once: one read. Blocks of 44, 44 and 12 KB, each sent by both before the next is read
+/// by the first: its sending of a block (88 times 40 µs) delays the next read, the second one's does not, except for
 /// the last block, which it sends after its second one.
 #[test]
 fn a_file_is_read_once_for_all_and_sent_block_by_block() {
@@ -235,17 +235,17 @@ fn a_part_of_a_node_may_fail_and_come_back() {
     }
 }
 
-/// Twenty files of a megabyte are in the memory of a machine that has room for just these. Of two parts one fails, with
-/// the files in it. Asking for the others is no miss; then the lost ones are read, and all are there again.
+/// Twenty files of a megabyte fill a machine's memory. One of two parts fails, with its files. The others are still
+/// hits; then the lost ones are read, and all are hits again.
 #[test]
-fn what_was_in_the_memory_of_a_lost_part_is_read_again() {
+fn files_of_a_lost_part_are_read_again() {
     let each: Vec<u32> = (0..20).collect();
     let (lost, kept): (Vec<u32>, Vec<u32>) = each.iter().partition(|&&target| target % 2 == 0);
     let requests = [each.clone(), kept, lost, each].concat();
     let trace = trace_of(&[1 << 20; 20], &requests);
     let mut scenario = Scenario::published(PolicyName::Wrr, 1);
     scenario.profile.set("cache_mb=20").unwrap();
-    // One at a time: what is asked for next is not asked for before.
+    // One at a time: requests do not overlap.
     scenario.settings.t_low = 2;
     scenario.changes = vec![
         Change { at: 20.5 / 60.0, what: NodeChange::LosePart { node: 0, parts: 2 } },
@@ -269,7 +269,7 @@ fn shared_memory_reads_once() {
     assert!(together < 0.75 * alone, "{together} for {alone}");
 }
 
-/// Front-ends that cost time are busy, and delay what they hand over.
+/// Front-ends that cost time are busy, and delay requests.
 #[test]
 fn a_front_end_may_cost_time() {
     let trace = trace_of(&[0], &[0; 1000]);

@@ -1,4 +1,4 @@
-//! Reports as a page: figures first, then what is published and whether it holds, then all numbers.
+//! Reports as a page: figures, then published claims and whether they hold, then all numbers.
 
 use std::fmt::Write;
 

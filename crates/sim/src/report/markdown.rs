@@ -1,4 +1,4 @@
-//! What is published, what came out here, and whether it holds, as a table for a document.
+//! Published claims, our results, and whether they hold, as a table for a document.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What is shown of runs: a report of figures, claims and numbers, as text, JSON, CSV, a page and a table of claims.
+//! Reports of runs: figures, claims and numbers, as text, JSON, CSV, a page and a table of claims.
 
 mod csv;
 mod html;
@@ -13,28 +13,28 @@ use crate::trace::{Fit, Statistics};
 
 pub use svg::render as svg;
 
-/// All there is to tell of some runs.
+/// A report of several runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// As on the command line.
     pub name: String,
     /// A line.
     pub title: String,
-    /// What it is about, in paragraphs.
+    /// Its introduction, in paragraphs.
     pub words: Vec<String>,
-    /// How near synthetic traces come to what is published.
+    /// How closely synthetic traces fit the published statistics.
     pub fits: Vec<Fit>,
-    /// What the trace looks like, if there is one.
+    /// Statistics of the trace, if there is one.
     pub statistics: Option<Statistics>,
     /// The figures.
     pub figures: Vec<Figure>,
-    /// What is published, and what came out here.
+    /// Published claims and our results.
     pub claims: Vec<Claim>,
     /// All numbers.
     pub runs: Vec<Run>,
 }
 
-/// A run's place in a report, and its numbers.
+/// A run's labels in a report, and its numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// What distinguishes it from others with the same policy and nodes, such as `cpu 2x`.
@@ -53,11 +53,11 @@ pub struct Figure {
     pub title: String,
     /// Below the horizontal axis.
     pub x: String,
-    /// Beside the vertical axis.
+    /// Label of the vertical axis.
     pub y: String,
     /// Whether equal steps of the horizontal axis are equal factors.
     pub x_is_logarithmic: bool,
-    /// What is at 0, 1, 2, … of the horizontal axis, if these are no numbers.
+    /// Names of 0, 1, 2, … on the horizontal axis, if it is not numeric.
     pub x_names: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
@@ -81,11 +81,11 @@ pub struct Mark {
     pub x: f64,
     /// Where.
     pub y: f64,
-    /// What it says.
+    /// Its text.
     pub label: String,
 }
 
-/// A published statement, and what came out here.
+/// A published claim and our result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
     /// The statement, in our words.
@@ -129,7 +129,7 @@ impl Report {
     /// Everything.
     ///
     /// # Errors
-    /// Never, but for a number that JSON cannot hold.
+    /// Only for a number that JSON cannot express.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }

@@ -10,12 +10,12 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 170.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 54.0;
-/// Names that are too long to stand side by side are tilted, and need this much room.
+/// Room for tilted names, if they are too long for a row.
 const BOTTOM_TILTED: f64 = 104.0;
-/// What a letter is wide, about.
+/// The approximate width of a letter.
 const LETTER: f64 = 7.0;
 
-/// Colours that are told apart by everybody (Okabe and Ito, 2008), used in turn.
+/// Colours that colour-blind readers can distinguish (Okabe and Ito, 2008), used in turn.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a00"];
 /// With the colours used up, lines are dashed.
@@ -203,7 +203,7 @@ impl Axis {
         Self { least, most, is_logarithmic, from, to }
     }
 
-    /// Ends at the next round number, so that nothing is drawn above the last line of the grid.
+    /// Ends at the next round number, so that nothing is above the grid's last line.
     fn up_to_a_tick(mut self) -> Self {
         let ticks = self.ticks();
         if let [.., before, last] = ticks[..]
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(axis([0.0, 8719.0], false).ticks(), [0.0, 2000.0, 4000.0, 6000.0, 8000.0]);
         assert_eq!(axis([1.0, 16.0], true).ticks(), [1.0, 2.0, 4.0, 8.0, 16.0]);
         assert_eq!(axis([1.0, 16.0], true).place(4.0), 50.0);
-        assert_eq!(axis([5.0, 5.0], false).place(5.0), 0.0, "a single value has a place");
+        assert_eq!(axis([5.0, 5.0], false).place(5.0), 0.0, "a single value has a position");
         let whole = axis([0.0, 8719.0], false).up_to_a_tick();
         assert_eq!((whole.ticks().last(), whole.place(10_000.0)), (Some(&10_000.0), 100.0));
     }

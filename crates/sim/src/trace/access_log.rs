@@ -6,18 +6,18 @@
 //!           └ ident                                                  └ status
 //! ```
 //!
-//! Whoever talks to a server writes into its log: names of users with spaces, requests that are half a TLS handshake,
-//! quotes (escaped by a backslash, or not). A line is taken apart from the outside in, and what does not fit is named.
+//! Clients control parts of a log: user names with spaces, halves of TLS handshakes as requests, quotes (escaped by a
+//! backslash, or not). A line is parsed from both ends, and errors are named.
 
 use std::fmt;
 
 use memchr::memmem;
 
-/// The most bytes that one answer is believed to have had. A single number of a counter that has run over would outweigh
-/// everything else that a log says: a target is as large as its largest answer.
+/// Largest plausible answer in bytes. A target is as large as its largest answer, so a single overflowed counter
+/// would outweigh the rest of a log.
 pub(super) const BYTES_MAX: u64 = 1 << 40;
 
-/// What a line says, as far as a simulation needs it.
+/// The parts of a line that a simulation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
     /// Seconds since 1970 in UTC.
@@ -124,8 +124,7 @@ fn bracketed(line: &[u8]) -> Result<(&[u8], &[u8]), BadLine> {
     found
 }
 
-/// The request is between quotes, the last one of which comes before a status. Servers escape quotes within; some
-/// write them as they come.
+/// The request is between quotes; a status follows the last one. Most servers escape quotes within, some do not.
 fn quoted(rest: &[u8]) -> Result<(&[u8], &[u8]), BadLine> {
     let rest = rest.trim_ascii_start().strip_prefix(b"\"").ok_or(BadLine::NoRequest)?;
     let mut first = None;
@@ -265,7 +264,7 @@ mod tests {
             // HTTP/0.9; a space in the target.
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /old" 200 7"#, Ok(("/old", 7))),
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "GET /a b HTTP/1.1" 200 7"#, Ok(("/a b", 7))),
-            // What scanners leave behind.
+            // Traces of scanners.
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 226"#, Err(BadLine::BadRequest)),
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "-" 408 -"#, Err(BadLine::BadRequest)),
             (r#"h - - [10/Oct/2000:13:55:36 -0700] "" 400 0"#, Err(BadLine::BadRequest)),
@@ -315,8 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes, and any damage done to a good line, are answered without a panic; and what is taken from a line
-        /// lies within it.
+        /// Any bytes, and any damage to a good line, cause no panic, and parts of a line are within it.
         #[test]
         fn damaged_lines(noise in prop::collection::vec(any::<u8>(), 0..40), from in 0..76usize, to in 0..76usize) {
             let (from, to) = (from.min(to).min(COMMON.len()), from.max(to).min(COMMON.len()));

@@ -38,7 +38,7 @@ impl FromStr for HotTargets {
     }
 }
 
-/// The trace, of unchanged length, in which hot targets have replaced requests at random.
+/// Replaces random requests of a trace by hot targets; its length stays the same.
 #[must_use]
 pub fn with_hot_targets(trace: &Trace, hot: HotTargets, seed: u64) -> Trace {
     let mut random = fastrand::Rng::with_seed(seed);

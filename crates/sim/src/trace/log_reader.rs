@@ -1,8 +1,7 @@
 //! Access logs, plain or compressed, into a trace.
 //!
-//! Nothing that a log may hold stops the reading: a line that is no entry is counted by its fault, the first of each
-//! fault is kept to be shown, and the rest of the log is read. Entries that a file server's memory has nothing to do
-//! with (redirects, errors, other methods) are counted as left out.
+//! Bad lines do not stop the reading: they are counted by kind, and the first of each kind is kept as an example.
+//! Entries that do not concern a file server's memory (redirects, errors, other methods) are counted as left out.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +16,7 @@ use super::{BadLine, LogEntry, Method, Request, TargetFacts, TargetId, Trace, pa
 
 /// The longest line that is looked at, in bytes: four times the longest request head that servers usually take.
 const LINE_BYTES_MAX: u64 = 32 * 1024;
-/// How much of a bad line is kept to be shown, in bytes.
+/// The length of the excerpt of a bad line, in bytes.
 const EXCERPT_BYTES: usize = 120;
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -30,7 +29,7 @@ pub struct LogReader {
     summary: LogSummary,
 }
 
-/// What was found in logs.
+/// A summary of logs.
 #[derive(Clone, Debug, Default)]
 pub struct LogSummary {
     /// Lines, bad ones included.
@@ -120,7 +119,7 @@ impl LogReader {
             self.read_lines(file, source)
         };
         match result {
-            // What a decoder says of data that end too soon, and of data that are none.
+            // A decoder's errors for truncated and for invalid data.
             Err(error)
                 if compressed
                     && matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput) =>
@@ -192,11 +191,11 @@ impl LogReader {
         self.summary.bad.entry(fault).or_insert_with(|| (0, first())).0 += 1;
     }
 
-    /// The trace, and what was found.
+    /// The trace and the summary.
     #[must_use]
     pub fn finish(mut self, name: &str) -> (Trace, LogSummary) {
-        // Servers write an entry when the answer is complete, so neighbours may be out of order; and a month's files
-        // come in whatever order a shell names them.
+        // Servers write an entry when the answer is complete, so neighbours may be out of order; and the shell
+        // decides the order of a month's files.
         self.entries.sort_by_key(|(time_s, _)| *time_s);
         let times = || self.entries.iter().map(|(time_s, _)| *time_s);
         self.summary.requests = self.entries.len() as u64;
@@ -224,7 +223,7 @@ impl LogSummary {
         self.bad.values().map(|(count, _)| count).sum()
     }
 
-    /// What was found, in sentences.
+    /// The summary in sentences.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![format!(
@@ -251,14 +250,14 @@ impl LogSummary {
         }
         for file in &self.cut_off {
             words.push(format!(
-                "The compressed data of {file} end too soon or are damaged; what came before was read."
+                "The compressed data of {file} are truncated or damaged; the part before was read."
             ));
         }
         words
     }
 }
 
-/// A line as it is, but for bytes that would do something to a terminal.
+/// A line without bytes that would affect a terminal.
 fn printable(text: &[u8]) -> String {
     let byte = |&byte: &u8| match byte {
         b' '..=b'~' => char::from(byte).to_string(),

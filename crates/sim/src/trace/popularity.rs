@@ -1,4 +1,4 @@
-//! How often the target of each rank is asked for, so that published points are met exactly.
+//! The number of requests for each rank, which meets the published points exactly.
 //!
 //! ```text
 //!  share of requests (log)
@@ -11,9 +11,9 @@
 //!                      97 % 98 %     99 %     last target
 //! ```
 //!
-//! The curve is built from its end, where a target is asked for once: each segment begins as high as its share of the
-//! requests makes it, which is where the segment before it ends. The head then has two free numbers, for the height at
-//! which it ends and for the share that is left.
+//! The curve is built from its end, where each target has one request: a segment's share of the requests determines
+//! the height at its beginning, which is the end of the segment before. The head has two free parameters, for its
+//! final height and for the remaining share.
 
 /// The curve's shape: `(number of targets, share of the requests that these and all before them get)`, both rising.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! What is published of three logs (Pai, *Cache Management in Scalable Network Servers*, 1999, sections 2.4.4, 3.2.2,
-//! 3.3.2), and what has to be assumed where nothing is.
+//! Published statistics of three logs (Pai, *Cache Management in Scalable Network Servers*, 1999, sections 2.4.4,
+//! 3.2.2, 3.3.2), and assumptions where there are none.
 //!
 //! Megabytes and kilobytes are taken as powers of two.
 
@@ -20,9 +20,9 @@ pub struct Published {
     pub hottest_share: f64,
     /// How many bytes of the most frequent targets cover which share of the requests.
     pub coverage: &'static [(u64, f64)],
-    /// Mean size of what a request gets, in bytes.
+    /// Mean size of an answer, in bytes.
     pub request_bytes: u64,
-    /// The share of the time in which the rarest target is asked for; the hottest is all the time.
+    /// The share of the time in which the rarest target is requested; the hottest is requested all the time.
     pub rarest_window: f64,
     /// What of the above is assumed, and why.
     pub assumed: &'static str,
@@ -40,7 +40,7 @@ pub const RICE: Published = Published {
     request_bytes: 17 * KB,
     rarest_window: 0.1,
     assumed: "the number of requests (a miss ratio of 2 % needs more than 1.9 million: each target is missed once), and \
-              that rare targets are asked for within a tenth of the two months (fitted: with this one number, LARD/R \
+              that rare targets are requested within a tenth of the two months (fitted: with this one number, LARD/R \
               does about 3.9 times what WRR does at eight nodes, as published)",
 };
 

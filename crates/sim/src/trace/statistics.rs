@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::Trace;
 
-/// What a trace looks like.
+/// Statistics of a trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Statistics {
     /// Number of requests.
     pub requests: u64,
     /// Requests for targets that applications make.
     pub dynamic_requests: u64,
-    /// Number of targets that are asked for.
+    /// Number of requested targets.
     pub targets: u64,
     /// The sum of their sizes, in bytes; those that applications make do not count.
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub struct Coverage {
     pub bytes: u64,
 }
 
-/// The shares at which coverage is told: the published ones, and some on the way there.
+/// The shares at which coverage is reported: the published ones, and some below.
 const SHARES: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99];
 
 impl Statistics {

@@ -1,30 +1,29 @@
 //! A trace made from published statistics.
 //!
-//! Popularity follows the published coverage points ([`super::popularity`]). Sizes follow a log-logistic law, whose
-//! upper end is that of Pareto, as sizes of files on the web are; they grow with the rank, by as much as it takes for
-//! the mean size of a request to be the published one. Requests come in random order, those for rare targets within a
-//! part of the time.
+//! Popularity follows the published coverage points ([`super::popularity`]). Sizes are log-logistic with a Pareto
+//! tail, like sizes of files on the web; they grow with the rank to meet the published mean size of a request.
+//! Requests come in random order, those for rare targets within a part of the time.
 
 use serde::Serialize;
 
 use super::popularity::{Shape, bisect};
 use super::{Published, Request, Statistics, TargetFacts, TargetId, Trace};
 
-/// How near a synthetic trace comes to what is published.
+/// How closely a synthetic trace fits the published statistics.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fit {
     /// The trace.
     pub trace: String,
-    /// What was compared.
+    /// The points compared.
     pub points: Vec<FitPoint>,
-    /// What had to be assumed.
+    /// The assumptions.
     pub assumed: String,
 }
 
 /// One published statistic and the trace's own.
 #[derive(Clone, Debug, Serialize)]
 pub struct FitPoint {
-    /// What it is, with its unit.
+    /// Its name and unit.
     pub what: String,
     /// As published.
     pub published: f64,
@@ -57,15 +56,15 @@ pub fn synthesize(published: &Published, requests: u64, seed: u64) -> (Trace, Fi
     (trace, fit)
 }
 
-/// Requests of each target in the number of its share. The hottest target is asked for all the time, the rarest within
-/// a window of time, a share of the whole, that lies anywhere; those between, in proportion of the logarithm.
+/// Requests of each target in the number of its share. The hottest target is requested all the time, the rarest
+/// within a random window, a share of the whole; others in proportion to the logarithm of the rank.
 pub(super) fn draw(
     shares: &[f64],
     requests: u64,
     rarest_window: f64,
     random: &mut fastrand::Rng,
 ) -> Vec<Request> {
-    // The moment above, so that sorting orders by it; the target below.
+    // The time in the upper bits, for sorting; the target in the lower.
     let mut order: Vec<u64> = Vec::with_capacity(requests as usize);
     for (rank, share) in shares.iter().enumerate() {
         let expected = share * requests as f64;
@@ -82,7 +81,7 @@ pub(super) fn draw(
 }
 
 /// Sizes relative to the median, without regard to rank. The golden ratio spreads large and small ones evenly over
-/// all ranks, so that no seed makes one of the few hottest targets by chance the largest of all.
+/// all ranks, so that no seed happens to make one of the few hottest targets the largest.
 pub(super) fn spread_sizes(targets: usize, offset: f64) -> Vec<f64> {
     let quantile = |i: usize| (offset + i as f64 * GOLDEN).fract().clamp(1e-6, 1.0 - 1e-6);
     (0..targets).map(|i| (quantile(i) / (1.0 - quantile(i))).powf(SIZE_SPREAD)).collect()

@@ -1,4 +1,4 @@
-//! A trace by Zipf's law: the target of rank *i* is asked for in proportion to *i* to the power of *-alpha*.
+//! A trace by Zipf's law: the target of rank *i* has requests in proportion to *i* to the power of *-alpha*.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ impl Default for Zipf {
     }
 }
 
-/// What is wrong with parameters of a Zipf trace.
+/// An error in the parameters of a Zipf trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZipfError(String);
 
