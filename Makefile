@@ -1,5 +1,5 @@
-# The way in: everything a visitor, a developer or a packager asks of this repository.
-# `make` alone prints the list. The work is done by small scripts in scripts/, which can be run by hand.
+# Entry points for visitors, developers and packagers. `make` alone prints the list. The work is done by small scripts
+# in scripts/, which can be run by hand.
 
 PREFIX  ?= /usr/local
 DESTDIR ?=

@@ -9,10 +9,10 @@ fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Where cargo puts what it builds.
+# Cargo's target folder.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 
-# Tells whether packages can be installed, and sets `as_root` to the prefix that does it.
+# Whether packages can be installed; sets `as_root` to the prefix for it.
 can_install() {
     have apt-get || return 1
     if [ "$(id -u)" = 0 ]; then
@@ -60,7 +60,7 @@ have_tool() {
         fail "cannot install $1, which is needed for this: cargo install $1 --locked"
 }
 
-# A TCP port of 127.0.0.1 on which nobody listens, the wished one if possible.
+# A free TCP port of 127.0.0.1, the wished one if possible.
 free_port() {
     local port=$1
     while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done

@@ -1,11 +1,10 @@
 /* A page with an advertisement that changes from visit to visit: a FastCGI program for measurements, in the style of
  * SPECweb99's "custom ad rotation", written against libfcgi.
  *
- *   GET ...?bytes=N     a page of N bytes (32 KiB if not given, at most 8 MiB), with the next advertisement at every
- *                       place for one. Which one was last is told by a cookie. The page is made in memory and put out
- *                       with one call, as programs do that look after their speed.
- *   GET ...?in-place=N  the same page, made where the library sends it from.
- *   GET ...?named       the file that AD_FILE names in the environment, by X-Sendfile: none of its bytes come here.
+ *   GET ...?bytes=N a page of N bytes (32 KiB if not given, at most 8 MiB), with the next advertisement in every
+ *   slot. A cookie remembers the last one. The page is made in memory and sent with one call, as fast programs do.
+ *   GET ...?in-place=N the same page, made where the library sends it from. GET ...?named the file that AD_FILE names
+ *   in the environment, by X-Sendfile: none of its bytes come here.
  *
  * Build: cc -O2 -o ad-rotation ad-rotation.c -lfcgi     (with -I adapters/libfcgi/include)
  * Run:   spawn-fcgi -s /run/ad.sock -F 8 -- ./ad-rotation
@@ -40,7 +39,7 @@ static unsigned next_ad(const char *cookies) {
     return ((last ? (unsigned)strtoul(last + 8, NULL, 10) : 0) + 1) % ADS;
 }
 
-/* Writes the bytes of a page from `from` to `to` to `memory`: a place may lie across either end. */
+/* Writes the bytes of a page from `from` to `to` to `memory`: a slot may cross either end. */
 static void make(const struct page *page, size_t from, size_t to, char *memory) {
     memcpy(memory, page->blank + from, to - from);
     size_t first = from < FIRST_PLACE ? 0 : (from - FIRST_PLACE) / PLACES_EVERY;

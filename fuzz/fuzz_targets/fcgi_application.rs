@@ -1,4 +1,4 @@
-//! What a server sends, as any bytes.
+//! Any bytes from a server.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as parameters that are to be said in SCGI.
+//! Any bytes as parameters of an SCGI request.
 
 #![no_main]
 

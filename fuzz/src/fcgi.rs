@@ -1,5 +1,5 @@
-//! The readers of `baton-fcgi`, each against itself with the input cut elsewhere, and against a naive reader
-//! or a way back.
+//! The readers of `baton-fcgi`: each against itself with the input split elsewhere, and against a naive reader or the
+//! writer.
 
 use baton_fcgi::cgi::{BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, push_http_head};
 use baton_fcgi::offer::{self, Client, Offer, Transport};
@@ -8,7 +8,7 @@ use baton_fcgi::record::{MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_fcgi::zero_copy::{NAME_BYTES_MAX, NAMES_MAX, NameMap};
 use baton_fcgi::{Broken, RegionSlice, SLICES_MAX, application, response, scgi};
 
-/// What was read of a stream: pieces of a stream that follow each other are one.
+/// Parts read from a stream; consecutive pieces of a stream are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<P> {
     /// Bytes of a stream, by the type of its records.
@@ -24,7 +24,7 @@ pub enum Seen<P> {
 /// All that was seen up to the end of the input, or to the error.
 pub type Reading<P> = (Vec<Seen<P>>, Option<Broken>);
 
-/// Adds bytes to what was seen of a stream.
+/// Appends bytes of a stream.
 pub fn add_bytes<P>(seen: &mut Vec<Seen<P>>, kind: RecordType, bytes: &[u8]) {
     match seen.last_mut() {
         _ if bytes.is_empty() => {}
@@ -111,8 +111,7 @@ pub fn read_requests(input: &[u8], cuts: impl IntoIterator<Item = usize>) -> Rea
     (seen, None)
 }
 
-/// The records of a stream as they lie in memory, the last one perhaps cut off: what they are, how much of
-/// the content there is, and whether they are whole.
+/// The records of a stream, the last one perhaps truncated: header, available content, and whether it is complete.
 fn records(input: &[u8]) -> impl Iterator<Item = (RecordHeader, &[u8], bool)> {
     let mut rest = input;
     std::iter::from_fn(move || {
@@ -135,7 +134,7 @@ fn bytes_of<P>(seen: &[Seen<P>], wanted: RecordType) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// An answer reads the same in whatever pieces it comes, and its streams are what a naive reader finds.
+/// An answer reads the same in any pieces, and its streams are those that a naive reader finds.
 pub fn response(input: &[u8]) {
     let whole = read_response(input, []);
     assert_eq!(whole, read_response(input, 1..input.len().max(1)), "byte by byte");
@@ -157,7 +156,7 @@ pub fn response(input: &[u8]) {
     }
 }
 
-/// Requests read the same in whatever pieces they come; what belongs to none of them is skipped.
+/// Requests read the same in any pieces; records that belong to none are skipped.
 pub fn application(input: &[u8]) {
     let whole = read_requests(input, []);
     assert_eq!(whole, read_requests(input, 1..input.len().max(1)), "byte by byte");
@@ -178,7 +177,7 @@ pub fn application(input: &[u8]) {
     }
 }
 
-/// Pairs that were read are written so that they read the same, and never longer.
+/// Pairs that were read are written so that they read the same, and not longer.
 pub fn params(input: &[u8]) {
     let mut again = Vec::new();
     let mut pairs = Vec::new();
@@ -193,8 +192,8 @@ pub fn params(input: &[u8]) {
     assert_eq!(Params::new(&again).collect::<Result<Vec<_>, _>>(), Ok(pairs));
 }
 
-/// What is said in SCGI is read as it was meant: a netstring of the length, the version and all other pairs. Input:
-/// eight bytes that say how long the body is, then a block of pairs.
+/// A request in SCGI reads back: a netstring of the length, the version and all other pairs. Input: eight bytes for
+/// the body's length, then a block of pairs.
 pub fn scgi(input: &[u8]) {
     let Some((length, block)) = input.split_first_chunk() else {
         return;
@@ -210,7 +209,7 @@ pub fn scgi(input: &[u8]) {
     let mut request = b"before".to_vec();
     let pushed = scgi::push_request(&mut request, block, length);
     let Some(pairs) = pairs else {
-        assert!(pushed.is_err() && request == b"before", "nothing is half said");
+        assert!(pushed.is_err() && request == b"before", "nothing is written partly");
         return;
     };
     assert_eq!(pushed, Ok(()));
@@ -229,8 +228,8 @@ pub fn scgi(input: &[u8]) {
     assert_eq!(content.last(), Some(&0));
 }
 
-/// A head ends where it ends in whatever pieces it comes; what HTTP head is made of it, a reader of HTTP heads
-/// reads as it was meant. Input: a byte that says who asks, then the output of an application.
+/// A head ends at the same byte in any pieces; the HTTP head made of it reads back. Input: a byte for the kind of
+/// client, then the output of an application.
 pub fn head(input: &[u8]) {
     let Some((flags, output)) = input.split_first() else {
         return;
@@ -302,7 +301,7 @@ fn read_head(output: &[u8], piece_bytes: usize) -> Result<(CgiHead, usize), BadH
     Ok((reader.finish()?, output.len()))
 }
 
-/// A map of names is in order and bounded, and can be said again.
+/// A map of names is ordered and bounded, and can be written again.
 pub fn zero_copy(input: &[u8]) {
     let Some(map) = NameMap::parse(input) else {
         return;
@@ -318,7 +317,7 @@ pub fn zero_copy(input: &[u8]) {
     assert_eq!(NameMap::parse(&again), Some(map));
 }
 
-/// An offer that was read is written so that it reads the same.
+/// An offer that was read can be written and reads the same.
 pub fn offer(input: &[u8]) {
     let Ok(offer) = Offer::parse(input) else {
         return;

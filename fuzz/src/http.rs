@@ -1,4 +1,4 @@
-//! The parsers of `baton-http`, each against a rule of its own or against a second, naive reader.
+//! The parsers of `baton-http`: each against a rule or a naive second reader.
 
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, Coding, ETag, HeadLimits, HeadScanner, Method,
@@ -6,8 +6,7 @@ use baton_http::{
     multipart::Multipart, select_ranges,
 };
 
-/// Heads end where they end in whatever pieces they come, and one that is accepted can be read in one way
-/// only.
+/// Heads end at the same byte in any pieces, and an accepted head is unambiguous.
 pub fn request_head(input: &[u8]) {
     let end = HeadScanner::new().find_end(input);
     let mut scanner = HeadScanner::new();
@@ -32,7 +31,7 @@ pub fn request_head(input: &[u8]) {
     assert_eq!(lenient, text.windows(2).filter(|pair| pair == b"\r\n").count());
     assert_eq!(text.iter().filter(|byte| **byte == b'\r').count(), lenient);
 
-    // What a reader makes of it that knows neither minor versions above 1 nor bytes above 0x7f in targets.
+    // The result of a reader without minor versions above 1 and bytes above 0x7f in targets.
     let mut usual = text.to_vec();
     let line_start = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap();
     let (line, minor) = (line_start..line_start + head.line.len(), head.version == Version::Http11);
@@ -76,7 +75,7 @@ pub fn request_head(input: &[u8]) {
     assert!(head.range.is_none() || head.method == Method::Get);
 }
 
-/// A chunked body has the same content in whatever pieces it comes, and a naive reader finds the same.
+/// A chunked body has the same content in any pieces, and a naive reader finds the same.
 pub fn chunked_body(input: &[u8]) {
     let whole = read_body(input, input.len());
     assert_eq!(whole, read_body(input, 1), "byte by byte");
@@ -140,8 +139,8 @@ fn read_chunks_naively(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// Input: the length of the representation (8 bytes), the most ranges (1 byte), the field. What is selected
-/// lies inside, overlaps nowhere, and selects itself when asked for again.
+/// Input: the length of the representation (8 bytes), the most ranges (1 byte), the field. The selection is within
+/// the representation, has no overlaps, and selects itself.
 pub fn ranges(input: &[u8]) {
     let Some((length, [ranges_max, field @ ..])) = input.split_first_chunk::<8>() else {
         return;
@@ -175,8 +174,8 @@ pub fn ranges(input: &[u8]) {
     }
 }
 
-/// Input: lines of a digit that names a conditional field, and its value. What a condition cannot change, it
-/// does not change.
+/// Input: lines of a digit that names a conditional field, and its value. Conditions change only what they can
+/// change.
 pub fn conditions(input: &[u8]) {
     const NAMES: [&str; 5] =
         ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"];
@@ -200,7 +199,7 @@ pub fn conditions(input: &[u8]) {
         let conditions = RequestHead::parse(&text, &HeadLimits::default()).ok()?.conditions;
         assert_eq!(conditions.is_empty(), more.is_empty() && used[..4] == [false; 4]);
         assert!(used[4] || conditions.range_applies(&etag, MODIFIED, MODIFIED));
-        // What names the representation at once goes on doing so.
+        // A validator that matches now keeps matching.
         let applies = |now| conditions.range_applies(&etag, MODIFIED, now);
         assert!(!applies(MODIFIED) || applies(MODIFIED + 1));
         let evaluate = |method| conditions.evaluate(method, &etag, MODIFIED);
@@ -216,7 +215,7 @@ pub fn conditions(input: &[u8]) {
         assert_eq!(get, Precondition::Proceed);
     }
 
-    // Whatever else is asked: once the client's list has the current tag, nothing is sent again.
+    // With the current tag in the client's list nothing is sent again, for any other conditions.
     let tag_line = [b"If-None-Match: W/", etag.as_ref(), b"\r\n"].concat();
     if let Some([with_tag, _, put_with_tag]) = verdicts(&tag_line) {
         let expected =
@@ -257,7 +256,7 @@ pub fn path(input: &[u8]) {
     assert_eq!(again, path);
 }
 
-/// What a client accepts does not depend on how it spells it, and can be said again.
+/// The accepted codings do not depend on the spelling, and can be written again.
 pub fn accept_encoding(input: &[u8]) {
     let accepted = AcceptedCodings::parse(Some(input));
     let order: Vec<_> = accepted.in_order().collect();

@@ -1,5 +1,5 @@
-//! What must hold of any input whatever, as plain functions: the fuzz targets call them with inputs that
-//! libFuzzer invents, and the tests of each crate, on the stable toolchain, with every file of `corpus/`.
+//! Properties of any input, as plain functions: the fuzz targets call them with libFuzzer's inputs, and the tests of
+//! each crate, on the stable toolchain, with every file of `corpus/`.
 
 pub mod fcgi;
 pub mod http;
@@ -8,7 +8,7 @@ pub mod preload;
 pub mod responder;
 pub mod sim;
 
-// Of the preload library only its reader: whoever links against all of it has the functions of the libc replaced.
+// Only the reader of the preload library: linking all of it would replace functions of the libc.
 #[path = "../../adapters/preload/src"]
 #[expect(dead_code, reason = "the library needs more of it than is checked")]
 mod library {

@@ -6,14 +6,14 @@ use rustix::net::{
     AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, send, shutdown, socketpair, sockopt,
 };
 
-/// What there is room for in the queue of a socket, whatever it is made of: as many bytes, in as many pieces. A reader
-/// answers at most each record, of which there are fewer.
+/// Fits into a socket's queue in any pieces, also of single bytes. A reader answers at most each record, of which
+/// there are fewer.
 pub const INPUT_BYTES_MAX: usize = 2048;
 /// The most pieces: each takes most of a kilobyte of the queue.
 const PIECES_MAX: usize = 300;
 
-/// Gives `read` a socket on which `input`, of at most [`INPUT_BYTES_MAX`] bytes, arrives in pieces of this size (larger
-/// ones if they would be too many), and then its end. Nobody reads what is written to the socket.
+/// Gives `read` a socket on which `input`, of at most [`INPUT_BYTES_MAX`] bytes, arrives in pieces of this size
+/// (larger ones if they would be too many), and then its end. Bytes written to the socket are not read.
 pub fn with_pieces<R>(input: &[u8], piece_bytes: usize, read: impl FnOnce(OwnedFd) -> R) -> R {
     assert!(input.len() <= INPUT_BYTES_MAX);
     // Each of its messages is received alone, as nothing on a stream is. All wait there: a thread that sent them would

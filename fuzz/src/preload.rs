@@ -1,5 +1,5 @@
-//! What the preload library lets through to the program: the same in whatever pieces it comes, and all that was sent if
-//! nothing of it was meant for the library.
+//! What the preload library passes to the program: the same in any pieces, and everything if nothing is for the
+//! library.
 
 use std::os::fd::AsFd;
 
@@ -10,7 +10,7 @@ use rustix::net::RecvFlags;
 use crate::inbox::{Inbox, Stage};
 use crate::pieces::{INPUT_BYTES_MAX, with_pieces};
 
-/// What a program and the library around it get to see.
+/// What a program and the library around it see.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     received: Vec<u8>,
@@ -18,9 +18,9 @@ struct Seen {
     asked: bool,
 }
 
-/// What a server sends.
+/// A server's bytes.
 pub fn inbox(input: &[u8]) {
-    // Of a connection on which less than this arrives first nothing is known.
+    // Less than this tells nothing of a connection.
     if !(2..=INPUT_BYTES_MAX).contains(&input.len()) {
         return;
     }
@@ -28,7 +28,7 @@ pub fn inbox(input: &[u8]) {
     for piece_bytes in [7, 2] {
         let (seen, its_stage) = read(input, piece_bytes);
         assert_eq!((stage, &whole.offers, whole.asked), (its_stage, &seen.offers, seen.asked), "in pieces");
-        // Of a record for the library that turns out to be none, the program gets what has not been taken away by then.
+        // If a record for the library turns out not to be one, the program gets the part that was not removed yet.
         assert!(stage == Stage::Unfamiliar || whole == seen, "in pieces");
     }
     let named = |name: &[u8]| input.windows(name.len()).any(|part| part == name);

@@ -1,5 +1,5 @@
-//! The reader of the libraries for applications (`baton-responder`, on which the drop-in for libfcgi stands): a request
-//! reads the same in whatever pieces it comes, and its variables are what a naive reader makes of its records.
+//! The reader of the libraries for applications (`baton-responder`, on which the drop-in for libfcgi stands): a
+//! request reads the same in any pieces, and its variables are those that a naive reader finds.
 
 use baton_fcgi::Broken;
 use baton_fcgi::offer;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::pieces::{INPUT_BYTES_MAX, with_pieces};
 
-/// What there is to be known of a request.
+/// The observable parts of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     begun: Begun,
@@ -18,7 +18,7 @@ struct Request {
     body: Result<Vec<u8>, ReadError>,
 }
 
-/// Requests of a connection, and why there are no more.
+/// The requests of a connection, and its end.
 type Reading = (Vec<Request>, Option<ReadError>);
 
 /// The requests of a connection.
@@ -31,8 +31,8 @@ pub fn connection(input: &[u8]) {
     agree(&whole, &read(input, 1));
 }
 
-/// Two readings of an input are the same, up to the end of the first request: what follows it came early, since nobody
-/// has answered, and what becomes of that depends on whether it has been read by then.
+/// Two readings of an input agree up to the end of the first request. Later bytes came before an answer, and their
+/// treatment depends on whether they have been read.
 fn agree((requests, why): &Reading, (others, other_why): &Reading) {
     match (requests.first(), others.first()) {
         (Some(request), Some(other)) if request.body.is_ok() || other.body.is_ok() => {
@@ -70,7 +70,7 @@ fn read(input: &[u8], piece_bytes: usize) -> Reading {
 fn variables(connection: &mut Connection) -> Vec<(Vec<u8>, Vec<u8>)> {
     let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
     let variables: Vec<_> = connection.environment().iter().map(owned).collect();
-    // As C sees them: one after the other, each in memory of its own.
+    // As C sees them: each in memory of its own.
     let strings: Vec<_> = connection.environment_mut().c_strings().collect();
     assert_eq!(strings.len(), variables.len());
     for (string, (name, value)) in strings.iter().zip(&variables) {
@@ -90,7 +90,7 @@ fn body(connection: &mut Connection) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-/// The variables of a request are the pairs of its parameters, but for an offer in front.
+/// The variables of a request are the pairs of its parameters, except for a leading offer.
 pub fn variables_of_params(block: &[u8]) {
     let mut records = Vec::new();
     baton_fcgi::request::push_begin(&mut records, 1, false);

@@ -1,9 +1,8 @@
-//! The reader of access logs in `baton-sim`: nothing that a log may hold stops it, or hides what follows.
+//! The reader of access logs in `baton-sim`: no content of a log stops it or hides later lines.
 
 use baton_sim::trace::{BadLine, LogReader, LogSummary, Method, Trace, parse_line};
 
-/// A line takes its place in the request that it says, or in a count of what is wrong with it; and an entry in the
-/// next line is read, whatever came before.
+/// A line counts as a request or as an error; and an entry in the next line is read in any case.
 pub fn access_log(input: &[u8]) {
     one_line(input);
     let Some((trace, summary)) = read(input) else { return };
@@ -17,7 +16,7 @@ pub fn access_log(input: &[u8]) {
     tells_each_fault_once(&summary);
 
     if input.starts_with(&[0x1f, 0x8b]) {
-        // Compressed: to its end, or as far as it goes.
+        // Compressed: to its end, or to the damage.
         return;
     }
     assert_eq!(summary.cut_off.len(), 0);
@@ -48,7 +47,7 @@ fn one_line(line: &[u8]) {
     }
 }
 
-/// What is shown of a bad line cannot do anything to a terminal, and is a line itself.
+/// The excerpt of a bad line cannot affect a terminal, and is a single line.
 fn tells_each_fault_once(summary: &LogSummary) {
     let words = summary.words();
     for fault in BadLine::ALL {

@@ -10,8 +10,8 @@ use crate::mix::MixFile;
 pub const FIXED: [(&str, u64); 4] =
     [("/1k.html", 1 << 10), ("/16k.html", 16 << 10), ("/100k.html", 100 << 10), ("/1m.html", 1 << 20)];
 
-/// Writes below `root` what is missing there or has the wrong length: the fixed files, and the mix with this many
-/// directories (about 5 MB each). Files that are there already are kept, so that a second run costs nothing.
+/// Writes files below `root` that are missing or have the wrong length: the fixed files, and the mix with this many
+/// directories (about 5 MB each). Existing files are kept, so a second run costs nothing.
 ///
 /// # Errors
 /// What creating and writing files may say, with the name of the file.
@@ -35,8 +35,9 @@ pub(crate) fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
         if let Some(folder) = place.parent() {
             fs::create_dir_all(folder)?;
         }
-        let line =
-            format!("<p>This is {path}, {bytes} bytes of plain and patient text for those who only count.\n");
+        let line = format!(
+            "<p>This is {path}, {bytes} bytes of plain and patient text, meant only to be counted.\n"
+        );
         let mut text = line.repeat(bytes as usize / line.len() + 1);
         text.truncate(bytes as usize);
         fs::File::create(&place)?.write_all(text.as_bytes())

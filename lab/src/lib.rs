@@ -1,11 +1,11 @@
-//! The laboratory: it measures web servers from outside, over sockets, and knows nothing of what is inside them.
+//! The laboratory: measures web servers from outside, over sockets.
 //!
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
-//! - [`applications`] compares applications behind servers, by every way that their responses can take;
+//! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
-//! - [`slow_readers`] looks whether clients that read slowly hold up an application;
+//! - [`slow_readers`] tests whether slow readers delay an application;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.

@@ -28,7 +28,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make load on one server and say what came of it; exit code 1 if any request failed
+    /// Load one server and report; exit code 1 if any request failed
     Load(LoadArguments),
     /// Compare Baton with other servers, interleaved, by CPU time per request; prints tables in Markdown
     Bench(BenchArguments),
@@ -37,8 +37,8 @@ enum Command {
     Disk(DiskArguments),
     /// Compare nginx and Baton in front of a C program and of php-fpm, by every transport; prints tables in Markdown
     Applications(ApplicationsArguments),
-    /// Count how many bytes of applications' responses are copied between processes and the kernel, by the way that they
-    /// take; prints a table in Markdown
+    /// Count how many bytes of applications' responses are copied between processes and the kernel, by path; prints a
+    /// table in Markdown
     Copies(CopiesArguments),
     /// See whether clients that read slowly hold up an application, by every transport; prints a table in Markdown.
     /// Needs root
@@ -52,7 +52,7 @@ enum Command {
 
 #[derive(Args)]
 struct LoadArguments {
-    /// What to ask for, in turn; all on one server: http://HOST[:PORT]/PATH
+    /// URLs to request in turn, all on one server: http://HOST[:PORT]/PATH
     #[arg(required = true)]
     urls: Vec<String>,
     /// A file with more paths, one per line, on the server of the first URL
@@ -163,7 +163,7 @@ struct DiskArguments {
     /// How long servers are warmed up, all at once
     #[arg(long, default_value_t = 18.0)]
     warm_up_seconds: f64,
-    /// How long each server is asked for the mix before a turn of it is measured
+    /// How long each server gets the mix before a measured turn
     #[arg(long, default_value_t = 3.5)]
     lead_seconds: f64,
     /// Where mount points, configurations and logs are put
@@ -171,7 +171,7 @@ struct DiskArguments {
     folder: Option<PathBuf>,
 }
 
-/// What is built of this project.
+/// Executables and libraries of this project.
 #[derive(Args)]
 struct ProgramArguments {
     /// The command of this project
@@ -186,13 +186,13 @@ struct ProgramArguments {
 struct ApplicationsArguments {
     #[command(flatten)]
     programs: ProgramArguments,
-    /// Its library for php-fpm; without it that way is left out
+    /// The library for php-fpm; contenders that need it are left out without it
     #[arg(long)]
     preload: Option<PathBuf>,
-    /// Its PHP extension; without it that way is left out
+    /// The PHP extension; contenders that need it are left out without it
     #[arg(long)]
     php_extension: Option<PathBuf>,
-    /// What is asked for
+    /// Responses to measure
     #[arg(long, value_delimiter = ',', value_enum, default_value = "32k,128k,1m,4m,php-60k,php-1m")]
     responses: Vec<Response>,
     /// How often each server is measured for each
@@ -237,7 +237,7 @@ struct SlowReadersArguments {
     /// How often each server is measured
     #[arg(long, short = 'n', default_value_t = 1)]
     rounds: usize,
-    /// How long the fast clients ask, alone and beside the slow ones
+    /// Duration of the fast clients' load, alone and beside the slow ones
     #[arg(long, short, default_value_t = 3.0)]
     seconds: f64,
     /// Where programs, configurations and logs are put

@@ -15,12 +15,12 @@ pub(crate) fn row(text: &mut String, head: &str, fields: &[impl AsRef<str>]) {
     let _ = writeln!(text, "| {head} | {} |", fields.join(" | "));
 }
 
-/// In the place of figures, why there are none.
+/// A reason instead of figures.
 pub(crate) fn failed_row(text: &mut String, head: &str, why: &str) {
     row(text, head, &[format!("failed: {why}")]);
 }
 
-/// With so many digits behind the point.
+/// With so many decimal places.
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }

@@ -25,8 +25,8 @@ pub fn spread(values: &[f64]) -> Option<f64> {
 /// The median over rounds of value / reference *of the same round*.
 ///
 /// A machine drifts: clock rates, neighbours, caches. Two values of one round were measured seconds apart and share
-/// most of the drift, so that their ratio says more than the ratio of two medians. Rounds that only one of the two
-/// has finished do not count. Items are `(round, value)`.
+/// most of the drift, so their ratio is more exact than that of two medians. Rounds without both values do not count.
+/// Items are `(round, value)`.
 #[must_use]
 pub fn paired_ratio(values: &[(usize, f64)], reference: &[(usize, f64)]) -> Option<f64> {
     let ratios: Vec<f64> = values

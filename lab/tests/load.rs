@@ -1,4 +1,4 @@
-//! The load generator against tiny servers whose every byte is known: what it counts must be what they did.
+//! The load generator against tiny servers whose every byte is known: its counts must match.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -55,7 +55,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
         connection_per_request: false,
         idle_connections: 0,
         requests_per_second: None,
-        // The number of requests ends it, however slow the machine is.
+        // The number of requests ends it, also on a slow machine.
         duration: Duration::from_secs(30),
         requests_max: Some(REQUESTS),
         sleep: true,
@@ -77,7 +77,7 @@ fn kept_connections_are_kept_and_every_byte_is_counted() {
     assert_eq!(report.requests, REQUESTS);
     assert_eq!(report.latency_ns.len(), REQUESTS);
     assert_eq!(accepted.load(Ordering::SeqCst), 3);
-    // The two paths are asked for in turn.
+    // The two paths are requested in turn.
     assert_eq!(report.bytes, REQUESTS / 2 * 700);
 }
 
@@ -145,7 +145,7 @@ fn each_wrong_answer_is_a_failure_of_its_kind() {
 
 #[test]
 fn nobody_listening_is_a_failure_and_not_a_hang() {
-    // Nobody else is given the port as long as this socket has it, and this one does not listen.
+    // This socket holds the port and does not listen.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = rustix::net::getsockname(&socket).unwrap().try_into().unwrap();

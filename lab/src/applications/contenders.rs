@@ -1,4 +1,4 @@
-//! Who takes part: servers with the C program behind them, each with a pool of its own.
+//! The contenders: servers with the C program behind them, each with its own pool.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::comparison::Contender;
 use crate::rig::{Application, Entry, Machine, Program, Running};
 
-/// What is built of this project, and needed for comparisons of applications.
+/// Executables and libraries of this project for comparisons of applications.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// The command.
@@ -16,7 +16,7 @@ pub struct Programs {
     pub libfcgi: PathBuf,
 }
 
-/// A server, with what is between it and its application.
+/// A server, and the transport to its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// nginx with kept connections to the application, which has the distribution's `libfcgi`.
@@ -42,7 +42,7 @@ impl Way {
     }
 }
 
-/// The C program, ready to be started in many pools.
+/// The C program, ready to start in many pools.
 #[derive(Debug)]
 pub(crate) struct AdRotation<'a> {
     pub(crate) programs: &'a Programs,
@@ -87,7 +87,7 @@ impl AdRotation<'_> {
             self.processes,
             self.root.display()
         );
-        // Files that come into memory, small ones and those asked for again and again, leave it by being copied.
+        // Files in memory, small and often requested ones, would be sent by a copy.
         let settings =
             ["cache.memory_hot_file_bytes_max=0".to_owned(), "cache.memory_file_bytes_max=0".to_owned()];
         Entry::baton(&self.programs.baton, "auto").workers(1).settings(&settings).application(&mounted)

@@ -1,8 +1,7 @@
-//! Applications behind servers, compared: the same program behind each, by every way that its responses can take.
+//! Compares applications behind servers: the same program behind each, by every transport.
 //!
-//! Server and application share a CPU and the client has another, so that what either of them costs is missing to the
-//! other, and throughput is the figure that counts. Every server has a pool of its own, since idle processes cost
-//! nothing and kept connections would stand in each other's way.
+//! Server and application share a CPU and the client has another, so throughput shows what both cost together. Every
+//! server has a pool of its own: idle processes cost nothing, and kept connections would block each other.
 
 mod contenders;
 mod php;
@@ -26,13 +25,13 @@ pub use task::Response;
 /// What to compare and how long.
 #[derive(Clone, Debug)]
 pub struct ApplicationsSettings {
-    /// What is built of this project.
+    /// Executables and libraries of this project.
     pub programs: Programs,
     /// The library that php-fpm is started with; left out without it.
     pub preload: Option<PathBuf>,
     /// The PHP extension; left out without it.
     pub php_extension: Option<PathBuf>,
-    /// What is asked for.
+    /// The kinds of response.
     pub responses: Vec<Response>,
     /// How often each server is measured for each.
     pub rounds: usize,
@@ -114,7 +113,7 @@ fn start_php(
     Ok(started(ways.iter().map(|way| way.start(baton, PROCESSES, root, machine, folder))))
 }
 
-/// Those that could be started; what is wrong with the others is said.
+/// The contenders that could be started; errors of the others are printed.
 fn started(contenders: impl Iterator<Item = Result<Contender>>) -> Vec<Contender> {
     contenders
         .filter_map(|contender| match contender {

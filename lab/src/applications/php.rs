@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use crate::comparison::Contender;
 use crate::rig::{Application, Entry, Extension, Machine, Program, Running};
 
-/// php-fpm behind a server, and what is added to it.
+/// php-fpm behind a server, and the libraries in it.
 #[derive(Clone, Debug)]
 pub(super) enum PhpWay {
-    /// A connection for each request, as nginx does unless told otherwise.
+    /// A connection for each request, nginx's default.
     Nginx,
     /// The same with kept connections.
     NginxKept,

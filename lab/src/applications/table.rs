@@ -6,8 +6,8 @@ use super::task::Response;
 use crate::comparison::{Cell, Figures, Measured, Sum, distinct};
 use crate::markdown::{begin_table, failed_row, number, row, spread};
 
-/// A table for each length of response: throughput beside that of the first server and beside our own standard protocol,
-/// and what server and application each cost.
+/// A table for each length of response: throughput, as a ratio to the first server and to our plain protocol, and the
+/// CPU time of server and application.
 pub(super) fn markdown(cells: &[Cell<Response>], machine: &str) -> String {
     let mut text = format!("{machine}\n");
     for response in distinct(cells.iter().map(|cell| cell.task)) {
@@ -69,7 +69,7 @@ fn fields(sum: &Measured<'_>, [to_reference, to_plain, cpu_ratio]: [Option<f64>;
     ]
 }
 
-/// Our own standard protocol, with which the published figures compare.
+/// Our plain protocol, to which the published figures compare.
 const PLAIN: [&str; 2] = ["baton unix", "baton unix + php-fpm"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is asked of the applications.
+//! The requests for the applications.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Servers compared, fairly: the same files, the same load, the same two CPUs, in turn and again and again.
+//! Compares servers: the same files, load and CPUs, in many interleaved rounds.
 //!
 //! The server runs on the first CPU and the client on the second. What decides is the server's CPU time per request,
 //! read from the CPU clocks of all its processes; requests per second only mean something when the server's CPU is
@@ -85,7 +85,7 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
     Ok(table::markdown(&cells, &machine.description()))
 }
 
-/// Who takes part in this workload, the reference (the first of the others) first.
+/// The contenders of this workload; the reference (the first of the others) comes first.
 fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
     let others = OTHER_NAMES.iter().filter(|name| settings.others.iter().any(|wanted| wanted == *name));
     let architectures = settings.architectures.iter();

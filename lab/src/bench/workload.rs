@@ -1,4 +1,4 @@
-//! What is asked of the servers.
+//! The requests for the servers.
 
 use std::fmt;
 

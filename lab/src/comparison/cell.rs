@@ -10,12 +10,12 @@ use crate::load::{Load, LoadSettings, Request, RequestList};
 use crate::rig::processes::{cpu_time, memory_bytes};
 use crate::rig::{Application, CpuTicks, Machine, Running, loopback};
 
-/// What is asked of the servers: a column of a summary, a table of its own.
+/// A task for the servers: a column of a summary, or a table of its own.
 pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
     /// How many connections ask at the same time.
     fn connections(self) -> usize;
 
-    /// What they ask for, in turn.
+    /// The requests, in turn.
     fn requests(self) -> Vec<Request>;
 
     /// Whether each request opens a connection.
@@ -29,7 +29,7 @@ pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
     }
 }
 
-/// A server that takes part, with the application behind it if there is one.
+/// A contending server, with its application if there is one.
 #[derive(Debug)]
 pub(crate) struct Contender {
     pub(crate) server: Running,
@@ -55,7 +55,7 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
-/// What a cell says.
+/// The figures of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figures {
     pub(crate) requests_per_second: f64,
@@ -68,14 +68,14 @@ pub(crate) struct Figures {
     /// Share of its CPU that the server used, with its application, of all time.
     pub(crate) server_utilisation: f64,
     pub(crate) client_utilisation: f64,
-    /// Share of the server's CPU that somebody used.
+    /// Share of the server's CPU in use.
     pub(crate) cpu_busy: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
     /// Memory that each idle connection took, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_connection_bytes: Option<f64>,
-    /// Somebody else used the CPUs.
+    /// Other processes used the CPUs.
     pub(crate) disturbed: bool,
 }
 
@@ -94,7 +94,7 @@ impl<T: Task> Cell<T> {
         Self { task: load.task, server: contender.server.name.clone(), round, outcome }
     }
 
-    /// Whether somebody else used the CPUs.
+    /// Whether other processes used the CPUs.
     pub(crate) fn is_disturbed(&self) -> bool {
         matches!(&self.outcome, Outcome::Measured(figures) if figures.disturbed)
     }
@@ -115,7 +115,7 @@ pub(crate) struct CellLoad<T> {
     pub(crate) duration: Duration,
     /// The client sleeps when it has nothing to do.
     pub(crate) sleep: bool,
-    /// Silent connections beside.
+    /// Additional silent connections.
     pub(crate) idle_connections: usize,
 }
 
@@ -190,5 +190,5 @@ impl<T: Task> fmt::Display for Cell<T> {
 
 /// So much of the server's CPU may be used by others; the ticks of `/proc/stat` are no finer.
 const FOREIGN_MAX: f64 = 0.06;
-/// A client that spins uses its CPU whole, unless somebody took it away.
+/// A spinning client uses all of its CPU, unless another process takes it.
 const SPINNING_CLIENT_MIN: f64 = 0.93;

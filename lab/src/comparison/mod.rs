@@ -1,8 +1,8 @@
-//! Rounds in which every server has its turn, and what came of them.
+//! Interleaved rounds of all servers, and their results.
 //!
-//! In every round every server is measured once, in an order that rotates from round to round, and only figures of one
-//! round are compared: a machine drifts, and so everybody drifts with it. A cell in which somebody else used the CPUs is
-//! measured again; a cell in which the server answered wrongly even once has failed.
+//! In every round every server is measured once, in an order that rotates from round to round, and only figures of
+//! one round are compared, since a machine drifts. A cell in which other processes used the CPUs is measured again; a
+//! cell with a single wrong answer has failed.
 
 mod cell;
 mod sum;
@@ -27,7 +27,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Lets all of them do the task, and hands every cell on as soon as it is there.
+    /// Measures the task on all contenders, and passes each cell on as soon as it is done.
     pub(crate) fn measure<T: Task>(
         self,
         task: T,
@@ -42,8 +42,8 @@ impl Rounds {
             idle_connections: task.idle_connections(),
         };
         for contender in contenders {
-            // Caches fill and connections are accepted for the first time. Idle connections must wait: memory that they
-            // make a server take is seldom given back, so that only the first of them show what they cost.
+            // Caches fill and connections are accepted for the first time. Idle connections come later: servers
+            // seldom return the memory for them, so only the first of them show its amount.
             let warm_up = CellLoad { duration: WARM_UP, idle_connections: 0, ..load };
             let _ = Cell::measure(contender, machine, &warm_up, 0);
         }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::trace::{Call, CallKind, Descriptor, Trace};
 
-/// Bytes of responses, by the way that they took. Requests are not in it, nor what is copied within a process.
+/// Bytes of responses, by path. Without requests and copies within a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// The application to the kernel, for the server (C1 in the paper).
@@ -38,7 +38,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins with the processes of a server and of the application behind it. Notes are written to `folder`, a new one.
+    /// Traces the processes of a server and its application. `folder`, a new one, gets the traces.
     ///
     /// # Errors
     /// If strace is not there or may not attach.
@@ -51,10 +51,10 @@ impl Watch {
         })
     }
 
-    /// Sums up as soon as nothing happens any more, and lets go.
+    /// Detaches when the processes are idle, and sums up.
     ///
     /// # Errors
-    /// If the notes cannot be read, bytes went a way that is not known here, or there is no end of them.
+    /// If the traces cannot be read, bytes took an unknown path, or the processes do not become idle.
     pub fn end(self) -> Result<Ledger> {
         let limit = Instant::now() + QUIET_MAX;
         let mut before = None;
@@ -86,7 +86,9 @@ fn sum(server: &[Call], application: &[Call]) -> Result<Ledger> {
             }
             (CallKind::Send, Descriptor::Tcp) => ledger.to_client += bytes,
             (CallKind::ByReference, Descriptor::Tcp) => ledger.by_reference += bytes,
-            (CallKind::ByReference, _) => bail!("the application moved bytes to what is no client's socket"),
+            (CallKind::ByReference, _) => {
+                bail!("the application moved bytes to a descriptor that is not the client's socket")
+            }
             (CallKind::Receive, _) | (CallKind::Send, Descriptor::Other) => {}
         }
     }
@@ -97,7 +99,9 @@ fn sum(server: &[Call], application: &[Call]) -> Result<Ledger> {
             }
             (CallKind::Send, Descriptor::Tcp) => ledger.to_client += bytes,
             (CallKind::ByReference, Descriptor::Tcp) => ledger.by_reference += bytes,
-            (CallKind::ByReference, _) => bail!("the server moved bytes to what is no client's socket"),
+            (CallKind::ByReference, _) => {
+                bail!("the server moved bytes to a descriptor that is not the client's socket")
+            }
             (CallKind::Receive | CallKind::Send, _) => {}
         }
     }

@@ -1,7 +1,7 @@
 //! How often the bytes of an application's response are copied between processes and the kernel: counted, from outside.
 //!
-//! Server and application run as they are, under strace, which writes down how many bytes each call moved and on what
-//! kind of descriptor. What a call copies is what it returns; `sendfile` and `splice` copy nothing. The paper's ledger
+//! Server and application run unchanged under strace, which records how many bytes each call moved and on what kind
+//! of descriptor. A call copies as many bytes as it returns; `sendfile` and `splice` copy none. The paper's ledger
 //! (Yeung; three copies by FastCGI, one where the application answers for itself) is compared with sums of these.
 
 mod ledger;
@@ -25,7 +25,7 @@ pub use ledger::{Ledger, Watch};
 /// What to count.
 #[derive(Clone, Debug)]
 pub struct CopiesSettings {
-    /// What is built of this project.
+    /// Executables and libraries of this project.
     pub programs: Programs,
     /// Lengths of bodies.
     pub sizes: Vec<u64>,
@@ -74,7 +74,7 @@ pub fn run(settings: &CopiesSettings) -> Result<String> {
     Ok(text)
 }
 
-/// The ledger of so many responses with this body, asked for one after the other.
+/// The ledger of so many sequential responses with this body.
 fn count(contender: &Contender, path: &str, bytes: u64, settings: &CopiesSettings) -> Result<Ledger> {
     let ask = |requests| -> Result<()> {
         let settings = LoadSettings {
@@ -98,7 +98,7 @@ fn count(contender: &Contender, path: &str, bytes: u64, settings: &CopiesSetting
         );
         Ok(())
     };
-    // The first response is dearer: transports are agreed upon, named files are looked for.
+    // The first response costs more: transports are negotiated, named files looked up.
     ask(WARM_UP_RESPONSES)?;
     let notes = settings.folder.join("notes");
     let _ = fs::remove_dir_all(&notes);

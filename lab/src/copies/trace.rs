@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// An attached strace. It lets go when this is dropped.
+/// An attached strace. Detaches when dropped.
 #[derive(Debug)]
 pub(super) struct Trace {
     strace: Child,
@@ -34,7 +34,7 @@ pub(super) enum CallKind {
     ByReference,
 }
 
-/// What a descriptor stands for.
+/// The kind of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Descriptor {
     Tcp,
@@ -47,8 +47,8 @@ pub(super) enum Descriptor {
 }
 
 impl Trace {
-    /// Attaches to all threads of these processes, and waits until that is done. What they do goes to files in
-    /// `folder`, which must be empty.
+    /// Attaches to all threads of these processes and waits until attached. Traces go to files in `folder`, which
+    /// must be empty.
     pub(super) fn attach(processes: &[i32], folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         // A file for each thread (-ff): in a common one, calls of several would be cut in two.
@@ -68,7 +68,7 @@ impl Trace {
         Ok(Self { strace, folder: folder.to_owned() })
     }
 
-    /// What has happened so far.
+    /// The calls so far.
     pub(super) fn calls(&self) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
         for file in fs::read_dir(&self.folder)? {

@@ -1,7 +1,7 @@
-//! Control groups that bound what a server may use: memory, page cache included, and the rate of its reads.
+//! Control groups that bound a server's memory, page cache included, and the rate of its reads.
 //!
-//! Both versions are spoken: version 1, where memory and block devices have hierarchies of their own, and version 2,
-//! where one group has both.
+//! Supports version 1, with separate hierarchies for memory and block devices, and version 2, with one group for
+//! both.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ enum Hierarchy {
     V2(PathBuf),
 }
 
-/// What a group may use.
+/// Bounds of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Memory of its processes, and of the pages that they brought into the page cache.
@@ -39,15 +39,15 @@ pub(super) struct Bounds {
 }
 
 impl Groups {
-    /// Finds the hierarchies. From now on SIGINT and SIGTERM take the groups away before they end the process. To be
-    /// called before other threads are started: they inherit who gets signals.
+    /// Finds the hierarchies. From now on SIGINT and SIGTERM remove the groups before they end the process. Call it
+    /// before starting threads, which inherit the signal mask.
     ///
     /// # Errors
     /// If the kernel has no memory and block controllers.
     pub(super) fn new() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
         let hierarchy = Hierarchy::find(&mounts).context(
-            "no control groups for memory and block devices are mounted: there is no way to bound a server",
+            "no control groups for memory and block devices are mounted: a server cannot be bounded",
         )?;
         if let Hierarchy::V2(root) = &hierarchy {
             fs::write(root.join("cgroup.subtree_control"), "+memory +io")
@@ -68,7 +68,7 @@ impl Groups {
     /// A new group; returns the folders that a process has to enter.
     ///
     /// # Errors
-    /// What the kernel says, with the name of the file.
+    /// The kernel's error, with the name of the file.
     pub(super) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
         let name = format!("baton-lab-{}-{name}", std::process::id());
         let (major, minor) = bounds.device;
@@ -139,7 +139,7 @@ fn set(group: &Path, file: &str, value: &str) -> Result<()> {
     fs::write(&path, value).with_context(|| format!("{value} > {}", path.display()))
 }
 
-/// Ends whoever is in the groups, and takes them away.
+/// Kills the processes in the groups, and removes the groups.
 fn remove_all(made: &Mutex<Vec<PathBuf>>) {
     for group in lock(made).drain(..) {
         if let Err(error) = remove(&group) {

@@ -1,9 +1,9 @@
-//! Servers compared where memory is too small for the content, so that the disk decides and not the CPU.
+//! Compares servers whose memory is too small for the content, so that the disk decides, not the CPU.
 //!
 //! Each server runs in control groups that bound its memory, page cache included, and the rate at which it may read
-//! from a device of its own. All servers are started and warmed up together, then take turns; a server that is not
-//! measured stands still, and so keeps what it knows; what it had in memory is asked for again before it is measured,
-//! as systems take pages away that nobody uses. Two questions are asked:
+//! from a device of its own. All servers are warmed up together, then take turns. A server is stopped (SIGSTOP)
+//! between its turns; as the kernel takes pages from idle processes, it gets some load before each turn. Two
+//! questions:
 //!
 //! 1. *How much* is served of a SPECweb99-like mix several times as large as memory.
 //! 2. *How long* small files that are always in memory take while other connections keep asking for files that are
@@ -57,8 +57,7 @@ pub struct DiskSettings {
     pub duration: Duration,
     /// How long servers are warmed up, all at once.
     pub warm_up: Duration,
-    /// How long each asks for the mix before a turn of it is measured: systems take pages away from a server that
-    /// stands still.
+    /// How long each server gets the mix before a measured turn, since the kernel takes pages from a stopped server.
     pub lead: Duration,
     /// Where mount points, configurations and logs are put.
     pub folder: PathBuf,
@@ -97,7 +96,7 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
         let _ = Throughput::measure(contestant, &machine, content, 0, settings.warm_up);
     });
     let throughput = in_turn(&contestants, settings.rounds, |contestant, round| {
-        // Another part of the mix, so that it does not bring in just what is measured.
+        // Another part of the mix, so that it does not load just the measured files.
         let _ =
             Throughput::measure(contestant, &machine, content, settings.rounds + round + 1, settings.lead);
         Throughput::measure(contestant, &machine, content, round + 1, settings.duration)
@@ -125,7 +124,7 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
     Ok(text)
 }
 
-/// Who takes part; the first is the reference.
+/// The contenders; the first is the reference.
 fn entries(settings: &DiskSettings) -> Result<Vec<Entry>> {
     let nginx = Entry::other("nginx").filter(|_| settings.nginx);
     let threads = nginx.clone().map(Entry::with_file_threads);
@@ -169,7 +168,7 @@ fn contestant(
     Ok(Contestant { server, volume, groups, control: folder.join(name).join("control") })
 }
 
-/// All at once, as nothing is measured; then they stand still.
+/// All at once, as nothing is measured; then stops them.
 fn together(contestants: &[Contestant], task: impl Fn(&Contestant) + Sync) {
     thread::scope(|scope| {
         for contestant in contestants {
@@ -183,8 +182,7 @@ fn together(contestants: &[Contestant], task: impl Fn(&Contestant) + Sync) {
     });
 }
 
-/// Rounds in which each has its turn, in an order that rotates. A turn in which others took much of the CPU is repeated
-/// once.
+/// Rounds of turns in a rotating order. A turn in which other processes took much of the CPU is repeated once.
 fn in_turn<F: turn::Figures>(
     contestants: &[Contestant],
     rounds: usize,
@@ -215,7 +213,7 @@ fn in_turn<F: turn::Figures>(
     turns
 }
 
-/// What a Baton that tunes itself has chosen, as it says itself.
+/// The choices of a Baton that tunes itself, from its status.
 fn chosen(contestant: &Contestant, settings: &DiskSettings) -> Vec<Value> {
     contestant.server.resume();
     let said = Command::new(&settings.baton)
@@ -248,7 +246,7 @@ fn find(value: &Value, name: &str, found: &mut Vec<Value>) {
     }
 }
 
-/// What a file system needs besides files.
+/// The overhead of a file system.
 const IMAGE_SPARE_BYTES: u64 = 32 << 20;
 
 #[cfg(test)]

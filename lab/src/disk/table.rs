@@ -68,7 +68,7 @@ pub(super) fn markdown(
     let _ = writeln!(
         text,
         "\n## Latency of resident files, {RESIDENT_REQUESTS_PER_SECOND} requests/s over {RESIDENT_CONNECTIONS} connections, \
-         beside {COLD_CONNECTIONS} connections that ask for cold files\n"
+         beside {COLD_CONNECTIONS} connections that request cold files\n"
     );
     begin_table(
         &mut text,
@@ -94,7 +94,7 @@ pub(super) fn markdown(
     text
 }
 
-/// What is to be said of a server in the end: that memory ran out, and what it chose.
+/// Notes on a server: that memory ran out, and what it chose.
 pub(super) fn after(server: &str, out_of_memory: u64, chosen: &[Value]) -> String {
     let mut text = String::new();
     if out_of_memory > 0 {

@@ -45,7 +45,7 @@ impl Contestant {
             duration,
             requests_max: None,
             requests_per_second: pace,
-            // The disk is what is waited for, and both loads of the second question need the CPU.
+            // The disk is the bottleneck, and both loads of the second question need the CPU.
             sleep: true,
             verify: false,
         };
@@ -54,7 +54,7 @@ impl Contestant {
     }
 }
 
-/// What came of one turn.
+/// The result of one turn.
 #[derive(Clone, Debug)]
 pub(super) struct Turn<F> {
     pub(super) server: String,
@@ -62,9 +62,9 @@ pub(super) struct Turn<F> {
     pub(super) outcome: Result<F, String>,
 }
 
-/// What a turn is about.
+/// The figures of a turn.
 pub(super) trait Figures: fmt::Display {
-    /// Whether somebody else took so much CPU that the turn says little.
+    /// Whether other processes took so much CPU that the turn is unreliable.
     fn is_disturbed(&self) -> bool;
 }
 
@@ -135,9 +135,9 @@ impl fmt::Display for Throughput {
 /// How long resident files take while others are waited for.
 #[derive(Clone, Debug)]
 pub(super) struct Latency {
-    /// Without anybody waiting for the disk.
+    /// Without requests that wait for the disk.
     pub(super) alone: Quantiles,
-    /// Beside those who do.
+    /// Beside requests that do.
     pub(super) beside: Quantiles,
     pub(super) cold_megabytes_per_second: f64,
 }
@@ -166,7 +166,7 @@ impl Latency {
                 duration,
             )
         };
-        // The first look at each file is not what is asked about.
+        // The first request for each file is not measured.
         without_failures(resident(LEAD)?.run()?)?;
         let alone = without_failures(resident(duration / 2)?.run()?)?;
         let mut cold = contestant.load(content.cold(turn), COLD_CONNECTIONS, None, duration + LEAD)?;
@@ -233,15 +233,15 @@ fn without_failures(report: LoadReport) -> Result<LoadReport> {
     Ok(report)
 }
 
-/// Connections that ask for the mix.
+/// Connections that request the mix.
 pub(super) const MIX_CONNECTIONS: usize = 64;
-/// Connections that ask for cold files.
+/// Connections that request cold files.
 pub(super) const COLD_CONNECTIONS: usize = 16;
 /// Connections that share the requests for resident files.
 pub(super) const RESIDENT_CONNECTIONS: usize = 32;
 /// Requests for resident files.
 pub(super) const RESIDENT_REQUESTS_PER_SECOND: f64 = 200.0;
-/// What goes before a measurement that is to begin in the middle of things.
+/// Load before a measurement, to reach a steady state.
 const LEAD: Duration = Duration::from_millis(300);
 /// A server whose CPU others used so much was not measured but hindered: the disk leaves it idle most of the time.
 const FOREIGN_MAX: f64 = 0.6;

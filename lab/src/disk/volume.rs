@@ -1,11 +1,12 @@
 //! The disk: one image in memory, and for each server a loop device and a file system mounted on it.
 //!
-//! The image is an anonymous file in memory, so that nothing but the throttle sets the speed of the "disk", and nothing
-//! is left of it. Each server gets the same image through a device of its own. A file system of its own is a page cache
-//! of its own: no server finds pages that another one has paid for, and all can stay warm between their turns.
+//! The image is an anonymous file in memory, so that the throttle alone sets the speed of the "disk", and nothing is
+//! left behind. Each server gets the same image through a device, and so a page cache, of its own: no server profits
+//! from pages that another one has read, and all stay warm between their turns.
 //!
-//! Devices are detached as soon as they are mounted, which makes the kernel free them with the mount; mounts live in a
-//! private mount namespace, which ends with the last process in it. So everything disappears however the lab ends.
+//! Devices are detached as soon as they are mounted, which makes the kernel free them with the mount; mounts live in
+//! a private mount namespace, which ends with the last process in it. So everything disappears when the lab ends in
+//! any way.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -54,7 +55,7 @@ impl Image {
         filled.map(|()| image)
     }
 
-    /// One more device of the image, mounted on `folder`, which reads ahead as far as given.
+    /// One more device of the image, mounted on `folder`, with this read-ahead.
     ///
     /// # Errors
     /// If one of the system's tools fails.
@@ -99,7 +100,7 @@ fn detach(device: &str) {
     let _ = run("losetup", &["--detach", device]);
 }
 
-/// What a tool of the system prints, without the end of the line.
+/// The output of a system tool, without the line end.
 fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)
@@ -112,5 +113,5 @@ fn run(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Of the kernel's accounts, whatever the device.
+/// Unit of the kernel's accounts, for any device.
 const SECTOR_BYTES: u64 = 512;

@@ -1,4 +1,4 @@
-//! What is asked for: a mix that does not fit the memory, cold files, and a few files that stay in memory.
+//! The requests: a mix that does not fit the memory, cold files, and a few files that stay in memory.
 
 use std::path::Path;
 
@@ -38,8 +38,8 @@ impl Content {
         sequence.into_iter().map(request).collect()
     }
 
-    /// All files in turn, in an order that looks like none: with less memory than content, the one that is asked for
-    /// is always one that has been pushed out. Each turn begins at another place.
+    /// All files in turn, in a pseudo-random order: with less memory than content, each requested file has been
+    /// evicted. Each turn begins at another position.
     pub(super) fn cold(self, turn: usize) -> Vec<Request> {
         let mut files: Vec<MixFile> = MixFile::all(self.directories).collect();
         // A number without a common factor with the number of files steps through all of them.
@@ -52,7 +52,7 @@ impl Content {
         files.into_iter().map(request).collect()
     }
 
-    /// The files that stay in memory, because they are asked for all the time.
+    /// The files that stay in memory, because they are requested all the time.
     pub(super) fn resident(self) -> Vec<Request> {
         let paths = (0..RESIDENT_FILES).map(resident_path);
         paths.map(|path| Request { path, bytes: Some(RESIDENT_BYTES) }).collect()

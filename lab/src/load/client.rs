@@ -5,8 +5,8 @@
 //!                       └────► Closing ──► Sending  it ends: the server said so, or was asked to
 //! ```
 //!
-//! Sockets are registered edge-triggered. A complete reply is followed by the next request at once, without another
-//! look at the socket: whatever arrives later raises a new edge.
+//! Sockets are registered edge-triggered. The next request follows a complete reply at once, without another read:
+//! later data raises a new edge.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -33,11 +33,11 @@ pub(super) struct Shared {
     pub(super) verify: bool,
     pub(super) scratch: Vec<u8>,
     pub(super) report: LoadReport,
-    /// No new request is begun.
+    /// Begin no more requests.
     pub(super) stopping: bool,
-    /// How many requests may still be begun.
+    /// The number of requests left to begin.
     pub(super) requests_left: u64,
-    /// Clients with a request under way.
+    /// Clients with a request in flight.
     pub(super) busy: usize,
     /// When requests are due, if not at once.
     pub(super) pace: Option<Pace>,
@@ -54,7 +54,7 @@ enum State {
     Body {
         left: u64,
     },
-    /// The reply is complete; the end of the stream is to come.
+    /// The reply is complete; the end of the stream must follow.
     Closing,
 }
 
@@ -106,7 +106,7 @@ impl Client {
         })
     }
 
-    /// Begins with the first request, or goes on after a rest.
+    /// Begins with the first request, or continues after a pause.
     pub(super) fn start(&mut self, shared: &mut Shared, now: Instant) -> Result<()> {
         self.begin(shared, now);
         self.handle_event(shared)
@@ -267,7 +267,7 @@ impl Client {
         self.received(shared, left - count as u64)
     }
 
-    /// Part of the body has been received; `left` bytes of it are to come.
+    /// Part of the body has been received; `left` bytes of it are missing.
     fn received(&mut self, shared: &mut Shared, left: u64) -> Step {
         if left > 0 {
             self.state = State::Body { left };
@@ -283,7 +283,7 @@ impl Client {
         match recv(&self.socket, &mut [0_u8; 16], RecvFlags::empty()) {
             // A reset after the complete reply does no harm either.
             Ok((_, 0)) | Err(Errno::CONNRESET) => Step::Ended,
-            Ok(_) => self.failed(shared, Failure::Surplus, "bytes after the reply that was to be the last"),
+            Ok(_) => self.failed(shared, Failure::Surplus, "bytes after the last reply"),
             Err(Errno::AGAIN) => Step::Wait,
             Err(Errno::INTR) => Step::Again,
             Err(errno) => self.broken(shared, errno),

@@ -1,16 +1,16 @@
 //! A load generator: one thread, one epoll instance, closed loop.
 //!
 //! It must cost less per request than the servers it measures, or it measures itself. So it
-//! - lets the kernel drop the bodies of replies (`MSG_TRUNC`) instead of copying bytes that nobody looks at;
+//! - lets the kernel drop the bodies of replies (`MSG_TRUNC`) instead of copying unused bytes;
 //! - prepares each request once, as bytes;
 //! - spins on its sockets instead of sleeping. Under virtualisation waking an idle CPU is an interrupt with a VM exit,
 //!   and the bill goes to the waker: the server. With a sleeping client a server that sends a reply in many pieces
 //!   looks up to twice as expensive as it is, and rankings turn round.
 //!
-//! Closed loop: each connection asks again when its reply is complete. Overload cannot occur, and CPU time per request
-//! is exact. The exception is a load with a *pace*: its requests are due at fixed times, whatever became of the ones
-//! before, and latency counts from then on. A server that stops for a second is late for all requests of that second,
-//! where a closed loop would have made only one of them.
+//! Closed loop: each connection sends its next request when its reply is complete. Overload cannot occur, and CPU
+//! time per request is exact. The exception is a load with a *pace*: its requests are due at fixed times,
+//! independently of earlier ones, and latency counts from then on. A server that stops for a second is late for all
+//! requests of that second; a closed loop would have made only one.
 
 mod client;
 mod idle;
@@ -99,8 +99,8 @@ impl Load {
         Ok(Self { shared, clients, _idle: idle, duration: settings.duration, timeout })
     }
 
-    /// Makes the load and says what came of it. What the server did wrong is in the report. The connections stay open
-    /// until the load is dropped, so that a caller can read the server's clocks before it has to close its ends.
+    /// Runs the load. The report contains the server's errors. The connections stay open until the load is dropped,
+    /// so that the caller can read the server's CPU clocks before they close.
     ///
     /// # Errors
     /// If epoll fails or no new connection can be opened.
@@ -126,7 +126,7 @@ impl Load {
                 break;
             }
         }
-        // What is under way may end, so that the server sees no broken transfer and the count is whole.
+        // Requests in flight may finish, so that the server sees no aborted transfer and the count is exact.
         self.shared.stopping = true;
         let limit = now + DRAIN;
         while self.shared.busy > 0 && now < limit {
@@ -186,7 +186,7 @@ fn thread_cpu() -> Duration {
 const SCRATCH_BYTES: usize = 1 << 20;
 /// Without a finished request for this long the server is considered to hang.
 const STALL: Duration = Duration::from_secs(3);
-/// How long requests under way may take after the end.
+/// How long requests in flight may take after the end.
 const DRAIN: Duration = Duration::from_secs(1);
 /// After so many failures the rest would say nothing new.
 const FAILURES_MAX: u64 = 1_000;

@@ -59,7 +59,7 @@ mod tests {
         let mut pace = Pace::new(100.0);
         assert_eq!(pace.take_due(start), Some(start));
         assert_eq!(pace.take_due(after(9)), None);
-        // Nobody was free for 25 ms: both requests of that time are made, and both are late.
+        // No connection was free for 25 ms: both requests of that time are made late.
         assert_eq!(pace.take_due(after(25)), Some(after(10)));
         assert_eq!(pace.take_due(after(25)), Some(after(20)));
         assert_eq!(pace.take_due(after(25)), None);

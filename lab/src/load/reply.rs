@@ -5,7 +5,7 @@ use memchr::memmem;
 /// A longer head is refused.
 pub(super) const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// What a head says.
+/// The relevant parts of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplyHead {
     /// Length including the blank line: where the body begins.
@@ -17,8 +17,8 @@ pub(super) struct ReplyHead {
 }
 
 impl ReplyHead {
-    /// Reads the head at the beginning of `received`, of which the first `looked_at` bytes held no complete head.
-    /// `None` if it is not complete, or not HTTP/1.
+    /// Parses the head at the beginning of `received`, whose first `looked_at` bytes contain no complete head. `None`
+    /// if it is not complete, or not HTTP/1.
     pub(super) fn parse(received: &[u8], looked_at: usize) -> Option<Self> {
         // The blank line may have been cut anywhere.
         let from = looked_at.saturating_sub(3);

@@ -1,4 +1,4 @@
-//! What came of a load.
+//! The result of a load.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// What a server did wrong with a request.
+/// A server's failure to answer a request correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
@@ -29,7 +29,7 @@ pub enum Failure {
     Stalled,
 }
 
-/// What came of a load: counts, rates, and the client's view of the time.
+/// The result of a load: counts, rates and latencies.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
     /// Finished requests.
@@ -178,7 +178,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Latencies are kept between a microsecond and a minute, to two digits: 64 KB, however long the load runs.
+/// Latencies are kept between a microsecond and a minute, to two digits: 64 KB for loads of any length.
 const LATENCY_NS_MIN: u64 = 1_000;
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 const LATENCY_DIGITS: u8 = 2;

@@ -1,4 +1,4 @@
-//! The requests of a load: made once, sent again and again in a fixed order.
+//! The requests of a load: prepared once, sent repeatedly in a fixed order.
 
 use std::net::SocketAddr;
 

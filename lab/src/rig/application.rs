@@ -19,13 +19,13 @@ use super::server::search_path;
 /// Which program answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
-    /// `apps/ad-rotation`, as the compiler made it, with the distribution's `libfcgi` or with another one in its place.
+    /// `apps/ad-rotation`, with the distribution's `libfcgi` or another one.
     AdRotation { executable: PathBuf, library: Option<PathBuf>, named_file: Option<PathBuf> },
     /// The distribution's php-fpm, perhaps with a library that is loaded before all others, or with an extension.
     PhpFpm { preload: Option<PathBuf>, extension: Option<Extension> },
 }
 
-/// The PHP extension and what it must know.
+/// The PHP extension and its settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension {
     pub(crate) library: PathBuf,
@@ -103,7 +103,7 @@ impl Drop for Application {
 /// Compiles `apps/ad-rotation` against the distribution's `libfcgi`.
 ///
 /// # Errors
-/// If there is no C compiler or no header of `libfcgi`, with what the compiler says.
+/// If there is no C compiler or no header of `libfcgi`, with the compiler's output.
 pub(crate) fn compile_ad_rotation(folder: &Path) -> Result<PathBuf> {
     let (source, executable) = (folder.join("ad-rotation.c"), folder.join("ad-rotation"));
     fs::write(&source, include_str!("../../../apps/ad-rotation/ad-rotation.c"))?;
@@ -116,7 +116,7 @@ pub(crate) fn compile_ad_rotation(folder: &Path) -> Result<PathBuf> {
     Ok(executable)
 }
 
-/// Puts a library where programs that ask for `libfcgi.so.0` find it first.
+/// Installs a library so that programs find it first as `libfcgi.so.0`.
 pub(crate) fn drop_in(library: &Path, folder: &Path) -> Result<PathBuf> {
     let library = library.canonicalize().with_context(|| library.display().to_string())?;
     let place = folder.join("drop-in");

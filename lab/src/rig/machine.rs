@@ -17,7 +17,7 @@ pub enum Isolation {
     None,
 }
 
-/// What the measurements run on.
+/// The machine of the measurements.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) server_cpu: usize,
@@ -43,7 +43,7 @@ impl Machine {
             private_network().context("a private network namespace (--shared-network does without)")?;
         }
         if root {
-            // Ahead of whatever else the machine does; both ways, as schedulers with autogroups ignore the first.
+            // Above other processes; both settings, as schedulers with autogroups ignore the first.
             let _ = nice(PRIORITY);
             favour("self");
         }
@@ -53,15 +53,15 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Binds this process, and what it starts from now on, to one CPU.
+    /// Binds this process, and its later children, to one CPU.
     pub(crate) fn run_on(&self, cpu: usize) -> Result<()> {
         let mut set = CpuSet::new();
         set.set(cpu);
         sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
     }
 
-    /// Puts processes ahead of whatever else the machine does that have begun a session of their own, as servers and php-fpm's
-    /// master do, and thereby left ours behind.
+    /// Raises the priority of processes that have begun a session of their own, like servers and php-fpm's master,
+    /// and so left ours.
     pub(crate) fn favour(&self, processes: &[i32]) {
         if getuid().is_root() {
             processes.iter().for_each(|pid| favour(&pid.to_string()));
@@ -95,7 +95,7 @@ fn favour(process: &str) {
     let _ = fs::write(format!("/proc/{process}/autogroup"), PRIORITY.to_string());
 }
 
-/// Of what is measured, and of what measures.
+/// Priority of the measured processes and of the lab.
 const PRIORITY: i32 = -15;
 
 /// A network namespace with nothing in it but a loopback device, set for many short connections.

@@ -1,5 +1,5 @@
-//! What every experiment stands on: the machine made ready, servers and applications that run
-//! on it, and what their processes cost.
+//! The base of all experiments: the prepared machine, servers and applications on it, and the cost of their
+//! processes.
 
 mod application;
 mod machine;
@@ -24,8 +24,8 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-/// Makes the folder, and refuses one that somebody else has put there: a place below `/tmp` is known beforehand, and
-/// configurations that are found there are run as root. The path is absolute, as servers change their folder.
+/// Creates the folder, and refuses one of another user: paths below `/tmp` are predictable, and configurations there
+/// run as root. The path is absolute, as servers change their folder.
 pub(crate) fn own_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let found = fs::symlink_metadata(folder)?;

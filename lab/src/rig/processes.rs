@@ -1,4 +1,4 @@
-//! What the processes of a server cost: CPU time and memory, seen from outside.
+//! CPU time and memory of a server's processes, seen from outside.
 
 use std::collections::HashMap;
 use std::fs;
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_tree_holds_grandchildren_and_their_cpu_time_is_seen() {
         let script = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; read end' & wait";
-        // A background job of a non-interactive shell reads /dev/null unless told otherwise.
+        // A background job of a non-interactive shell reads /dev/null by default.
         let script = script.replace("read end'", "read end' <&3").replace("sh -c", "exec 3<&0; sh -c");
         let mut shell = Command::new("sh")
             .args(["-c", &script])

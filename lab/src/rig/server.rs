@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use super::machine::Machine;
 use super::{loopback, processes};
 
-/// A server as it takes part: which program with which arguments, and whether it logs.
+/// A contending server: program, arguments, and whether it logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// As in the tables: `nginx`, `baton auto`, `nginx +log`.
@@ -98,7 +98,7 @@ impl Entry {
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new() })
     }
 
-    /// nginx in front of the application behind this socket: all requests below `/app/`, and all for `*.php`.
+    /// nginx before the application at this socket: for requests below `/app/` and for `*.php`.
     pub(crate) fn nginx_with_application(socket: &Path, keep_connections: bool) -> Self {
         let keep = if keep_connections { "on" } else { "off" };
         let words = vec![("@SOCKET@", socket.display().to_string()), ("@KEEP@", keep.to_owned())];
@@ -135,7 +135,7 @@ impl Entry {
         self
     }
 
-    /// Reading files on threads of their own where that is a matter of configuration: nginx's `aio threads`.
+    /// Reads files on separate threads if the server can be configured to: nginx's `aio threads`.
     pub(crate) fn with_file_threads(mut self) -> Self {
         if let Kind::Other { words, .. } = &mut self.kind {
             *words = vec![("@AIO@", "threads".to_owned())];
@@ -144,7 +144,7 @@ impl Entry {
         self
     }
 
-    /// The same, writing an access log; `None` if nobody has written the configuration for it.
+    /// The same with an access log; `None` without a configuration for it.
     pub(crate) fn logging(&self) -> Option<Self> {
         let logs =
             matches!(&self.kind, Kind::Baton { .. } | Kind::Other { server: Other { logs: true, .. }, .. });
@@ -173,9 +173,9 @@ impl Running {
         fs::create_dir_all(&run).with_context(|| run.display().to_string())?;
         let (program, arguments) = entry.command(machine, &run, root, port)?;
         let output = File::create(run.join("output")).context("creating its output file")?;
-        // The affinity of this process is inherited. The server has a session of its own, as a daemon has: where the
-        // scheduler shares CPUs out to sessions first, that decides how often it interrupts an application. One that
-        // outlived a killed lab would spoil the next measurement.
+        // The affinity of this process is inherited. The server has a session of its own, like a daemon: schedulers
+        // with autogroups share CPUs among sessions first. A server that outlived a killed lab would spoil the next
+        // measurement.
         machine.run_on(machine.server_cpu)?;
         let child = Command::new("sh")
             .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
@@ -306,8 +306,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
     search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
-/// Shell: enters so many control groups, then becomes the command behind them. What it starts is in them from its
-/// first page on.
+/// Shell: enters so many control groups, then becomes the command, which is in them from its first page on.
 const JOIN_AND_RUN: &str = r#"n=$1; shift
 while [ "$n" -gt 0 ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; n=$((n - 1)); done
 exec "$@""#;

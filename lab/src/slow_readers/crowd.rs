@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
-/// Slow clients on a thread of their own. They leave when this is dropped.
+/// Slow clients on a thread of their own. They disconnect when this is dropped.
 #[derive(Debug)]
 pub(super) struct Crowd {
     shared: Arc<Shared>,
@@ -20,14 +20,14 @@ pub(super) struct Crowd {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    /// Who has got the beginning of a good response.
+    /// Clients that got the beginning of a good response.
     served: AtomicUsize,
-    /// Who has got something else, or whose connection broke.
+    /// Clients with another response or a broken connection.
     refused: AtomicUsize,
 }
 
 impl Crowd {
-    /// Lets `count` clients ask for `path`, `per_second` of them every second.
+    /// Lets `count` clients request `path`, `per_second` of them every second.
     pub(super) fn gather(address: SocketAddr, path: &str, count: usize, per_second: f64) -> Self {
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
@@ -56,7 +56,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Turn by turn, a client each: in a second everybody had a turn, and those who are due have come.
+/// One client per turn: in a second each had a turn, and new ones that were due have connected.
 fn live(shared: &Shared, address: SocketAddr, request: &str, count: usize, per_second: f64) {
     let start = Instant::now();
     let mut clients: Vec<Option<Reader>> = Vec::new();
@@ -101,7 +101,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Its receive buffer is as small as the kernel allows, so that what it does not read stays with the server.
+    /// Its receive buffer is as small as the kernel allows, so that unread bytes stay with the server.
     fn ask(address: SocketAddr, request: &str) -> Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;

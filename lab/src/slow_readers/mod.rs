@@ -1,7 +1,7 @@
 //! Slow readers: whether a thousand clients that take a kilobyte a second hold up an application with eight processes.
 //!
-//! Fast clients ask all the time: alone, while the slow ones come, and when all of them read. The network has packets of
-//! 1,500 bytes, as on a loopback device with its 64 KiB a socket buffer takes whole responses and nobody is slow.
+//! Fast clients send requests all the time: alone, while the slow ones arrive, and when all of them read. The network
+//! has packets of 1,500 bytes: with the loopback device's 64 KiB a socket buffer would take whole responses.
 
 mod crowd;
 
@@ -25,7 +25,7 @@ use crowd::Crowd;
 /// What to measure and how long.
 #[derive(Clone, Debug)]
 pub struct SlowReadersSettings {
-    /// What is built of this project.
+    /// Executables and libraries of this project.
     pub programs: Programs,
     /// How many clients read slowly.
     pub readers: usize,
@@ -35,7 +35,7 @@ pub struct SlowReadersSettings {
     pub slow_bytes: u64,
     /// How often each server is measured.
     pub rounds: usize,
-    /// How long the fast clients ask, alone and beside the slow ones.
+    /// Duration of the fast clients' load, alone and beside the slow ones.
     pub duration: Duration,
     /// Where programs, configurations and logs are put.
     pub folder: PathBuf,
@@ -77,7 +77,7 @@ pub fn run(settings: &SlowReadersSettings) -> Result<String> {
     let (mut cells, mut crowds) = (Vec::new(), Vec::new());
     for round in 0..settings.rounds {
         for turn in 0..Way::ALL.len() {
-            // A server of its own each time: what a crowd has left behind is not to be the next one's burden.
+            // A new server each time, without leftovers of the last crowd.
             let contender = pool.start(Way::ALL[(round + turn) % Way::ALL.len()], &machine, &folder)?;
             let (measured, crowd) = turn_of(&contender, &machine, settings, round);
             cells.extend(measured);
@@ -89,7 +89,7 @@ pub fn run(settings: &SlowReadersSettings) -> Result<String> {
     Ok(markdown(&cells, &crowds, &machine.description(), settings))
 }
 
-/// What became of the slow clients of one turn.
+/// The outcome of one turn's slow clients.
 #[derive(Debug)]
 struct Fate {
     server: String,
@@ -196,7 +196,7 @@ fn markdown(
     text
 }
 
-/// What there is to say of a moment, or that the fast clients got wrong answers then.
+/// The figures of a phase, or that the fast clients got wrong answers in it.
 fn said(sum: &Sum<'_>, field: impl Fn(&Measured<'_>) -> String) -> String {
     match sum {
         Sum::Measured(sum) => field(sum),
