@@ -1,12 +1,12 @@
 //! Helpers: threads that do blocking jobs one at a time, so that an event loop need not wait.
 //!
-//! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper is started when all others are busy, and kept. It works on the
-//! caches that it shares with the loop and returns no bytes, only word that the job is done, as an event.
+//! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper is started when all others are busy, and kept, unless
+//! there shall be fewer. It works on the caches that it shares with the loop and returns no bytes, only word that the job is
+//! done, as an event.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::client::Wake;
@@ -18,8 +18,6 @@ use crate::mailbox::Mailbox;
 #[derive(Debug)]
 pub(crate) struct Helpers {
     shared: Arc<Shared>,
-    /// Bound on the number of helpers; changed by a tuner.
-    pub(crate) helpers_max: usize,
     under_way: usize,
 }
 
@@ -27,7 +25,6 @@ pub(crate) struct Helpers {
 struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
-    idle: AtomicUsize,
     done: Mailbox<(Token, Wake)>,
 }
 
@@ -35,6 +32,9 @@ struct Shared {
 struct Queue {
     jobs: VecDeque<(Token, Job)>,
     helpers: usize,
+    helpers_max: usize,
+    /// Helpers that wait for a job.
+    idle: usize,
     closed: bool,
 }
 
@@ -44,14 +44,10 @@ impl Helpers {
     /// # Errors
     /// `EMFILE`, `ENFILE`.
     pub(crate) fn new(helpers_max: usize) -> io::Result<Self> {
-        let queue = Queue { jobs: VecDeque::new(), helpers: 0, closed: false };
-        let shared = Shared {
-            queue: Mutex::new(queue),
-            work: Condvar::new(),
-            idle: AtomicUsize::new(0),
-            done: Mailbox::new()?,
-        };
-        Ok(Self { shared: Arc::new(shared), helpers_max: helpers_max.max(1), under_way: 0 })
+        let helpers_max = helpers_max.max(1);
+        let queue = Queue { jobs: VecDeque::new(), helpers: 0, helpers_max, idle: 0, closed: false };
+        let shared = Shared { queue: Mutex::new(queue), work: Condvar::new(), done: Mailbox::new()? };
+        Ok(Self { shared: Arc::new(shared), under_way: 0 })
     }
 
     /// Readable when a job is done.
@@ -69,13 +65,26 @@ impl Helpers {
         lock(&self.shared.queue).helpers
     }
 
+    /// Bound on [`count`](Self::count).
+    pub(crate) fn helpers_max(&self) -> usize {
+        lock(&self.shared.queue).helpers_max
+    }
+
+    /// Sets the bound. Helpers beyond it end as soon as they have no job.
+    pub(crate) fn set_helpers_max(&self, helpers_max: usize) {
+        let mut queue = lock(&self.shared.queue);
+        queue.helpers_max = helpers_max.max(1);
+        if queue.helpers > queue.helpers_max {
+            self.shared.work.notify_all();
+        }
+    }
+
     /// Gives a job to a helper.
     pub(crate) fn submit(&mut self, whose: Token, job: Job) {
         self.under_way += 1;
         let mut queue = lock(&self.shared.queue);
         queue.jobs.push_back((whose, job));
-        let wanted = queue.jobs.len() > self.shared.idle.load(Ordering::Relaxed);
-        if wanted && queue.helpers < self.helpers_max {
+        if queue.jobs.len() > queue.idle && queue.helpers < queue.helpers_max {
             let shared = Arc::clone(&self.shared);
             let helper = std::thread::Builder::new().name("helper".into()).stack_size(STACK_BYTES);
             if helper.spawn(move || shared.help()).is_ok() {
@@ -114,15 +123,16 @@ impl Shared {
         loop {
             let mut queue = lock(&self.queue);
             let (whose, job) = loop {
-                if queue.closed {
+                if queue.closed || queue.helpers > queue.helpers_max {
+                    queue.helpers -= 1;
                     return;
                 }
                 if let Some(next) = queue.jobs.pop_front() {
                     break next;
                 }
-                self.idle.fetch_add(1, Ordering::Relaxed);
+                queue.idle += 1;
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                self.idle.fetch_sub(1, Ordering::Relaxed);
+                queue.idle -= 1;
             };
             drop(queue);
             self.done.send([(whose, Wake::Job(job.run()))]);
@@ -136,3 +146,59 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A helper's stack: resolving a name and reading 64 KiB at a time need little.
 const STACK_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use baton_buf::{FileSlice, OpenFile};
+    use baton_gateway::ClientSocket;
+
+    use super::*;
+
+    const LEN: u64 = 4 << 20;
+
+    /// A job that lasts until its client is gone, and that client.
+    fn job(file: &Arc<OpenFile>) -> (Job, UnixStream) {
+        let (socket, client) = UnixStream::pair().unwrap();
+        let socket = Arc::new(ClientSocket::from(std::os::fd::OwnedFd::from(socket)));
+        let slice = FileSlice::new(Arc::clone(file), 0, LEN);
+        (Job::Send { socket, slice, patience: Duration::from_secs(600) }, client)
+    }
+
+    fn wait_for(helpers: &mut Helpers, jobs: usize) {
+        let mut done = Vec::new();
+        while done.len() < jobs {
+            helpers.take_done(&mut done);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Goal: helpers come with the jobs and leave when there shall be fewer, busy ones later, and what comes then is done.
+    #[test]
+    fn there_are_as_many_helpers_as_jobs_and_bound_allow() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        named.as_file().set_len(LEN).unwrap();
+        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
+        let mut helpers = Helpers::new(3).unwrap();
+        let mut clients = Vec::new();
+        for jobs in 1..=6 {
+            let (job, client) = job(&file);
+            helpers.submit(Token::from_data(jobs), job);
+            clients.push(client);
+            assert_eq!(helpers.count(), (jobs as usize).min(3));
+        }
+        helpers.set_helpers_max(1);
+        assert_eq!((helpers.count(), helpers.under_way()), (3, 6), "all have a job");
+        drop(clients);
+        wait_for(&mut helpers, 6);
+        while helpers.count() > 1 {
+            std::thread::yield_now();
+        }
+        helpers.submit(Token::from_data(7), job(&file).0);
+        wait_for(&mut helpers, 1);
+        assert_eq!((helpers.count(), helpers.under_way()), (1, 0));
+    }
+}

@@ -62,6 +62,6 @@ impl<C> Jobs<C> for Helpers {
     }
 
     fn report(&self) -> Value {
-        json!({ "helpers": self.count(), "helpers_max": self.helpers_max, "under_way": self.under_way() })
+        json!({ "helpers": self.count(), "helpers_max": self.helpers_max(), "under_way": self.under_way() })
     }
 }
