@@ -1,8 +1,8 @@
 //! How much memory the file cache of each worker may take.
 //!
 //! A cache that grows beyond what the control group of a container allows does not make the server slower: the kernel
-//! kills a worker, with all its clients. So the default is small where memory is small. Whoever has set a value is not
-//! overruled, but told.
+//! kills a worker, with all its clients. So the default is small where memory is small. A value in the configuration is kept,
+//! with a warning if it is too large.
 
 use baton_content::CacheSettings;
 use baton_sys::memory_bounds::MemoryBounds;

@@ -13,10 +13,10 @@ use serde_json::Value;
 /// Longest message: a worker's status with everything in it is a few kilobytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// What the master asks of a worker. It does them in the order in which they come.
+/// What the master asks of a worker. The worker handles the messages in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "order", rename_all = "kebab-case")]
-pub(super) enum Order {
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub(super) enum ToWorker {
     /// Here are sockets for the next [`Prepare`](Self::Prepare): a descriptor for each of the ids.
     Listeners {
         /// See [`Listening::id`](super::listeners::Listening::id).
@@ -49,17 +49,17 @@ pub(super) enum Order {
         /// Whether the error log's is among them.
         error: bool,
     },
-    /// Accept from these sockets, too, a descriptor for each of the ids: their worker is away. Further ones may follow.
-    Cover {
-        /// The place of that worker.
-        place: usize,
+    /// Accept from these sockets, too, a descriptor for each of the ids: their worker is down. More may follow.
+    AcceptFor {
+        /// The slot of that worker.
+        slot: usize,
         /// See [`Listening::id`](super::listeners::Listening::id).
         ids: Vec<usize>,
     },
-    /// Let go of the sockets of that worker.
-    Uncover {
-        /// Its place.
-        place: usize,
+    /// Close the sockets of that worker again.
+    StopAcceptingFor {
+        /// Its slot.
+        slot: usize,
     },
     /// Let all loops have a turn, whether there is something to do or not.
     Wake,
@@ -81,8 +81,8 @@ pub(super) enum Order {
 
 /// What a worker tells the master.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "report", rename_all = "kebab-case")]
-pub(super) enum Report {
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub(super) enum FromWorker {
     /// It is about to serve.
     Ready,
     /// It cannot serve, and ends.
@@ -119,8 +119,8 @@ pub(super) enum Report {
 /// Sends a message.
 ///
 /// # Errors
-/// `EPIPE` if the other side is gone, `EAGAIN` if it has not read for long and the socket does not block, `EMSGSIZE`
-/// if the message is longer than any should be.
+/// `EPIPE` if the other side has ended, `EAGAIN` if the socket's buffer is full and the socket does not block, `EMSGSIZE`
+/// above [`MESSAGE_BYTES_MAX`].
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -133,7 +133,7 @@ pub(super) fn send(
     passing::send(socket, &message, descriptors)
 }
 
-/// Receives a message and its descriptors; `None` if the other side is gone. `buffer` has at least
+/// Receives a message and its descriptors; `None` if the other side has ended. `buffer` has at least
 /// [`MESSAGE_BYTES_MAX`] bytes.
 ///
 /// # Errors
@@ -165,36 +165,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_words_are_heard_from_whoever_did_not_listen() {
+    fn reports_of_a_worker_that_ended_without_reading_arrive() {
         let (master, worker) = passing::message_pair().unwrap();
-        send(&master, &Order::Stop, &[]).unwrap();
-        send(&worker, &Report::Ready, &[]).unwrap();
+        send(&master, &ToWorker::Stop, &[]).unwrap();
+        send(&worker, &FromWorker::Ready, &[]).unwrap();
         drop(worker);
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        let (report, _) = receive::<Report>(&master, &mut buffer).unwrap().unwrap();
-        assert_eq!(report, Report::Ready);
-        assert!(receive::<Report>(&master, &mut buffer).unwrap().is_none());
+        let (report, _) = receive::<FromWorker>(&master, &mut buffer).unwrap().unwrap();
+        assert_eq!(report, FromWorker::Ready);
+        assert!(receive::<FromWorker>(&master, &mut buffer).unwrap().is_none());
     }
 
     #[test]
-    fn orders_arrive_whole_with_their_descriptors() {
+    fn messages_arrive_whole_with_their_descriptors() {
         let (master, worker) = passing::message_pair().unwrap();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"[server]").unwrap();
         file.rewind().unwrap();
-        let order = Order::Prepare { generation: 7, listeners: vec![0, 3] };
+        let order = ToWorker::Prepare { generation: 7, listeners: vec![0, 3] };
         send(&master, &order, &[file.as_fd()]).unwrap();
-        send(&master, &Order::Stop, &[]).unwrap();
+        send(&master, &ToWorker::Stop, &[]).unwrap();
         drop(master);
 
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        let (received, mut descriptors) = receive::<Order>(&worker, &mut buffer).unwrap().unwrap();
+        let (received, mut descriptors) = receive::<ToWorker>(&worker, &mut buffer).unwrap().unwrap();
         assert_eq!(received, order);
         let mut text = String::new();
         File::from(descriptors.remove(0)).read_to_string(&mut text).unwrap();
         assert_eq!(text, "[server]");
-        let (received, descriptors) = receive::<Order>(&worker, &mut buffer).unwrap().unwrap();
-        assert_eq!((received, descriptors.len()), (Order::Stop, 0));
-        assert!(receive::<Order>(&worker, &mut buffer).unwrap().is_none());
+        let (received, descriptors) = receive::<ToWorker>(&worker, &mut buffer).unwrap().unwrap();
+        assert_eq!((received, descriptors.len()), (ToWorker::Stop, 0));
+        assert!(receive::<ToWorker>(&worker, &mut buffer).unwrap().is_none());
     }
 }

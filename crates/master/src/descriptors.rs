@@ -120,7 +120,7 @@ const PER_CACHED_FILE: u64 = 4;
 /// Standard streams, logs, the channel to the master, and what is open for a moment.
 const OTHERS: usize = 16;
 
-/// An interest set, a copy of it, an event descriptor for orders and one for jobs.
+/// An interest set, a copy of it, an event descriptor for messages and one for jobs.
 const PER_LOOP: usize = 4;
 
 /// What tells which processes an application has.

@@ -15,7 +15,7 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
         send: old.send.clone(),
         cache: old.cache.clone(),
         admin: old.admin.clone(),
-        // Files can be exchanged for other files while somebody writes to them, nothing else.
+        // Files can be exchanged for other files while workers write to them; other destinations cannot.
         log: LogSettings {
             access: exchange(&old.log.access, &new.log.access),
             error: exchange(&old.log.error, &new.log.error),

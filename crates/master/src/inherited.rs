@@ -1,4 +1,4 @@
-//! Sockets that somebody else opened: the service manager, or the server whose place this one takes.
+//! Sockets that were open when this process began: from the service manager, or from the server that this one replaces.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 
 /// A listening socket that was passed to this process.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(super) struct InheritedSocket {
     /// The address that it stands for.
     pub(super) address: ListenAddress,
     /// The socket.
@@ -21,20 +21,20 @@ pub(super) struct Passed {
     dual: bool,
 }
 
-impl Passed {
+impl InheritedSocket {
     /// A socket from the service manager: it stands for what it is bound to.
     ///
     /// # Errors
     /// If it is no listening socket for clients.
-    pub(super) fn by_manager(socket: OwnedFd) -> Result<Self, Trouble> {
+    pub(super) fn from_service_manager(socket: OwnedFd) -> Result<Self, Trouble> {
         let address =
             address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;
         Ok(Self::new(address, socket, true))
     }
 
-    /// A socket from the server whose place this one takes: it stands for the address by which that one's
-    /// configuration asked for it, since a port 0 in it has become another one.
-    pub(super) fn by_predecessor(configured: ListenAddress, socket: OwnedFd, managed: bool) -> Self {
+    /// A socket from the server that this one replaces: it stands for the address in that server's configuration, where
+    /// the port may be 0.
+    pub(super) fn from_predecessor(configured: ListenAddress, socket: OwnedFd, managed: bool) -> Self {
         Self::new(configured, socket, managed)
     }
 
@@ -44,7 +44,7 @@ impl Passed {
     }
 
     /// Whether it listens for an IPv4 address that is not its own: `ListenStream=80` in a unit is `[::]:80` for both.
-    pub(super) fn takes_in(&self, configured: &ListenAddress) -> bool {
+    pub(super) fn also_listens_on(&self, configured: &ListenAddress) -> bool {
         match (&self.address, configured) {
             (ListenAddress::Tcp(SocketAddr::V6(own)), ListenAddress::Tcp(SocketAddr::V4(configured))) => {
                 let everywhere = own.ip().is_unspecified() && configured.ip().is_unspecified();

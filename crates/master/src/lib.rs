@@ -1,4 +1,4 @@
-//! The master process and its workers: from a checked configuration to worker processes that serve it, and to an orderly end.
+//! The master process and its workers: from a checked configuration to worker processes that serve it, and to their end.
 //!
 //! ```text
 //!   signals   control socket   admin listener           LISTEN_FDS, NOTIFY_SOCKET
@@ -6,7 +6,7 @@
 //!            ┌────▼─────────────── master ─────────────────────────▼──┐
 //!            │ one thread; keeps configuration, sockets, logs, counts │
 //!            └────┬───────────────────┬───────────────────┬───────────┘
-//!     orders and  │ socket pair       │                   │   counters in shared memory
+//!    messages and │ socket pair       │                   │   counters in shared memory
 //!     reports     ▼                   ▼                   ▼
 //!             worker 0            worker 1            worker 2     each: `baton_engine::run`
 //! ```
@@ -19,7 +19,6 @@ mod applications;
 mod cache_memory;
 mod channel;
 pub mod control;
-mod crew;
 mod descriptors;
 mod fixed_settings;
 mod inherited;
@@ -40,6 +39,7 @@ mod start;
 mod upgrade;
 mod watch;
 mod worker;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -48,9 +48,9 @@ use baton_report::Trouble;
 
 pub use descriptors::{Budget, budget as descriptor_budget};
 
-use self::upgrade::{Estate, Predecessor};
+use self::upgrade::{InheritedSockets, Predecessor};
 
-/// Runs a server until it is told to end. `source` is what a reload reads.
+/// Runs a server until it is told to end. A reload reads `source` again.
 ///
 /// Returns in the master with the server's exit code and, since they are forks, in every worker with its own: the
 /// caller ends the process with it.
@@ -59,8 +59,10 @@ use self::upgrade::{Estate, Predecessor};
 /// Why the server never came to serve; nothing of it is left then.
 pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
     let predecessor = Predecessor::find()?;
-    let estate = predecessor.as_ref().map_or(Ok(Estate::default()), Predecessor::take_estate);
-    let prepared = estate.and_then(|estate| start::prepare(config, source, estate));
+    let inherited_sockets =
+        predecessor.as_ref().map_or(Ok(InheritedSockets::default()), Predecessor::take_sockets);
+    let prepared =
+        inherited_sockets.and_then(|inherited_sockets| start::prepare(config, source, inherited_sockets));
     let mut master = prepared.inspect_err(|trouble| {
         if let Some(predecessor) = &predecessor {
             predecessor.tell_failed(&trouble.to_string());
@@ -70,11 +72,11 @@ pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
     master.begin_applications();
     match master.run()? {
         master::Outcome::Ended(code) => Ok(code),
-        master::Outcome::Worker(post, channel) => Ok(worker::serve(post, channel)),
+        master::Outcome::Worker(setup, channel) => Ok(worker::serve(setup, channel)),
     }
 }
 
-/// Tells the server that started this one to take its place, if one did, that this one cannot even be prepared.
+/// Tells the server that this one was started to replace, if there is one, that the configuration cannot be loaded.
 pub fn report_failed_upgrade(why: &str) {
     if let Ok(Some(predecessor)) = Predecessor::find() {
         predecessor.tell_failed(why);

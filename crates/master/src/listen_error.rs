@@ -13,12 +13,12 @@ pub(super) fn cannot_listen(address: &ListenAddress, error: &io::Error) -> Troub
     let trouble = Trouble::of(format_args!("listen on {address}"), error);
     match (Errno::from_io_error(error), address) {
             (Some(Errno::ADDRINUSE), ListenAddress::Tcp(tcp)) => match port_owner::of_port(tcp.port()) {
-                Some(holder) if holder.pid == std::process::id() => trouble
+                Some(owner) if owner.pid == std::process::id() => trouble
                     .cause("this server itself listens on that port, on another address")
                     .remedy("restart it, or reload twice: first without the old address, then with the new one"),
-                Some(holder) => trouble
-                    .cause(format!("{holder} listens there"))
-                    .remedy(format!("stop it (`kill {}`), or choose another port", holder.pid)),
+                Some(owner) => trouble
+                    .cause(format!("{owner} listens there"))
+                    .remedy(format!("stop it (`kill {}`), or choose another port", owner.pid)),
                 None => trouble
                     .cause("another program listens there, probably one of another user")
                     .remedy(format!("see which with `sudo ss -ltnp sport = :{}`, or choose another port", tcp.port())),

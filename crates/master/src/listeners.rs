@@ -1,7 +1,7 @@
 //! The listening sockets: bound by the master, handed to every worker, kept across reloads and workers' deaths.
 //!
 //! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: others serve the
-//! queue of a worker that died ([`cover`](super::cover)).
+//! queue of a worker that died (`failover`).
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -17,7 +17,7 @@ use baton_engine::listen::{
 use baton_report::Trouble;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::inherited::Passed;
+use super::inherited::InheritedSocket;
 use super::listen_error::cannot_listen;
 
 /// One address and its sockets.
@@ -54,15 +54,15 @@ impl Listening {
     }
 
     /// The address as it was configured, and all sockets: what a successor needs.
-    pub(super) fn estate(&self) -> (&ListenAddress, &[OwnedFd]) {
+    pub(super) fn inherited_sockets(&self) -> (&ListenAddress, &[OwnedFd]) {
         (&self.wanted, &self.sockets)
     }
 }
 
 /// How sockets are made: fixed while the master lives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
-    /// Who accepts from which.
+pub(super) struct SocketSetup {
+    /// Which workers accept from which sockets.
     pub(super) sharing: ListenerSharing,
     /// Number of worker processes.
     pub(super) processes: usize,
@@ -76,7 +76,7 @@ pub(super) struct Manner {
 /// All addresses on which the server listens.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    manner: Manner,
+    setup: SocketSetup,
     all: Vec<Listening>,
     next_id: usize,
 }
@@ -87,22 +87,22 @@ impl Listeners {
     /// # Errors
     /// The first address on which it is not possible.
     pub(super) fn open(
-        manner: Manner,
+        setup: SocketSetup,
         addresses: &[ListenAddress],
-        passed: Vec<Passed>,
+        passed: Vec<InheritedSocket>,
     ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
-        let mut this = Self { manner, all: Vec::new(), next_id: 0 };
+        let mut this = Self { setup, all: Vec::new(), next_id: 0 };
         for address in addresses {
             let exact: Vec<_> = passed.iter().filter(|socket| socket.address == *address).collect();
             let fitting = match exact.is_empty() {
-                true => passed.iter().filter(|socket| socket.takes_in(address)).collect(),
+                true => passed.iter().filter(|socket| socket.also_listens_on(address)).collect(),
                 false => exact,
             };
             let fresh = if fitting.is_empty() { this.bind(address)? } else { this.adopt(address, &fitting)? };
             this.all.push(fresh);
         }
-        let unused = |socket: &Passed| {
-            !addresses.iter().any(|address| socket.address == *address || socket.takes_in(address))
+        let unused = |socket: &InheritedSocket| {
+            !addresses.iter().any(|address| socket.address == *address || socket.also_listens_on(address))
         };
         Ok((this, passed.into_iter().filter(unused).map(|socket| socket.address).collect()))
     }
@@ -153,7 +153,7 @@ impl Listeners {
         self.all.iter()
     }
 
-    /// Closes the master's copies, at the end: who connects from now on is refused once the workers close theirs.
+    /// Closes the master's copies, at the end: clients are refused once the workers have closed theirs, too.
     pub(super) fn close(&mut self) {
         remove_files(&self.all);
         self.all.clear();
@@ -170,13 +170,13 @@ impl Listeners {
     }
 
     /// A unit with `ReusePort=` may pass several for one address: like those that we bind, one per process.
-    fn adopt(&mut self, address: &ListenAddress, passed: &[&Passed]) -> Result<Listening, Trouble> {
-        let adopt = |passed: &&Passed| {
+    fn adopt(&mut self, address: &ListenAddress, passed: &[&InheritedSocket]) -> Result<Listening, Trouble> {
+        let adopt = |passed: &&InheritedSocket| {
             // A socket that takes in two addresses is both's.
             let socket = passed.socket.try_clone()?;
             rustix::io::ioctl_fionbio(&socket, true)?;
             if let ListenAddress::Tcp(_) = address {
-                listen::inherit_tcp_options(&socket, self.manner.options.defer_accept_s)?;
+                listen::inherit_tcp_options(&socket, self.setup.options.defer_accept_s)?;
             }
             Ok(socket)
         };
@@ -202,8 +202,8 @@ impl Listeners {
         match address {
             ListenAddress::Unix(path) => {
                 remove_stale_socket(path)?;
-                let socket = listen::bind(address, &self.manner.options)?;
-                // Like a port, it is for everyone; the directory says who may come near it.
+                let socket = listen::bind(address, &self.setup.options)?;
+                // Like a port, it is open to every user; the permissions of the directory restrict it.
                 fs::set_permissions(path, Permissions::from_mode(0o666))?;
                 Ok(vec![socket])
             }
@@ -212,19 +212,19 @@ impl Listeners {
     }
 
     fn bind_tcp(&self, address: SocketAddr) -> io::Result<Vec<OwnedFd>> {
-        if self.manner.sharing == ListenerSharing::Shared {
-            return Ok(vec![listen::bind(&ListenAddress::Tcp(address), &self.manner.options)?]);
+        if self.setup.sharing == ListenerSharing::Shared {
+            return Ok(vec![listen::bind(&ListenAddress::Tcp(address), &self.setup.options)?]);
         }
-        let options = ListenOptions { reuse_port: true, ..self.manner.options };
+        let options = ListenOptions { reuse_port: true, ..self.setup.options };
         check_unused(address)?;
         let first = listen::bind(&ListenAddress::Tcp(address), &options)?;
         // The others join the first, on the port that the kernel chose if none was configured.
         let actual = address_of(&first)?;
         let mut sockets = vec![first];
-        while sockets.len() < self.manner.processes {
+        while sockets.len() < self.setup.processes {
             sockets.push(listen::bind(&actual, &options)?);
         }
-        if self.manner.steered {
+        if self.setup.steered {
             baton_sys::tcp::steer_by_cpu(&sockets[0])?;
         }
         Ok(sockets)
@@ -261,10 +261,10 @@ mod tests {
 
     use super::*;
 
-    fn manner(sharing: ListenerSharing) -> Manner {
+    fn setup(sharing: ListenerSharing) -> SocketSetup {
         let options =
             ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
-        Manner { sharing, processes: 3, steered: false, options }
+        SocketSetup { sharing, processes: 3, steered: false, options }
     }
 
     fn tcp(text: &str) -> ListenAddress {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     fn open(sharing: ListenerSharing, addresses: &[ListenAddress]) -> Result<Listeners, Trouble> {
-        Listeners::open(manner(sharing), addresses, Vec::new()).map(|(listeners, _)| listeners)
+        Listeners::open(setup(sharing), addresses, Vec::new()).map(|(listeners, _)| listeners)
     }
 
     fn sockets(one: &Listening) -> HashSet<i32> {
@@ -326,11 +326,14 @@ mod tests {
     #[test]
     fn sockets_that_were_passed_are_taken_where_they_fit() {
         let wanted = open(ListenerSharing::Shared, &[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]).unwrap();
-        let passed = wanted.all.iter().map(|one| Passed::by_manager(one.sockets[0].try_clone().unwrap()));
+        let passed = wanted
+            .all
+            .iter()
+            .map(|one| InheritedSocket::from_service_manager(one.sockets[0].try_clone().unwrap()));
         let passed = passed.collect::<Result<_, _>>().unwrap();
         let address = wanted.all[0].actual.clone();
         let (taken, others) =
-            Listeners::open(manner(ListenerSharing::PerProcess), &[address], passed).unwrap();
+            Listeners::open(setup(ListenerSharing::PerProcess), &[address], passed).unwrap();
         assert!(taken.all[0].managed);
         assert_eq!(sockets(&taken.all[0]).len(), 1, "there is only one to share");
         assert_eq!(others, [wanted.all[1].actual.clone()]);
@@ -343,15 +346,15 @@ mod tests {
             sockopt::set_ipv6_v6only(&socket, !dual).unwrap();
             rustix::net::bind(&socket, &"[::]:0".parse::<SocketAddr>().unwrap()).unwrap();
             rustix::net::listen(&socket, 1).unwrap();
-            let passed = Passed::by_manager(socket).unwrap();
+            let passed = InheritedSocket::from_service_manager(socket).unwrap();
             let ListenAddress::Tcp(v6) = passed.address.clone() else { panic!("not TCP") };
             let v4 = tcp(&format!("0.0.0.0:{}", v6.port()));
-            assert_eq!(passed.takes_in(&v4), dual);
-            assert!(!passed.takes_in(&tcp(&format!("127.0.0.1:{}", v6.port()))));
+            assert_eq!(passed.also_listens_on(&v4), dual);
+            assert!(!passed.also_listens_on(&tcp(&format!("127.0.0.1:{}", v6.port()))));
 
             let wanted = [v4, ListenAddress::Tcp(v6)];
             let (listeners, unused) =
-                Listeners::open(manner(ListenerSharing::Shared), &wanted, vec![passed]).unwrap();
+                Listeners::open(setup(ListenerSharing::Shared), &wanted, vec![passed]).unwrap();
             assert_eq!(listeners.all.iter().map(|one| one.managed).collect::<Vec<_>>(), [dual, true]);
             assert_eq!(unused, []);
         }
@@ -360,16 +363,16 @@ mod tests {
     /// Five sockets for three processes, as after an upgrade with another number of workers: each has one process.
     #[test]
     fn no_socket_that_was_passed_is_left_out() {
-        let options = ListenOptions { reuse_port: true, ..manner(ListenerSharing::Shared).options };
+        let options = ListenOptions { reuse_port: true, ..setup(ListenerSharing::Shared).options };
         let first = listen::bind(&tcp("127.0.0.1:0"), &options).unwrap();
         let actual = address_of(&first).unwrap();
-        let mut passed = vec![Passed::by_predecessor(tcp("127.0.0.1:0"), first, false)];
+        let mut passed = vec![InheritedSocket::from_predecessor(tcp("127.0.0.1:0"), first, false)];
         for _ in 1..5 {
             let socket = listen::bind(&actual, &options).unwrap();
-            passed.push(Passed::by_predecessor(tcp("127.0.0.1:0"), socket, false));
+            passed.push(InheritedSocket::from_predecessor(tcp("127.0.0.1:0"), socket, false));
         }
         let (taken, unused) =
-            Listeners::open(manner(ListenerSharing::PerProcess), &[tcp("127.0.0.1:0")], passed).unwrap();
+            Listeners::open(setup(ListenerSharing::PerProcess), &[tcp("127.0.0.1:0")], passed).unwrap();
         assert_eq!((unused, &taken.all[0].actual), (vec![], &actual));
         let per_process: Vec<usize> =
             (0..3).map(|process| taken.all[0].sockets_of(process, 3).count()).collect();

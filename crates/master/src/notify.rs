@@ -34,17 +34,17 @@ pub(super) fn main_process(pid: impl fmt::Display) {
 }
 
 fn tell(state: &str) {
-    if let Some(place) = std::env::var_os("NOTIFY_SOCKET")
-        && let Err(error) = send(&place, state)
+    if let Some(slot) = std::env::var_os("NOTIFY_SOCKET")
+        && let Err(error) = send(&slot, state)
     {
         log::warning(format_args!("cannot tell the service manager {state:?}: {error}"));
     }
 }
 
-fn send(place: &std::ffi::OsStr, state: &str) -> io::Result<()> {
-    let address = match place.as_encoded_bytes().strip_prefix(b"@") {
+fn send(slot: &std::ffi::OsStr, state: &str) -> io::Result<()> {
+    let address = match slot.as_encoded_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
-        None => SocketAddr::from_pathname(place)?,
+        None => SocketAddr::from_pathname(slot)?,
     };
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
@@ -63,8 +63,8 @@ mod tests {
             (UnixDatagram::bind(&path).unwrap(), path.into_os_string()),
             (UnixDatagram::bind_addr(&at_name).unwrap(), format!("@{abstract_name}").into()),
         ];
-        for (receiver, place) in receivers {
-            send(&place, "READY=1").unwrap();
+        for (receiver, slot) in receivers {
+            send(&slot, "READY=1").unwrap();
             let mut text = [0; 64];
             let len = receiver.recv(&mut text).unwrap();
             assert_eq!(&text[..len], b"READY=1");

@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::listeners::Listening;
 use crate::logs::Logs;
-use crate::management::Asker;
+use crate::management::Requester;
 
 /// A reload under way.
 #[derive(Debug)]
 pub(crate) struct Reload {
     pub(crate) generation: u64,
-    /// What the master changes when all workers are prepared; nothing any more when they were told to commit.
+    /// What the master changes once all workers are prepared; `None` once they have been told to commit.
     pub(crate) change: Option<Change>,
     pub(crate) needs_restart: Vec<String>,
-    /// Who has not answered yet.
+    /// The workers that have not answered yet.
     pub(crate) awaited: BTreeSet<usize>,
     pub(crate) deadline: Instant,
-    pub(crate) askers: Vec<Asker>,
+    pub(crate) requesters: Vec<Requester>,
 }
 
 /// What the master changes.
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     pub(crate) logs: Logs,
 }
 
-/// What came of a reload, for those who ask later.
+/// How a reload ended, for the status.
 #[derive(Clone, Debug)]
 pub(crate) struct LastReload {
     /// When it ended.
@@ -52,21 +52,21 @@ impl Reload {
     }
 }
 
-/// A question to all workers, on behalf of one or several who want to know.
+/// A request to all workers for their status, on behalf of one or several requesters.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct StatusCollection {
     pub(crate) ticket: u64,
     pub(crate) awaited: BTreeSet<usize>,
     pub(crate) answers: BTreeMap<usize, Value>,
     pub(crate) deadline: Instant,
-    pub(crate) askers: Vec<Asker>,
+    pub(crate) requesters: Vec<Requester>,
 }
 
-impl Survey {
+impl StatusCollection {
     /// A worker that is too busy to answer is reported without its answer.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// When [`Master::conclude_survey`] has something to do.
+    /// When [`Master::finish_status`] has something to do.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }

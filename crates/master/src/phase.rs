@@ -15,7 +15,7 @@ pub(crate) enum Phase {
     Ending(Ending),
 }
 
-/// How the server ends, and when patience does.
+/// How the server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// What is under way is finished first.
@@ -51,5 +51,5 @@ impl Phase {
     }
 }
 
-/// What workers get beyond the limit that they were told, to close up.
+/// What workers get beyond the limit that they were told, before they are killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);

@@ -7,18 +7,18 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::management::{CallerId, Door};
+use super::management::{ConnectionId, Endpoint};
 
 /// Something to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A signal.
     Signals,
-    /// Somebody at a door, of which there may be several of a kind.
-    Door(Door, usize),
-    /// A caller who asks, takes the answer, or hangs up.
-    Caller(CallerId),
-    /// A worker who reports.
+    /// A new connection to an endpoint; there may be several admin listeners.
+    Endpoint(Endpoint, usize),
+    /// A connection for control or monitoring is readable, writable, or closed.
+    Connection(ConnectionId),
+    /// A worker that reports.
     Worker(usize),
     /// What the manager of an application prints.
     Application(usize),

@@ -1,4 +1,4 @@
-//! Which process holds a TCP port: /proc/net/tcp names the socket, /proc/PID/fd its holder.
+//! Which process holds a TCP port: /proc/net/tcp names the socket, /proc/PID/fd its owner.
 
 use std::fmt;
 use std::fs;
@@ -6,22 +6,21 @@ use std::path::Path;
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
+pub(super) struct PortOwner {
     /// Its id.
     pub(super) pid: u32,
     /// Its name, as in ps(1).
     name: String,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for PortOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.name, self.pid)
     }
 }
 
-/// The first process found to listen on the port, at whatever address. `None` if none does or if this process may
-/// not look into the one that does.
-pub(super) fn of_port(port: u16) -> Option<Holder> {
+/// The first process found to listen on the port, at whatever address. `None` if none does, or if it belongs to another user.
+pub(super) fn of_port(port: u16) -> Option<PortOwner> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
@@ -34,7 +33,7 @@ pub(super) fn of_port(port: u16) -> Option<Holder> {
                 .is_ok_and(|target| sockets.iter().any(|socket| target == Path::new(socket)))
         })
     };
-    // The oldest holder is the one to stop: of a server with workers, the master.
+    // The oldest owner is the one to stop: of a server with workers, the master.
     let mut pids: Vec<u32> = fs::read_dir("/proc")
         .ok()?
         .flatten()
@@ -44,7 +43,7 @@ pub(super) fn of_port(port: u16) -> Option<Holder> {
     pids.into_iter().find_map(|pid| {
         let directory = Path::new("/proc").join(pid.to_string());
         let name = fs::read_to_string(directory.join("comm")).ok()?;
-        holds_one(&directory).then(|| Holder { pid, name: name.trim_end().to_owned() })
+        holds_one(&directory).then(|| PortOwner { pid, name: name.trim_end().to_owned() })
     })
 }
 
@@ -82,7 +81,7 @@ mod tests {
     #[test]
     fn finds_this_process() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let holder = of_port(listener.local_addr().unwrap().port()).unwrap();
-        assert_eq!(holder.pid, std::process::id());
+        let owner = of_port(listener.local_addr().unwrap().port()).unwrap();
+        assert_eq!(owner.pid, std::process::id());
     }
 }

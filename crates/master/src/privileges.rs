@@ -1,4 +1,4 @@
-//! As whom the workers run.
+//! The user as which the workers run.
 //!
 //! A master that was started as root stays root: it binds ports and opens logs again on a reload. Its workers, which
 //! read what clients send, never are, unless the configuration says `user = "root"`. Without a word about it they run
@@ -10,15 +10,15 @@ use baton_report::Trouble;
 use baton_sys::process::{Identity, drop_privileges, identity};
 use rustix::thread::CapabilitySet;
 
-/// Who serves files where nobody else was named: the web user of Debian and its relatives, or nobody.
+/// The users tried in turn if the configuration names none: the web user of Debian and its relatives, then `nobody`.
 const CUSTOMARY: [&str; 2] = ["www-data", "nobody"];
 
-/// As whom the workers run.
+/// The user as which the workers run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorkerUser {
-    /// As whoever started the master. The text says what the user should know about that.
+    /// The user of the master. The text says what the operator should know about that.
     Same(Option<String>),
-    /// As somebody else.
+    /// Another user.
     Other {
         /// User's name, for messages.
         name: String,
@@ -65,7 +65,7 @@ impl WorkerUser {
         }
     }
 
-    /// Their name, if they are somebody else.
+    /// The user's name, if it is not the master's.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Same(_) => None,
@@ -73,7 +73,7 @@ impl WorkerUser {
         }
     }
 
-    /// What to say to somebody whose files the workers may not read.
+    /// The remedy to print if the workers may not read a file.
     pub(super) fn remedy_if_denied(&self) -> Option<String> {
         match self {
             Self::Same(_) => None,

@@ -34,11 +34,11 @@ impl ReplaceableFile {
         }
     }
 
-    /// Makes room. That somebody has removed the file is no failure.
+    /// Renames the file to make room. That it does not exist any more is no failure.
     ///
     /// # Errors
     /// If it cannot be renamed, and why that is likely so.
-    pub(crate) fn step_aside(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn move_aside(&mut self) -> Result<(), Trouble> {
         match fs::rename(&self.path, aside(&self.path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Trouble::of(format_args!("rename {}", self.path.display()), &error)
@@ -51,8 +51,8 @@ impl ReplaceableFile {
         }
     }
 
-    /// Takes the name back from whoever has it by now.
-    pub(crate) fn step_back(&mut self) {
+    /// Takes the name back, also from another file.
+    pub(crate) fn move_back(&mut self) {
         if std::mem::take(&mut self.aside) {
             // Where it could be renamed, it can be renamed back; if it was removed since, nothing can be done.
             let _ = fs::rename(aside(&self.path), &self.path);
@@ -100,14 +100,14 @@ mod tests {
         let path = dir.path().join("pid");
         let own = format!("{}\n", std::process::id());
         let mut file = PidFile::write(&path).unwrap();
-        file.0.step_aside().unwrap();
+        file.0.move_aside().unwrap();
         assert!(!path.exists());
         fs::write(&path, "another's").unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("pid.oldbin")).unwrap(), own);
-        file.0.step_back();
+        file.0.move_back();
         assert_eq!(fs::read_to_string(&path).unwrap(), own);
 
-        file.0.step_aside().unwrap();
+        file.0.move_aside().unwrap();
         fs::write(&path, "another's").unwrap();
         file.remove();
         assert_eq!(fs::read_to_string(&path).unwrap(), "another's", "it is not ours to remove");
@@ -118,8 +118,8 @@ mod tests {
     fn a_name_that_somebody_removed_is_no_hindrance() {
         let dir = tempfile::tempdir().unwrap();
         let mut name = ReplaceableFile::new(&dir.path().join("gone"));
-        name.step_aside().unwrap();
-        name.step_back();
+        name.move_aside().unwrap();
+        name.move_back();
         assert_eq!(name.current(), dir.path().join("gone"));
     }
 }

@@ -12,7 +12,7 @@ use super::control::Command;
 pub(super) enum Asked {
     /// The same as a command through the control socket.
     Command(Command),
-    /// That the workers leave, and nobody is refused for it.
+    /// That the workers leave, while the sockets stay open.
     Withdraw,
     /// To look which workers have ended.
     Reap,
@@ -39,8 +39,8 @@ pub(super) fn queue() -> io::Result<SignalQueue> {
 }
 
 /// What a signal asks for. `hangup_ends`: whether SIGHUP means what it meant before daemons found another use for it,
-/// that the terminal is gone. SIGWINCH has a meaning only if somebody sent it: when a terminal changes size, the kernel
-/// does.
+/// that the terminal is gone. SIGWINCH counts only if a process sent it: the kernel sends it, too, when a terminal
+/// changes size.
 pub(super) fn meaning(Arrived { signal, sent }: Arrived, hangup_ends: bool) -> Option<Asked> {
     if hangup_ends && signal == Signal::HUP.as_raw() {
         return Some(Asked::Command(Command::Stop));

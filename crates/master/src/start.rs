@@ -17,23 +17,27 @@ use baton_sys::signals::SignalQueue;
 use super::announce::announcement;
 use super::applications::Applications;
 use super::control::ControlSocket;
-use super::crew::Crew;
-use super::inherited::Passed;
-use super::listeners::{Listeners, Manner, listen_addresses};
+use super::inherited::InheritedSocket;
+use super::listeners::{Listeners, SocketSetup, listen_addresses};
 use super::logs::Logs;
-use super::management::{Callers, Figures};
+use super::management::{Connections, ServerMetrics};
 use super::master::Master;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
 use super::replaceable_file::PidFile;
-use super::upgrade::Estate;
+use super::upgrade::InheritedSockets;
+use super::workers::Workers;
 use super::{cache_memory, descriptors, signals};
 
 /// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
 ///
 /// # Errors
 /// The first thing that stands in the way.
-pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> Result<Master, Trouble> {
+pub(super) fn prepare(
+    config: Config,
+    source: ConfigSource,
+    inherited_sockets: InheritedSockets,
+) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
     descriptors::raise_limit();
     let mut tuning = config.tuning();
@@ -61,7 +65,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         defer_accept_s: tuning.defer_accept_s,
         send_buffer_bytes: tuning.socket_send_buffer_bytes,
     };
-    let manner = Manner {
+    let setup = SocketSetup {
         sharing: topology.listeners,
         processes: topology.processes,
         steered: tuning.steering && process_n_is_on_cpu_n(&topology),
@@ -69,9 +73,10 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
     };
     let inherited = baton_sys::activation::inherited()
         .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
-    let mut passed = inherited.into_iter().map(Passed::by_manager).collect::<Result<Vec<_>, _>>()?;
-    passed.extend(estate.sockets);
-    let (mut listeners, unused) = Listeners::open(manner, &listen_addresses(&config), passed)?;
+    let mut passed =
+        inherited.into_iter().map(InheritedSocket::from_service_manager).collect::<Result<Vec<_>, _>>()?;
+    passed.extend(inherited_sockets.sockets);
+    let (mut listeners, unused) = Listeners::open(setup, &listen_addresses(&config), passed)?;
     for address in unused {
         log::warning(format_args!(
             "a socket for {address} was passed, but no site listens there: it is not used"
@@ -79,7 +84,8 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
     }
     let heartbeats = Heartbeats::allocate(topology.processes, &tuning)
         .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
-    let equipment = Equipment::gather(&config, &topology, estate.admin).inspect_err(|_| listeners.close())?;
+    let equipment =
+        Equipment::gather(&config, &topology, inherited_sockets.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
         announcement: announcement(
             &config,
@@ -93,7 +99,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         pid: std::process::id(),
         started: Instant::now(),
         started_at,
-        // A server that somebody started by hand is not to outlive the terminal.
+        // A server that was started by hand ends with its terminal.
         hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
         source,
         tuning,
@@ -104,15 +110,15 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         user: equipment.user,
         logs: equipment.logs,
         applications: Applications::default(),
-        crew: Crew::new(topology.cpu_of_process, equipment.counters, heartbeats),
-        next_look: Instant::now(),
+        workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats),
+        next_check: Instant::now(),
         signals: equipment.signals,
         control: equipment.control.ok(),
         pid_file: equipment.pid_file,
         admin: equipment.admin,
         terminal: equipment.terminal,
-        callers: Callers::default(),
-        doors_shut_until: None,
+        connections: Connections::default(),
+        accept_paused_until: None,
         phase: Phase::Starting,
         predecessor: None,
         successor: None,
@@ -120,14 +126,14 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
         reload_again: Vec::new(),
         last_reload: None,
         generations: 0,
-        survey: None,
+        status_collection: None,
         tickets: 0,
-        figures: Figures {
+        metrics: ServerMetrics {
             start_time_seconds: started_at
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .unwrap_or_default()
                 .as_secs(),
-            ..Figures::default()
+            ..ServerMetrics::default()
         },
         failure: None,
     })
@@ -136,7 +142,7 @@ pub(super) fn prepare(config: Config, source: ConfigSource, estate: Estate) -> R
 /// What a server has beside its listeners.
 #[derive(Debug)]
 pub(super) struct Equipment {
-    /// As whom the workers run.
+    /// The user as which the workers run.
     pub(super) user: WorkerUser,
     /// The control socket, or why there is none.
     pub(super) control: Result<ControlSocket, String>,
@@ -187,7 +193,7 @@ fn process_n_is_on_cpu_n(topology: &Topology) -> bool {
         && topology.cpu_of_process.iter().enumerate().all(|(process, cpu)| *cpu == Some(process))
 }
 
-/// Opens an admin listener, or takes the one that was left for the address.
+/// Opens an admin listener, or takes the inherited one for the address.
 fn open_admin(
     address: &ListenAddress,
     left: &mut Vec<(ListenAddress, OwnedFd)>,

@@ -16,9 +16,9 @@ pub(crate) struct Loop {
     still: u32,
 }
 
-/// What a look has found.
+/// What one look at the loops has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Observation {
     Moves,
     /// It is time to find out whether it only waits for events.
     Silent,
@@ -29,7 +29,7 @@ pub(crate) enum Sight {
 
 impl Watch {
     /// Looks at the loops of a worker.
-    pub(crate) fn look(&mut self, beats: impl IntoIterator<Item = (usize, Beat)>) -> Sight {
+    pub(crate) fn look(&mut self, beats: impl IntoIterator<Item = (usize, Beat)>) -> Observation {
         let seen = beats.into_iter().map(|(number, beat)| {
             let before = self.0.iter().find(|before| before.number == number);
             let before = before.filter(|before| before.beat.count == beat.count);
@@ -37,14 +37,14 @@ impl Watch {
         });
         self.0 = seen.collect();
         match self.stillest().map_or(0, |stillest| stillest.still) {
-            LOOKS.. => Sight::Stuck,
-            LOOKS_UNTIL_STILL.. => Sight::Still,
-            LOOKS_UNTIL_WOKEN => Sight::Silent,
-            _ => Sight::Moves,
+            LOOKS.. => Observation::Stuck,
+            LOOKS_UNTIL_STILL.. => Observation::Still,
+            LOOKS_UNTIL_WOKEN => Observation::Silent,
+            _ => Observation::Moves,
         }
     }
 
-    /// Whether a loop was seen to stand still.
+    /// Whether a loop stands still.
     pub(crate) fn stands_still(&self) -> bool {
         self.stillest().is_some_and(|stillest| stillest.still >= LOOKS_UNTIL_STILL)
     }
@@ -68,16 +68,16 @@ mod tests {
         Beat { count, thread: 1 }
     }
 
-    fn look(watch: &mut Watch, counts: &[u64]) -> Sight {
+    fn look(watch: &mut Watch, counts: &[u64]) -> Observation {
         watch.look(counts.iter().map(|&count| beat(count)).enumerate())
     }
 
     #[test]
     fn a_loop_that_does_not_beat_is_woken_and_then_given_up() {
-        use Sight::{Moves, Silent, Still, Stuck};
+        use Observation::{Moves, Silent, Still, Stuck};
         let mut watch = Watch::default();
-        let sights: Vec<_> = (0..10).map(|_| look(&mut watch, &[7])).collect();
-        assert_eq!(sights, [Moves, Moves, Moves, Silent, Moves, Still, Still, Still, Stuck, Stuck]);
+        let observations: Vec<_> = (0..10).map(|_| look(&mut watch, &[7])).collect();
+        assert_eq!(observations, [Moves, Moves, Moves, Silent, Moves, Still, Still, Still, Stuck, Stuck]);
         assert!(watch.stands_still());
         assert_eq!(look(&mut watch, &[8]), Moves);
         assert!(!watch.stands_still());
@@ -87,8 +87,8 @@ mod tests {
     fn one_loop_of_several_that_stands_still_is_enough() {
         let mut watch = Watch::default();
         let last = (0..9).map(|count| look(&mut watch, &[count, 3, count])).last();
-        assert_eq!(last, Some(Sight::Stuck));
+        assert_eq!(last, Some(Observation::Stuck));
         assert_eq!(watch.stillest().map(|seen| seen.number), Some(1));
-        assert_eq!(look(&mut watch, &[20]), Sight::Moves, "it has ended");
+        assert_eq!(look(&mut watch, &[20]), Observation::Moves, "it has ended");
     }
 }

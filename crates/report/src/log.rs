@@ -34,7 +34,7 @@ pub fn warning(message: impl fmt::Display) {
     write(Level::Warning, &message.to_string());
 }
 
-/// Something happened that one may want to know later.
+/// Something happened that an operator may want to know later.
 pub fn notice(message: impl fmt::Display) {
     write(Level::Notice, &message.to_string());
 }
@@ -55,7 +55,7 @@ pub fn redirect_to(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
-/// Entries that were not written since one was, because standard error took nothing: it is a pipe, and nobody reads it.
+/// Entries lost since the last one that was written: standard error is a pipe, and its reader does not keep up.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// One call per entry, so that the lines of several processes do not mix; and none that waits, since event loops have
@@ -66,7 +66,7 @@ fn write(level: Level, message: &str) {
     let text = gap(now, lost) + &entry(now, level, message);
     let stderr = io::stderr();
     if takes_an_entry(stderr.as_fd()) {
-        // Nobody is left to tell if the log itself cannot be written.
+        // If the log cannot be written, there is no other place to say so.
         let _ = stderr.lock().write_all(text.as_bytes());
     } else {
         LOST.fetch_add(lost + 1, Ordering::Relaxed);

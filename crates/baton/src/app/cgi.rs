@@ -44,7 +44,7 @@ impl Cgi {
         let mut responder = Responder::inherited().map_err(trouble)?;
         loop {
             let mut request = responder.next_request().map_err(trouble)?;
-            // The server knows already if it was the connection; what else goes wrong it has to be told.
+            // If the connection failed, the server knows; other errors have to be reported to it.
             if let Err(error) = answer(&mut request) {
                 let _ = request.log(format!("{error}\n").as_bytes());
                 request.set_exit_status(1);
@@ -117,7 +117,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Passes on the body and what the program prints, until it has ended and nobody has its outputs any more.
+    /// Passes on the body and what the program prints, until it has ended and all its outputs are closed.
     ///
     /// # Errors
     /// The server has hung up, or the body breaks off, which the program must not take for its end.
@@ -161,8 +161,8 @@ impl Running {
         self.program.wait()
     }
 
-    /// Gives the program a piece of what has arrived of the body. Of one that does not want any more the rest is read
-    /// past: behind it, the server has more to say. Whether there may be another piece at once.
+    /// Gives the program a piece of what has arrived of the body. If the program has closed its input, the rest is read and
+    /// dropped: records of the server may follow it. Says whether there may be another piece at once.
     fn feed(&mut self, request: &mut Request<'_>) -> io::Result<bool> {
         let body = &mut self.body;
         if body.unwritten.is_empty() {
@@ -188,7 +188,7 @@ impl Running {
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => return Ok(false),
                 io::ErrorKind::Interrupted => {}
-                // It has closed its standard input, or is gone.
+                // It has closed its standard input, or has ended.
                 io::ErrorKind::BrokenPipe => self.input = None,
                 _ => return Err(error),
             },
@@ -229,7 +229,7 @@ fn variables_of(request: &Request<'_>) -> io::Result<Vec<(std::ffi::OsString, st
     environment_of(&block).map_err(|_| io::Error::other("a variable cannot be one of an environment"))
 }
 
-/// Waits until something is so of one of the descriptors that are there, or only looks at them; says what.
+/// Waits until one of the descriptors is ready, or with `only_looks` does not wait; returns what each is ready for.
 fn wait<const N: usize>(
     descriptors: [(Option<BorrowedFd<'_>>, PollFlags); N],
     only_looks: bool,

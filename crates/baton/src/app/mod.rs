@@ -9,7 +9,7 @@
 //!
 //! [`options`] is what is asked for, [`sockets`] where the processes listen, [`program`] how one begins, and [`manager`]
 //! keeps them running. [`cgi`] and [`php_fpm`] are applications themselves:
-//! for programs that know nothing of sockets, and for one that knows more than is good.
+//! for CGI programs, and for php-fpm.
 
 mod cgi;
 mod manager;

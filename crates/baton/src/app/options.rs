@@ -89,7 +89,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
     pub(super) requests_max: Option<u64>,
 
-    /// Milliseconds that a process may go on with a request that nobody waits for any more
+    /// Milliseconds that a process may go on with a request that no client waits for any more
     #[arg(long, value_name = "MILLISECONDS", hide = true, default_value_t = 60_000)]
     patience: u64,
 
@@ -124,7 +124,7 @@ pub(super) enum Listen {
 }
 
 impl Run {
-    /// What is run, and as whom.
+    /// What is run, and as which user.
     ///
     /// # Errors
     /// Users, libraries and programs that do not exist.
@@ -172,7 +172,7 @@ impl Run {
         kept.chain(given).collect()
     }
 
-    /// To whom the sockets belong, if not to whoever runs this.
+    /// The owner of the sockets, if it is not the user who runs this.
     pub(super) fn socket_owner(&self) -> Result<Option<Identity>, Trouble> {
         self.socket_user.as_deref().map(|user| look_up(user, None)).transpose()
     }

@@ -1,5 +1,4 @@
-//! `baton app php-fpm`: php-fpm at a socket that somebody else has opened, with a configuration of its own that exists
-//! nowhere but in memory.
+//! `baton app php-fpm`: php-fpm at an inherited socket, with a configuration that exists in memory only.
 //!
 //! php-fpm finds sockets that it inherits in `FPM_SOCKETS`, by the addresses that its configuration gives them: that is
 //! how it passes them on to itself when it is reloaded.
@@ -49,7 +48,7 @@ impl PhpFpm {
             .arg(format!("/proc/self/fd/{}", configuration.as_raw_fd()))
             .env("FPM_SOCKETS", format!("{ADDRESS}={}", socket.as_raw_fd()));
         if rustix::process::geteuid().is_root() {
-            // Whoever has applications run as root has said so.
+            // The configuration asked for root.
             command.arg("--allow-to-run-as-root");
         }
         Err(command.exec())

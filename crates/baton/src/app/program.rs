@@ -25,7 +25,7 @@ pub(super) struct Program {
     pub(super) environment: Vec<(OsString, OsString)>,
     /// Where it begins, if not here.
     pub(super) directory: Option<PathBuf>,
-    /// As whom, if not as the user who runs this.
+    /// As which user, if not the one who runs this.
     pub(super) identity: Option<Identity>,
 }
 
@@ -43,7 +43,7 @@ impl Program {
             Fork::Child => {
                 let Err(error) = self.become_it(listener, theirs.as_fd(), manager);
                 let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-                // It has nobody else to tell.
+                // The pipe is the only place to say so.
                 let _ = std::fs::File::from(theirs)
                     .write_all(format!("cannot run `{}`: {error}\n", words.join(" ")).as_bytes());
                 std::process::exit(NOT_STARTED)
@@ -59,7 +59,7 @@ impl Program {
     ) -> io::Result<Never> {
         // A blocked signal stays blocked in what is executed.
         signals::unblock(&(1..REAL_TIME_SIGNALS).collect::<Vec<_>>())?;
-        // Whom the process starts ends with it, and a Ctrl-C in the terminal is the manager's matter.
+        // What the process starts ends with it, and a Ctrl-C in the terminal goes to the manager only.
         rustix::process::setpgid(None, None)?;
         if let Some(identity) = self.identity {
             // So that /dev/stderr can be opened, as logs are.
@@ -96,7 +96,7 @@ impl Program {
 /// The first of the signals that no program expects.
 const REAL_TIME_SIGNALS: i32 = 32;
 
-/// Who has become another program does not return.
+/// A process that has become another program does not return.
 enum Never {}
 
 /// The status of a process that did not become the command, as shells have it.

@@ -67,7 +67,7 @@ impl Sockets {
 impl Drop for Sockets {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Gone already, or not ours to remove: either way it is in nobody's way.
+            // Gone already, or not ours to remove: either way it does no harm.
             let _ = fs::remove_file(path);
         }
     }
@@ -79,7 +79,7 @@ fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, Tr
         let flags = SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-        // Nobody can connect before it listens: until then it has the rights that it is to have.
+        // No client can connect before it listens; by then it has its mode and owner.
         fs::set_permissions(path, Permissions::from_mode(mode))?;
         if let Some(owner) = owner {
             std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid))?;
@@ -90,7 +90,7 @@ fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, Tr
     opened().map_err(|error: io::Error| {
         let trouble = Trouble::of(format_args!("listen on unix:{}", path.display()), &error);
         match error.kind() {
-            io::ErrorKind::AddrInUse => trouble.cause("somebody listens there, or the file is not a socket"),
+            io::ErrorKind::AddrInUse => trouble.cause("a program listens there, or the file is not a socket"),
             _ => trouble.about_file(path, &error),
         }
     })

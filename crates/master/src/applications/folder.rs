@@ -1,4 +1,4 @@
-//! The folder in which the sockets of applications are: workers may enter it, and nobody else.
+//! The folder of the applications' sockets, which only the workers may enter.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -16,7 +16,7 @@ use crate::privileges::WorkerUser;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Locked as long as some process of the server has it: a folder that is not is nobody's.
+    /// Locked as long as a process of the server lives: a folder without a lock is stale.
     _lock: File,
 }
 
@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Lets workers in that run as somebody else. They can reach what is there, but neither list nor change it.
+    /// Lets workers of another user enter. They can reach what is there, but neither list nor change it.
     fn admit(&self, user: &WorkerUser) -> io::Result<()> {
         if let WorkerUser::Other { identity, .. } = user {
             std::os::unix::fs::chown(&self.path, None, Some(identity.gid))?;
@@ -77,7 +77,7 @@ const PREFIX: &str = "baton-applications-";
 /// Folders of servers with the same process id. There are hardly ever any.
 const NAMES_MAX: u32 = 64;
 
-/// Removes what servers have left that did not end in order. Whatever cannot be removed is somebody else's.
+/// Removes folders of servers that were killed. What cannot be removed belongs to another user.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -100,7 +100,7 @@ impl Applications {
             .for_each(|pool| pool.leave(now));
     }
 
-    /// Starts and kills whom it is time for.
+    /// Starts and kills the managers that are due.
     pub(super) fn advance(&mut self, now: Instant) {
         self.pools.iter_mut().for_each(|pool| pool.advance(now));
         self.pools.retain(|pool| !pool.is_gone());

@@ -59,7 +59,7 @@ struct Leaving {
     until: Instant,
     /// When it is looked at again.
     next_look: Instant,
-    /// Whether nobody needed it at the last look.
+    /// Whether no request needed it at the last look.
     is_abandoned: bool,
 }
 
@@ -83,7 +83,7 @@ impl Pool {
     ) -> Result<Self, Trouble> {
         let name = launch.name().to_owned();
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        // For all that begin before those whose places they take have ended.
+        // Twice as many: a replacement begins before the process that it replaces has ended.
         let places = count(launch.processes.max).saturating_mul(2).saturating_add(SPARE_PLACES);
         let roster = Roster::create(places, count(launch.concurrency))
             .map_err(|error| Trouble::of(format_args!("make a list of the processes of {name}"), &error))?;
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Whether nobody needs it any more, at two looks in a row, or it has had its time.
+    /// Whether no request needs it any more, at two looks in a row, or its time is over.
     fn is_time_to_go(&mut self, leaving: Leaving, now: Instant) -> bool {
         if now < leaving.next_look {
             return leaving.until <= now;
@@ -196,7 +196,7 @@ impl Pool {
 
     fn start_manager(&self) -> io::Result<(i32, Lines)> {
         let (lines, theirs) = Lines::open()?;
-        // It waits there for the manager, who reads it first.
+        // The message waits there until the manager reads it.
         let (channel, managers_end) = passing::message_pair()?;
         passing::send(&channel, b"r", &self.roster.descriptors())?;
         let launch = &self.launch;

@@ -47,14 +47,14 @@ fn exchange(connection: &mut UnixStream, command: Command) -> io::Result<Vec<u8>
 /// Why a server did not do what it was asked.
 #[derive(Debug)]
 pub enum ControlError {
-    /// Nobody listens at the path.
+    /// No server listens at the path.
     NoServer {
         /// Where one was looked for.
         path: PathBuf,
         /// Sockets of other servers in the same directory.
         others: Vec<PathBuf>,
     },
-    /// The socket belongs to somebody else.
+    /// The socket belongs to another user.
     Denied(PathBuf),
     /// It was reached and did not answer as a server does.
     NoAnswer {

@@ -1,4 +1,4 @@
-//! Where the control socket is, and who may use it: whoever started the server, and root.
+//! Where the control socket is. Only the user who started the server, and root, may use it.
 //!
 //! Where nothing is configured it is `/run/baton/control.sock` for root, and `$XDG_RUNTIME_DIR/baton/control.sock` for
 //! others: the same rule finds it again from `baton ctl`. A second server of the same user finds the place taken and
@@ -29,7 +29,7 @@ pub(crate) struct ControlSocket {
     device_and_inode: (u64, u64),
 }
 
-/// Callers that may wait to be let in.
+/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
 
 /// Where a server of this user usually is, or the system's server.
@@ -117,7 +117,7 @@ impl ControlSocket {
     pub(crate) fn remove(&self) {
         let path = self.name.current();
         if fs::symlink_metadata(&path).is_ok_and(|now| device_and_inode(&now) == self.device_and_inode) {
-            // If it cannot be removed, the next server will find that nobody accepts from it.
+            // If it cannot be removed, the next server finds that no process accepts from it.
             let _ = fs::remove_file(path);
         }
     }

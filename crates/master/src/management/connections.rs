@@ -1,4 +1,4 @@
-//! Who is connected to the control socket or the admin listener: one question, one answer, and goodbye.
+//! Connections to the control socket and the admin listener: one request, one answer, close.
 //!
 //! The master answers them between its other duties, so that everything has a bound: how many there are, how much
 //! they may ask, how long they may take.
@@ -11,142 +11,149 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-/// Where somebody came in.
+/// Where a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Endpoint {
     /// The control socket: a line is asked, a line is answered.
     Control,
     /// The admin listener: HTTP.
     Admin,
 }
 
-/// Names a caller; never used again for another one.
-pub(crate) type CallerId = u64;
+/// Names a connection; never used again for another one.
+pub(crate) type ConnectionId = u64;
 
-/// Who asked for something.
+/// What asked for something, and gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum Requester {
     /// A signal: the log is the answer.
     Signal,
-    /// Somebody at the control socket.
-    Control(CallerId),
-    /// Somebody at the admin listener, who wants only the head of the answer or all of it.
-    Admin(CallerId, HeadOnly),
+    /// A connection to the control socket.
+    Control(ConnectionId),
+    /// A connection to the admin listener.
+    Admin(ConnectionId, HeadOnly),
 }
 
 /// Whether the body of a response is left out.
 type HeadOnly = bool;
 
-/// What came of listening to a caller.
+/// What was read from a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     /// Nothing to do.
     Nothing,
-    /// A whole question, which is to be [answered](Callers::answer), at once or later.
-    Question(Door, Vec<u8>),
-    /// More than a question may have; to be answered, too.
-    TooMuch(Door),
+    /// A whole request, to be [answered](Connections::answer), at once or later.
+    Request(Endpoint, Vec<u8>),
+    /// More than a request may have; to be answered, too.
+    TooLong(Endpoint),
 }
 
 /// The connections.
 #[derive(Debug, Default)]
-pub(crate) struct Callers {
-    all: BTreeMap<CallerId, Caller>,
-    next_id: CallerId,
+pub(crate) struct Connections {
+    all: BTreeMap<ConnectionId, Connection>,
+    next_id: ConnectionId,
 }
 
 #[derive(Debug)]
-struct Caller {
-    door: Door,
+struct Connection {
+    endpoint: Endpoint,
     socket: OwnedFd,
-    phase: Phase,
+    state: State,
     deadline: Instant,
 }
 
 #[derive(Debug)]
-enum Phase {
-    /// The question so far.
-    Asking(Vec<u8>),
+enum State {
+    /// The request so far.
+    Reading(Vec<u8>),
     /// The answer takes a while.
     Waiting,
     /// The answer, and how much of it is sent.
-    Answering(Vec<u8>, usize),
+    Writing(Vec<u8>, usize),
 }
 
-impl Callers {
-    /// Callers at one door at a time; more are turned away.
-    const PER_DOOR_MAX: usize = 32;
-    /// Bytes of a question.
-    const QUESTION_BYTES_MAX: usize = 8 * 1024;
-    /// For asking, and again for taking the answer; longer than any reload lasts.
+impl Connections {
+    /// Connections at one endpoint at a time; more are turned away.
+    const PER_ENDPOINT_MAX: usize = 32;
+    /// Bytes of a request.
+    const REQUEST_BYTES_MAX: usize = 8 * 1024;
+    /// For sending the request, and again for taking the answer; longer than any reload lasts.
     const PATIENCE: Duration = Duration::from_secs(15);
 
-    /// Lets somebody in. Dropped at once if there are too many.
-    pub(crate) fn admit(&mut self, door: Door, socket: OwnedFd, now: Instant) {
-        if self.all.values().filter(|caller| caller.door == door).count() < Self::PER_DOOR_MAX {
-            let caller =
-                Caller { door, socket, phase: Phase::Asking(Vec::new()), deadline: now + Self::PATIENCE };
-            self.all.insert(self.next_id, caller);
+    /// Takes a connection over. It is closed at once if there are too many.
+    pub(crate) fn add(&mut self, endpoint: Endpoint, socket: OwnedFd, now: Instant) {
+        if self.all.values().filter(|connection| connection.endpoint == endpoint).count()
+            < Self::PER_ENDPOINT_MAX
+        {
+            let connection = Connection {
+                endpoint,
+                socket,
+                state: State::Reading(Vec::new()),
+                deadline: now + Self::PATIENCE,
+            };
+            self.all.insert(self.next_id, connection);
             self.next_id += 1;
         }
     }
 
-    /// What to wait for: a caller's socket and readiness. Hang-ups are always reported.
-    pub(crate) fn interests(&self) -> impl Iterator<Item = (CallerId, BorrowedFd<'_>, PollFlags)> {
-        self.all.iter().map(|(&id, caller)| {
-            let flags = match caller.phase {
-                Phase::Asking(_) => PollFlags::IN,
-                Phase::Waiting => PollFlags::empty(),
-                Phase::Answering(..) => PollFlags::OUT,
+    /// What to wait for: a connection's socket and readiness. Hang-ups are always reported.
+    pub(crate) fn interests(&self) -> impl Iterator<Item = (ConnectionId, BorrowedFd<'_>, PollFlags)> {
+        self.all.iter().map(|(&id, connection)| {
+            let flags = match connection.state {
+                State::Reading(_) => PollFlags::IN,
+                State::Waiting => PollFlags::empty(),
+                State::Writing(..) => PollFlags::OUT,
             };
-            (id, caller.socket.as_fd(), flags)
+            (id, connection.socket.as_fd(), flags)
         })
     }
 
-    /// A caller's socket is ready, or hung up.
-    pub(crate) fn handle_ready(&mut self, id: CallerId) -> Heard {
-        let Some(caller) = self.all.get_mut(&id) else { return Heard::Nothing };
-        match &mut caller.phase {
-            Phase::Asking(question) => match hear(&caller.socket, question, Self::QUESTION_BYTES_MAX) {
-                Ok(()) if is_whole(caller.door, question) => {
-                    let question = std::mem::take(question);
-                    caller.phase = Phase::Waiting;
-                    return Heard::Question(caller.door, question);
+    /// A connection's socket is ready, or hung up.
+    pub(crate) fn handle_ready(&mut self, id: ConnectionId) -> Received {
+        let Some(connection) = self.all.get_mut(&id) else { return Received::Nothing };
+        match &mut connection.state {
+            State::Reading(request) => match receive(&connection.socket, request, Self::REQUEST_BYTES_MAX) {
+                Ok(()) if is_complete(connection.endpoint, request) => {
+                    let request = std::mem::take(request);
+                    connection.state = State::Waiting;
+                    return Received::Request(connection.endpoint, request);
                 }
-                Ok(()) if question.len() >= Self::QUESTION_BYTES_MAX => {
-                    caller.phase = Phase::Waiting;
-                    return Heard::TooMuch(caller.door);
+                Ok(()) if request.len() >= Self::REQUEST_BYTES_MAX => {
+                    connection.state = State::Waiting;
+                    return Received::TooLong(connection.endpoint);
                 }
                 Ok(()) => {}
                 Err(_) => drop(self.all.remove(&id)),
             },
-            Phase::Waiting => drop(self.all.remove(&id)),
-            Phase::Answering(..) => self.speak(id),
+            State::Waiting => drop(self.all.remove(&id)),
+            State::Writing(..) => self.send_on(id),
         }
-        Heard::Nothing
+        Received::Nothing
     }
 
-    /// Answers a caller, who may be gone by now.
-    pub(crate) fn answer(&mut self, id: CallerId, answer: Vec<u8>, now: Instant) {
-        if let Some(caller) = self.all.get_mut(&id) {
-            caller.phase = Phase::Answering(answer, 0);
-            caller.deadline = now + Self::PATIENCE;
-            self.speak(id);
+    /// Answers a connection, which may be closed by now.
+    pub(crate) fn answer(&mut self, id: ConnectionId, answer: Vec<u8>, now: Instant) {
+        if let Some(connection) = self.all.get_mut(&id) {
+            connection.state = State::Writing(answer, 0);
+            connection.deadline = now + Self::PATIENCE;
+            self.send_on(id);
         }
     }
 
     /// When [`expire`](Self::expire) has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.all.values().map(|caller| caller.deadline).min()
+        self.all.values().map(|connection| connection.deadline).min()
     }
 
-    /// Sends those away who took too long.
+    /// Closes connections that took too long.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.all.retain(|_, caller| now < caller.deadline);
+        self.all.retain(|_, connection| now < connection.deadline);
     }
 
-    fn speak(&mut self, id: CallerId) {
-        let Some(Caller { socket, phase: Phase::Answering(answer, sent), .. }) = self.all.get_mut(&id) else {
+    fn send_on(&mut self, id: ConnectionId) {
+        let Some(Connection { socket, state: State::Writing(answer, sent), .. }) = self.all.get_mut(&id)
+        else {
             return;
         };
         while *sent < answer.len() {
@@ -157,20 +164,20 @@ impl Callers {
                 Err(_) => break,
             }
         }
-        // Said all, or nobody is there: either way the connection has served its purpose.
+        // All is sent, or the client has closed the connection: either way it is done.
         let _ = rustix::net::shutdown(&*socket, Shutdown::Write);
         self.all.remove(&id);
     }
 }
 
-/// Adds to `question` what has arrived.
-fn hear(socket: &OwnedFd, question: &mut Vec<u8>, bytes_max: usize) -> io::Result<()> {
+/// Adds to `request` what has arrived.
+fn receive(socket: &OwnedFd, request: &mut Vec<u8>, bytes_max: usize) -> io::Result<()> {
     let mut chunk = [0; 4096];
-    let room = chunk.len().min(bytes_max - question.len());
+    let room = chunk.len().min(bytes_max - request.len());
     match rustix::net::recv(socket, &mut chunk[..room], RecvFlags::DONTWAIT) {
         Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
         Ok((bytes, _)) => {
-            question.extend_from_slice(&chunk[..bytes]);
+            request.extend_from_slice(&chunk[..bytes]);
             Ok(())
         }
         Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(()),
@@ -178,10 +185,10 @@ fn hear(socket: &OwnedFd, question: &mut Vec<u8>, bytes_max: usize) -> io::Resul
     }
 }
 
-fn is_whole(door: Door, question: &[u8]) -> bool {
-    match door {
-        Door::Control => question.ends_with(b"\n"),
-        Door::Admin => baton_http::HeadScanner::new().find_end(question).is_some(),
+fn is_complete(endpoint: Endpoint, request: &[u8]) -> bool {
+    match endpoint {
+        Endpoint::Control => request.ends_with(b"\n"),
+        Endpoint::Admin => baton_http::HeadScanner::new().find_end(request).is_some(),
     }
 }
 
@@ -192,64 +199,64 @@ mod tests {
 
     use super::*;
 
-    fn call(callers: &mut Callers, door: Door) -> UnixStream {
+    fn connect(connections: &mut Connections, endpoint: Endpoint) -> UnixStream {
         let (client, server) = UnixStream::pair().unwrap();
         server.set_nonblocking(true).unwrap();
-        callers.admit(door, server.into(), Instant::now());
+        connections.add(endpoint, server.into(), Instant::now());
         client
     }
 
     #[test]
-    fn a_question_in_pieces_gets_a_large_answer_in_pieces() {
-        let mut callers = Callers::default();
-        let mut client = call(&mut callers, Door::Admin);
+    fn a_request_in_pieces_gets_a_large_answer_in_pieces() {
+        let mut connections = Connections::default();
+        let mut client = connect(&mut connections, Endpoint::Admin);
         client.write_all(b"GET /metrics HTTP/1.1\r\nHost:").unwrap();
-        assert_eq!(callers.handle_ready(0), Heard::Nothing);
+        assert_eq!(connections.handle_ready(0), Received::Nothing);
         client.write_all(b" a\r\n\r\n").unwrap();
-        let question = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
-        assert_eq!(callers.handle_ready(0), Heard::Question(Door::Admin, question));
+        let request = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+        assert_eq!(connections.handle_ready(0), Received::Request(Endpoint::Admin, request));
 
-        callers.answer(0, vec![b'x'; 1 << 20], Instant::now());
+        connections.answer(0, vec![b'x'; 1 << 20], Instant::now());
         let reader = std::thread::spawn(move || {
             let mut answer = Vec::new();
             client.read_to_end(&mut answer).map(|_| answer.len())
         });
-        while callers.interests().next().is_some() {
-            callers.handle_ready(0);
+        while connections.interests().next().is_some() {
+            connections.handle_ready(0);
         }
         assert_eq!(reader.join().unwrap().unwrap(), 1 << 20);
     }
 
     #[test]
-    fn endless_questions_are_cut_off() {
-        let mut callers = Callers::default();
-        let mut client = call(&mut callers, Door::Control);
-        let mut heard = Heard::Nothing;
-        while heard == Heard::Nothing {
+    fn endless_requests_are_cut_off() {
+        let mut connections = Connections::default();
+        let mut client = connect(&mut connections, Endpoint::Control);
+        let mut received = Received::Nothing;
+        while received == Received::Nothing {
             client.write_all(&[b'x'; 1000]).unwrap();
-            heard = callers.handle_ready(0);
+            received = connections.handle_ready(0);
         }
-        assert_eq!(heard, Heard::TooMuch(Door::Control));
+        assert_eq!(received, Received::TooLong(Endpoint::Control));
     }
 
     #[test]
     fn the_slow_the_gone_and_the_many_are_dropped() {
-        let mut callers = Callers::default();
-        let clients: Vec<_> = (0..40).map(|_| call(&mut callers, Door::Admin)).collect();
-        assert_eq!(callers.interests().count(), Callers::PER_DOOR_MAX);
-        let _control = call(&mut callers, Door::Control);
+        let mut connections = Connections::default();
+        let clients: Vec<_> = (0..40).map(|_| connect(&mut connections, Endpoint::Admin)).collect();
+        assert_eq!(connections.interests().count(), Connections::PER_ENDPOINT_MAX);
+        let _control = connect(&mut connections, Endpoint::Control);
         assert_eq!(
-            callers.interests().count(),
-            Callers::PER_DOOR_MAX + 1,
-            "doors do not crowd each other out"
+            connections.interests().count(),
+            Connections::PER_ENDPOINT_MAX + 1,
+            "endpoints do not crowd each other out"
         );
         drop(clients);
-        for id in 0..Callers::PER_DOOR_MAX as CallerId {
-            assert_eq!(callers.handle_ready(id), Heard::Nothing);
+        for id in 0..Connections::PER_ENDPOINT_MAX as ConnectionId {
+            assert_eq!(connections.handle_ready(id), Received::Nothing);
         }
-        assert_eq!(callers.interests().count(), 1);
-        let deadline = callers.deadline().unwrap();
-        callers.expire(deadline);
-        assert_eq!(callers.interests().count(), 0);
+        assert_eq!(connections.interests().count(), 1);
+        let deadline = connections.deadline().unwrap();
+        connections.expire(deadline);
+        assert_eq!(connections.interests().count(), 0);
     }
 }

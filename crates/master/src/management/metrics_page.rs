@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use baton_engine::metrics::{Counters, Kind, Metric};
 
-/// Figures that the master itself knows.
+/// Metrics of the master itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct ServerMetrics {
     /// When the server was started, in seconds since 1970.
     pub(crate) start_time_seconds: u64,
     /// Workers that serve now.
     pub(crate) workers_serving: u64,
-    /// Workers that were started in place of one that died.
+    /// Workers that were started after another one had died.
     pub(crate) worker_restarts: u64,
     /// Workers that the watchdog killed.
     pub(crate) workers_killed: u64,
@@ -21,9 +21,9 @@ pub(crate) struct Figures {
     pub(crate) reloads_refused: u64,
 }
 
-/// The page: what all workers ever counted, summed, and the master's own figures. The counters of a worker that died
-/// are still there, so that no total goes back.
-pub(crate) fn page(workers: &[Counters], figures: &Figures) -> String {
+/// The page: what all workers ever counted, summed, and the master's own metrics. The counters of a worker that died
+/// are still counted, so that no total goes back.
+pub(crate) fn page(workers: &[Counters], metrics: &ServerMetrics) -> String {
     let mut page = String::with_capacity(4096);
     let mut family = "";
     for &metric in Metric::ALL {
@@ -39,20 +39,20 @@ pub(crate) fn page(workers: &[Counters], figures: &Figures) -> String {
             "baton_start_time_seconds",
             Kind::Gauge,
             "When the server was started, in seconds since 1970.",
-            figures.start_time_seconds,
+            metrics.start_time_seconds,
         ),
-        ("baton_workers_serving", Kind::Gauge, "Worker processes that serve now.", figures.workers_serving),
+        ("baton_workers_serving", Kind::Gauge, "Worker processes that serve now.", metrics.workers_serving),
         (
             "baton_worker_restarts_total",
             Kind::Counter,
             "Workers started in place of one that died.",
-            figures.worker_restarts,
+            metrics.worker_restarts,
         ),
         (
             "baton_workers_killed_total",
             Kind::Counter,
             "Workers killed because one of their loops stood still.",
-            figures.workers_killed,
+            metrics.workers_killed,
         ),
     ];
     for (name, kind, help, value) in own {
@@ -60,8 +60,8 @@ pub(crate) fn page(workers: &[Counters], figures: &Figures) -> String {
         sample(&mut page, name, None, value);
     }
     begin(&mut page, "baton_reloads_total", Kind::Counter, "Reloads by how they ended.");
-    sample(&mut page, "baton_reloads_total", Some(("outcome", "done")), figures.reloads_done);
-    sample(&mut page, "baton_reloads_total", Some(("outcome", "refused")), figures.reloads_refused);
+    sample(&mut page, "baton_reloads_total", Some(("outcome", "done")), metrics.reloads_done);
+    sample(&mut page, "baton_reloads_total", Some(("outcome", "refused")), metrics.reloads_refused);
     begin(&mut page, "baton_build_info", Kind::Gauge, "The version that runs, as a label.");
     sample(&mut page, "baton_build_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
     page
@@ -95,7 +95,7 @@ mod tests {
         workers[0].add(Metric::Responses2xx, 5);
         workers[1].add(Metric::Responses2xx, 7);
         workers[1].add(Metric::ConnectionsOpen, 1);
-        let page = page(&workers, &Figures { worker_restarts: 3, ..Figures::default() });
+        let page = page(&workers, &ServerMetrics { worker_restarts: 3, ..ServerMetrics::default() });
         let lines: Vec<&str> = page.lines().collect();
         assert!(lines.contains(&"baton_responses_total{class=\"2xx\"} 12"), "{page}");
         assert!(lines.contains(&"baton_connections_open 1"), "{page}");

@@ -4,5 +4,5 @@ mod connections;
 pub(crate) mod metrics_page;
 pub(crate) mod pages;
 
-pub(crate) use connections::{Asker, CallerId, Callers, Door, Heard};
-pub(crate) use metrics_page::Figures;
+pub(crate) use connections::{ConnectionId, Connections, Endpoint, Received, Requester};
+pub(crate) use metrics_page::ServerMetrics;

@@ -17,18 +17,18 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{Master, Outcome};
-use crate::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::control::{Answer, Command};
-use crate::crew::Worker;
 use crate::listeners::{Listening, listen_addresses};
 use crate::logs::Logs;
-use crate::management::{Asker, Door};
-use crate::pending::{Reload, Survey};
+use crate::management::{Endpoint, Requester};
+use crate::pending::{Reload, StatusCollection};
 use crate::phase::Phase;
 use crate::poll::{Source, WaitList};
 use crate::signals::{self, Asked};
 use crate::upgrade::Successor;
-use crate::worker::Post;
+use crate::worker::WorkerSetup;
+use crate::workers::Worker;
 
 impl Master {
     /// Runs the server. Returns in the master when it has ended, and in each worker when that has just begun.
@@ -38,14 +38,15 @@ impl Master {
     pub(crate) fn run(mut self) -> Result<Outcome, Trouble> {
         loop {
             let now = Instant::now();
-            if let Some(index) = self.vacancy(now) {
-                if let Some(channel) = self.crew.start(index, now) {
-                    return Ok(Outcome::Worker(self.into_post(index), channel));
+            if let Some(index) = self.next_to_start(now) {
+                if let Some(channel) = self.workers.start(index, now) {
+                    return Ok(Outcome::Worker(self.into_worker_setup(index), channel));
                 }
                 continue;
             }
             // Applications last: workers finish requests that they have given to them.
-            if matches!(self.phase, Phase::Ending(_)) && self.crew.is_gone() && self.applications.end(now) {
+            if matches!(self.phase, Phase::Ending(_)) && self.workers.is_empty() && self.applications.end(now)
+            {
                 return self.end();
             }
             self.handle_deadlines(now);
@@ -59,34 +60,34 @@ impl Master {
         }
     }
 
-    /// A place to be filled now. During a reload nobody is started: they would begin with a configuration that may
-    /// be about to change.
-    fn vacancy(&self, now: Instant) -> Option<usize> {
-        self.hires().then(|| self.crew.vacancy(now)).flatten()
+    /// The slot in which to start a worker now. During a reload none is started: it would begin with a configuration
+    /// that may be about to change.
+    fn next_to_start(&self, now: Instant) -> Option<usize> {
+        self.may_start_workers().then(|| self.workers.next_to_start(now)).flatten()
     }
 
-    fn hires(&self) -> bool {
+    fn may_start_workers(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none()
     }
 
     /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
-    fn into_post(self, index: usize) -> io::Result<Box<Post>> {
-        let place = &self.crew.places[index];
-        let processes = self.crew.places.len();
+    fn into_worker_setup(self, index: usize) -> io::Result<Box<WorkerSetup>> {
+        let slot = &self.workers.slots[index];
+        let processes = self.workers.slots.len();
         let own = |one| Listening::sockets_of(one, index, processes).map(move |socket| (one, socket));
         let listener = |(one, socket): (&Listening, BorrowedFd<'_>)| {
             let socket = socket.try_clone_to_owned()?;
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
-        Ok(Box::new(Post {
+        Ok(Box::new(WorkerSetup {
             master_pid: self.pid,
             user: self.user.clone(),
-            cpu: place.cpu,
+            cpu: slot.cpu,
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
             listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
-            counters: place.counters,
-            heartbeats: place.heartbeats,
-            all_counters: self.crew.places.iter().map(|place| place.counters).collect(),
+            counters: slot.counters,
+            heartbeats: slot.heartbeats,
+            all_counters: self.workers.slots.iter().map(|slot| slot.counters).collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
                 format: log_format(self.config.log.format),
@@ -102,21 +103,21 @@ impl Master {
     fn wait_list(&self) -> WaitList<'_> {
         let mut list = WaitList::default();
         list.add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
-        for (index, channel) in self.crew.channels() {
+        for (index, channel) in self.workers.channels() {
             list.add(Source::Worker(index), channel, PollFlags::IN);
         }
         for (index, output) in self.applications.outputs() {
             list.add(Source::Application(index), output, PollFlags::IN);
         }
-        for (id, socket, flags) in self.callers.interests() {
-            list.add(Source::Caller(id), socket, flags);
+        for (id, socket, flags) in self.connections.interests() {
+            list.add(Source::Connection(id), socket, flags);
         }
-        if self.doors_shut_until.is_none() {
-            for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| self.is_monitored()) {
-                list.add(Source::Door(Door::Admin, index), socket.as_fd(), PollFlags::IN);
+        if self.accept_paused_until.is_none() {
+            for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| self.serves_admin()) {
+                list.add(Source::Endpoint(Endpoint::Admin, index), socket.as_fd(), PollFlags::IN);
             }
             if let Some(door) = &self.control {
-                list.add(Source::Door(Door::Control, 0), door.listener.as_fd(), PollFlags::IN);
+                list.add(Source::Endpoint(Endpoint::Control, 0), door.listener.as_fd(), PollFlags::IN);
             }
         }
         if let Some(channel) = self.successor.as_ref().and_then(Successor::channel) {
@@ -130,15 +131,15 @@ impl Master {
 
     fn next_deadline(&self) -> Option<Instant> {
         let deadlines = [
-            self.hires().then(|| self.crew.next_due()).flatten(),
-            self.crew.leave_deadline(),
+            self.may_start_workers().then(|| self.workers.next_due()).flatten(),
+            self.workers.kill_deadline(),
             self.applications.deadline(),
             self.successor.as_ref().and_then(Successor::deadline),
-            self.callers.deadline(),
-            self.look_due(),
-            self.doors_shut_until,
+            self.connections.deadline(),
+            self.watchdog_due(),
+            self.accept_paused_until,
             self.reload.as_ref().map(Reload::deadline),
-            self.survey.as_ref().map(Survey::deadline),
+            self.status_collection.as_ref().map(StatusCollection::deadline),
             self.phase.deadline(),
         ];
         deadlines.into_iter().flatten().min()
@@ -146,9 +147,9 @@ impl Master {
 
     fn handle_deadlines(&mut self, now: Instant) {
         let passed = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        self.callers.expire(now);
-        self.doors_shut_until.take_if(|until| *until <= now);
-        self.crew.kill_late_leavers(now);
+        self.connections.expire(now);
+        self.accept_paused_until.take_if(|until| *until <= now);
+        self.workers.kill_late(now);
         self.applications.advance(now);
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
@@ -156,11 +157,11 @@ impl Master {
         if passed(self.reload.as_ref().map(Reload::deadline)) {
             self.handle_reload_timeout(now);
         }
-        if passed(self.survey.as_ref().map(Survey::deadline)) {
-            self.conclude_survey(now);
+        if passed(self.status_collection.as_ref().map(StatusCollection::deadline)) {
+            self.finish_status(now);
         }
-        if passed(self.look_due()) {
-            self.look_at_workers(now);
+        if passed(self.watchdog_due()) {
+            self.check_workers(now);
         }
         if passed(self.phase.deadline()) {
             self.kill_remaining(now);
@@ -171,9 +172,9 @@ impl Master {
         match source {
             Source::Signals => self.handle_signals(now),
             Source::Worker(index) => self.handle_reports(index, now),
-            Source::Door(door, index) => self.admit(door, index, now),
+            Source::Endpoint(door, index) => self.accept(door, index, now),
             Source::Application(index) => self.applications.handle_output(index),
-            Source::Caller(id) => self.handle_caller(id, now),
+            Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
         }
@@ -185,7 +186,7 @@ impl Master {
             match signals::meaning(arrived, self.hangup_ends) {
                 Some(Asked::Command(command)) => {
                     log::notice(format_args!("{command}: {signal}"));
-                    self.handle_command(command, Asker::Signal, now);
+                    self.handle_command(command, Requester::Signal, now);
                 }
                 Some(Asked::Withdraw) => {
                     log::notice(format_args!("the workers leave: {signal}"));
@@ -197,12 +198,12 @@ impl Master {
         }
     }
 
-    /// Does what a signal or a caller asks for.
-    pub(super) fn handle_command(&mut self, command: Command, asker: Asker, now: Instant) {
+    /// Does what a signal, `baton ctl` or a monitoring request asks for.
+    pub(super) fn handle_command(&mut self, command: Command, requester: Requester, now: Instant) {
         let answer = match command {
-            Command::Status => return self.survey(asker, now),
-            Command::Reload => return self.reload(asker, now),
-            Command::Upgrade => return self.upgrade(asker, now),
+            Command::Status => return self.collect_status(requester, now),
+            Command::Reload => return self.reload(requester, now),
+            Command::Upgrade => return self.upgrade(requester, now),
             Command::Drain => {
                 self.begin_drain(now);
                 Answer::Ok(json!({ "draining": true, "limit_ms": self.config.server.drain_timeout_ms }))
@@ -224,17 +225,17 @@ impl Master {
                 }
             },
         };
-        self.answer_all([asker], &answer, now);
+        self.answer_all([requester], &answer, now);
     }
 
     fn handle_reports(&mut self, index: usize, now: Instant) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        while let Some(channel) = self.crew.worker_mut(index).and_then(|worker| worker.channel.as_ref()) {
+        while let Some(channel) = self.workers.worker_mut(index).and_then(|worker| worker.channel.as_ref()) {
             match channel::receive(channel, &mut buffer) {
                 Ok(Some((report, _))) => self.handle_report(index, report, now),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(None) | Err(_) => {
-                    if let Some(worker) = self.crew.worker_mut(index) {
+                    if let Some(worker) = self.workers.worker_mut(index) {
                         worker.channel = None;
                     }
                 }
@@ -242,25 +243,28 @@ impl Master {
         }
     }
 
-    fn handle_report(&mut self, index: usize, report: Report, now: Instant) {
+    fn handle_report(&mut self, index: usize, report: FromWorker, now: Instant) {
         match report {
-            Report::Ready => {
-                if let Some(worker) = self.crew.worker_mut(index) {
+            FromWorker::Ready => {
+                if let Some(worker) = self.workers.worker_mut(index) {
                     worker.serves = true;
                 }
-                if self.phase == Phase::Starting && self.crew.serving().count() == self.crew.places.len() {
+                if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.slots.len()
+                {
                     self.begin_serving();
                 }
-                self.arrange_cover();
+                self.update_failover();
             }
-            Report::Failed { error } if self.phase == Phase::Starting => self.fail(Trouble::new(error), now),
-            Report::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
-            Report::Failed { error } => log::error(format_args!("worker {index}: {error}")),
-            Report::Prepared { generation } | Report::Committed { generation } => {
+            FromWorker::Failed { error } if self.phase == Phase::Starting => {
+                self.fail(Trouble::new(error), now);
+            }
+            FromWorker::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
+            FromWorker::Failed { error } => log::error(format_args!("worker {index}: {error}")),
+            FromWorker::Prepared { generation } | FromWorker::Committed { generation } => {
                 self.handle_step_done(index, generation, now);
             }
-            Report::Refused { generation, error } => self.handle_refused(generation, error, now),
-            Report::Status { ticket, status } => self.handle_status(index, ticket, status, now),
+            FromWorker::Refused { generation, error } => self.handle_refused(generation, error, now),
+            FromWorker::Status { ticket, status } => self.handle_status(index, ticket, status, now),
         }
     }
 
@@ -268,17 +272,17 @@ impl Master {
         // An error means that there are no children.
         while let Ok(Some((pid, ended))) = process::reap() {
             self.applications.forget_worker(pid);
-            if let Some(index) = self.crew.place_of(pid) {
-                // Its last words may still be in the channel.
+            if let Some(index) = self.workers.slot_of(pid) {
+                // Its last reports may still be in the channel.
                 self.handle_reports(index, now);
-                if let Some((worker, end)) = self.crew.note_end(index, ended, now) {
+                if let Some((worker, end)) = self.workers.note_end(index, ended, now) {
                     self.handle_death(index, &worker, ended, end, now);
                 }
             } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // It has said what there is to say.
-            } else if self.crew.see_off(pid) && ended != Ended::Exited(0) {
+            } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }
         }
@@ -295,17 +299,17 @@ impl Master {
             Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
             Phase::Ending(_) => log::warning(end.of(who)),
         }
-        self.arrange_cover();
+        self.update_failover();
         self.handle_death_during_reload(index, now);
-        self.handle_death_during_survey(index, now);
+        self.handle_death_during_status(index, now);
     }
 
     /// Lets the master and its workers write to these logs.
     pub(super) fn use_logs(&mut self, reopened: Logs) {
         let order =
-            Order::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
+            ToWorker::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
         let files: Vec<_> = reopened.access().into_iter().chain(reopened.error()).collect();
-        self.crew.tell_all(&order, &files);
+        self.workers.tell_all(&order, &files);
         self.logs.replace(reopened);
         if let Err(error) = self.logs.take_over_stderr() {
             log::error(format_args!("cannot write to the new error log: {error}"));

@@ -1,4 +1,4 @@
-//! While a worker is away, the others serve its queue.
+//! Failover: while a worker is down, the others accept from its sockets.
 //!
 //! With `SO_REUSEPORT` each worker has listening sockets of its own, and the kernel goes on to put new connections into
 //! their queues while the worker is dead, starting or standing still. So the master, which has all sockets, hands those
@@ -10,70 +10,70 @@ use std::os::fd::BorrowedFd;
 use baton_report::log;
 
 use super::Master;
-use crate::channel::Order;
+use crate::channel::ToWorker;
 use crate::listeners::Listening;
 use crate::phase::Phase;
 
 impl Master {
     /// Hands out the sockets of workers that are away, and takes back those of workers that are there again. To be called
     /// after everything that changes which ones are away.
-    pub(super) fn arrange_cover(&mut self) {
-        for place in 0..self.crew.places.len() {
-            let is_away = self.phase == Phase::Serving && !self.crew.places[place].is_attended();
-            let was_away = std::mem::replace(&mut self.crew.places[place].is_covered, is_away);
+    pub(super) fn update_failover(&mut self) {
+        for slot in 0..self.workers.slots.len() {
+            let is_away = self.phase == Phase::Serving && !self.workers.slots[slot].is_available();
+            let was_away = std::mem::replace(&mut self.workers.slots[slot].is_failed_over, is_away);
             match (was_away, is_away) {
-                (false, true) => self.tell_others(place, |master, other| master.cover(place, other)),
+                (false, true) => self.tell_others(slot, |master, other| master.accept_for(slot, other)),
                 (true, false) => {
-                    self.tell_others(place, |master, other| master.uncover(place, other));
-                    self.cover_for_others(place);
+                    self.tell_others(slot, |master, other| master.stop_accepting_for(slot, other));
+                    self.accept_for_others(slot);
                 }
                 (true, true) | (false, false) => {}
             }
         }
     }
 
-    /// The listeners have changed.
-    pub(super) fn renew_cover(&mut self) {
-        for place in 0..self.crew.places.len() {
-            if std::mem::take(&mut self.crew.places[place].is_covered) {
-                self.tell_others(place, |master, other| master.uncover(place, other));
+    /// The listeners have changed: hands their sockets out anew.
+    pub(super) fn restart_failover(&mut self) {
+        for slot in 0..self.workers.slots.len() {
+            if std::mem::take(&mut self.workers.slots[slot].is_failed_over) {
+                self.tell_others(slot, |master, other| master.stop_accepting_for(slot, other));
             }
         }
-        self.arrange_cover();
+        self.update_failover();
     }
 
     /// A worker is back: from now on it covers for those that are still away.
-    fn cover_for_others(&self, by: usize) {
-        if self.crew.places[by].is_attended() {
-            let covered = |&place: &usize| place != by && self.crew.places[place].is_covered;
-            (0..self.crew.places.len()).filter(covered).for_each(|place| self.cover(place, by));
+    fn accept_for_others(&self, by: usize) {
+        if self.workers.slots[by].is_available() {
+            let accepted_for = |&slot: &usize| slot != by && self.workers.slots[slot].is_failed_over;
+            (0..self.workers.slots.len()).filter(accepted_for).for_each(|slot| self.accept_for(slot, by));
         }
     }
 
-    fn tell_others(&self, place: usize, tell: impl Fn(&Self, usize)) {
-        let attended = |&other: &usize| other != place && self.crew.places[other].is_attended();
-        (0..self.crew.places.len()).filter(attended).for_each(|other| tell(self, other));
+    fn tell_others(&self, slot: usize, tell: impl Fn(&Self, usize)) {
+        let attended = |&other: &usize| other != slot && self.workers.slots[other].is_available();
+        (0..self.workers.slots.len()).filter(attended).for_each(|other| tell(self, other));
     }
 
-    fn cover(&self, place: usize, by: usize) {
-        let sockets = self.sockets_of_its_own(place);
+    fn accept_for(&self, slot: usize, by: usize) {
+        let sockets = self.sockets_of_its_own(slot);
         for part in sockets.chunks(baton_sys::passing::DESCRIPTORS_MAX) {
             let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
-            // If it cannot be told, it is gone, or about to be found out.
-            if let Err(error) = self.crew.tell(by, &Order::Cover { place, ids }, &sockets) {
-                log::warning(format_args!("worker {by} cannot cover for worker {place}: {error}"));
+            // If the message cannot be sent, the worker has ended, or the watchdog will find it.
+            if let Err(error) = self.workers.tell(by, &ToWorker::AcceptFor { slot, ids }, &sockets) {
+                log::warning(format_args!("worker {by} cannot accept for worker {slot}: {error}"));
             }
         }
     }
 
-    fn uncover(&self, place: usize, by: usize) {
-        let _ = self.crew.tell(by, &Order::Uncover { place }, &[]);
+    fn stop_accepting_for(&self, slot: usize, by: usize) {
+        let _ = self.workers.tell(by, &ToWorker::StopAcceptingFor { slot }, &[]);
     }
 
     /// The sockets of a worker that no other accepts from.
-    fn sockets_of_its_own(&self, place: usize) -> Vec<(usize, BorrowedFd<'_>)> {
-        let processes = self.crew.places.len();
-        let own = |one| Listening::sockets_of(one, place, processes).map(move |socket| (one.id, socket));
+    fn sockets_of_its_own(&self, slot: usize) -> Vec<(usize, BorrowedFd<'_>)> {
+        let processes = self.workers.slots.len();
+        let own = |one| Listening::sockets_of(one, slot, processes).map(move |socket| (one.id, socket));
         self.listeners.iter().filter(|one| one.is_split()).flat_map(own).collect()
     }
 }

@@ -20,25 +20,25 @@ use baton_report::log;
 use baton_supervise as supervise;
 
 use super::{Master, Outcome};
-use crate::channel::Order;
+use crate::channel::ToWorker;
 use crate::notify;
 use crate::phase::{Ending, GRACE, Phase};
 use crate::upgrade::LINGER;
 
 impl Master {
-    /// All workers serve for the first time: says so to whoever waits for it.
+    /// All workers serve for the first time: tells the service manager, the old server and the terminal.
     pub(super) fn begin_serving(&mut self) {
         self.phase = Phase::Serving;
         if matches!(self.config.log.error, Destination::File(_)) {
             log::notice(&self.announcement);
         }
         match &self.predecessor {
-            // The service manager listens to the main process, which is still that one.
+            // The service manager listens to the main process, which is still the predecessor.
             Some(predecessor) => predecessor.tell_serving(),
             None => notify::ready(),
         }
         if let Ok(terminal) = self.terminal.try_clone() {
-            // Nobody may be there any more to read it.
+            // It fails if the terminal is closed by now.
             let _ = File::from(terminal).write_all(self.announcement.as_bytes());
         }
     }
@@ -60,10 +60,10 @@ impl Master {
     /// Accepts nothing new, lets the workers finish what is under way.
     pub(super) fn begin_drain(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            let linger = if self.is_relieved() { LINGER } else { Duration::ZERO };
+            let linger = if self.shares_sockets() { LINGER } else { Duration::ZERO };
             let limit_ms = self.config.server.drain_timeout_ms;
             let until = now + linger + Duration::from_millis(limit_ms) + GRACE;
-            let order = Order::Drain { linger_ms: linger.as_millis() as u64, limit_ms };
+            let order = ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms };
             self.begin_ending(Ending::Drain { until }, &order, now);
         }
     }
@@ -71,32 +71,32 @@ impl Master {
     /// Ends the workers; asked a second time, without asking them.
     pub(super) fn begin_stop(&mut self, now: Instant) {
         match self.phase {
-            Phase::Ending(Ending::Stop { .. }) => self.crew.kill_all(),
-            _ => self.begin_ending(Ending::Stop { until: now + GRACE }, &Order::Stop, now),
+            Phase::Ending(Ending::Stop { .. }) => self.workers.kill_all(),
+            _ => self.begin_ending(Ending::Stop { until: now + GRACE }, &ToWorker::Stop, now),
         }
     }
 
-    fn begin_ending(&mut self, ending: Ending, order: &Order, now: Instant) {
+    fn begin_ending(&mut self, ending: Ending, order: &ToWorker, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            self.announce_end();
+            self.notify_end();
         }
         self.phase = Phase::Ending(ending);
-        self.give_up("the server ends".to_owned(), now);
-        self.crew.tell_all(order, &[]);
-        if self.is_relieved() {
+        self.abort_reload("the server ends".to_owned(), now);
+        self.workers.tell_all(order, &[]);
+        if self.shares_sockets() {
             self.listeners.leave();
         } else {
-            // A new connection is refused rather than left in a queue that nobody will look into.
+            // New connections are refused rather than left in a queue from which no process accepts.
             self.listeners.close();
         }
     }
 
     /// The workers had their time.
     pub(super) fn kill_remaining(&mut self, now: Instant) {
-        for (index, worker) in self.crew.occupied() {
+        for (index, worker) in self.workers.occupied() {
             supervise::kill_late(format_args!("worker {index} (process {})", worker.pid), worker.pid);
         }
-        self.crew.kill_all();
+        self.workers.kill_all();
         self.phase = Phase::Ending(Ending::Stop { until: now + GRACE });
     }
 
@@ -105,7 +105,7 @@ impl Master {
         if let Some(door) = &self.control {
             door.remove();
         }
-        if !self.is_relieved() {
+        if !self.shares_sockets() {
             self.admin.iter().for_each(|(address, _)| remove_socket_file(address));
         }
         if let Some(file) = &self.pid_file {
@@ -114,7 +114,7 @@ impl Master {
         self.applications.remove_folder();
         match self.failure {
             Some(why) => {
-                // Whoever started the server reads it where it was started.
+                // The error belongs where the server was started, not into the log.
                 let _ = log::redirect_to(&self.terminal);
                 if let Some(predecessor) = &self.predecessor {
                     predecessor.tell_failed(&why.to_string());

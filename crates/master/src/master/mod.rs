@@ -26,16 +26,16 @@ use baton_sys::signals::SignalQueue;
 
 use crate::applications::Applications;
 use crate::control::ControlSocket;
-use crate::crew::Crew;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
-use crate::management::{Asker, Callers, Figures};
-use crate::pending::{LastReload, Reload, Survey};
+use crate::management::{Connections, Requester, ServerMetrics};
+use crate::pending::{LastReload, Reload, StatusCollection};
 use crate::phase::Phase;
 use crate::privileges::WorkerUser;
 use crate::replaceable_file::PidFile;
 use crate::upgrade::{Predecessor, Successor};
-use crate::worker::Post;
+use crate::worker::WorkerSetup;
+use crate::workers::Workers;
 
 /// The state of a running server.
 #[derive(Debug)]
@@ -55,34 +55,34 @@ pub(crate) struct Master {
     pub(crate) config: Config,
     pub(crate) listeners: Listeners,
     pub(crate) logs: Logs,
-    pub(crate) crew: Crew,
-    /// When to look whether the workers move.
-    pub(crate) next_look: Instant,
+    pub(crate) workers: Workers,
+    /// When the watchdog looks at the workers again.
+    pub(crate) next_check: Instant,
     pub(crate) applications: Applications,
-    // How it is steered.
+    // How it is controlled.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,
     pub(crate) pid_file: Option<PidFile>,
     pub(crate) admin: Vec<(ListenAddress, OwnedFd)>,
-    pub(crate) callers: Callers,
+    pub(crate) connections: Connections,
     /// Whether SIGHUP means that the terminal, and with it the user, is gone.
     pub(crate) hangup_ends: bool,
-    /// Until when nobody is let in, after that failed.
-    pub(crate) doors_shut_until: Option<Instant>,
-    // What it is about.
+    /// No connection for control or monitoring is accepted until then, since `accept` failed.
+    pub(crate) accept_paused_until: Option<Instant>,
+    // What is under way.
     pub(crate) phase: Phase,
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) successor: Option<Successor>,
     pub(crate) reload: Option<Reload>,
-    pub(crate) reload_again: Vec<Asker>,
+    pub(crate) reload_again: Vec<Requester>,
     pub(crate) last_reload: Option<LastReload>,
     pub(crate) generations: u64,
-    pub(crate) survey: Option<Survey>,
+    pub(crate) status_collection: Option<StatusCollection>,
     pub(crate) tickets: u64,
-    pub(crate) figures: Figures,
-    /// Why it never came to serve.
+    pub(crate) metrics: ServerMetrics,
+    /// Why it never began to serve.
     pub(crate) failure: Option<Trouble>,
-    /// What it says when it has come to serve, and where it said things before the error log was opened.
+    /// What it prints once it serves, and the standard error that it was started with.
     pub(crate) announcement: String,
     pub(crate) terminal: OwnedFd,
 }
@@ -93,5 +93,5 @@ pub(crate) enum Outcome {
     /// The server has ended.
     Ended(ExitCode),
     /// This is a new worker process. The descriptor is its end of the channel.
-    Worker(io::Result<Box<Post>>, OwnedFd),
+    Worker(io::Result<Box<WorkerSetup>>, OwnedFd),
 }

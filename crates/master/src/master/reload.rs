@@ -9,8 +9,8 @@
 //! master: all committed ──► the answer
 //! ```
 //!
-//! Nobody switches unless all can, and nothing that exists is closed before all have switched. Connections never
-//! notice: each finds the new plan with its next request.
+//! No worker switches unless all can, and no socket is closed before all have switched. Connections are not touched:
+//! each uses the new plan from its next request on.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,10 +23,10 @@ use rustix::fs::MemfdFlags;
 use serde_json::json;
 
 use super::Master;
-use crate::channel::Order;
+use crate::channel::ToWorker;
 use crate::control::Answer;
 use crate::listeners::{Listeners, Listening, listen_addresses};
-use crate::management::Asker;
+use crate::management::Requester;
 use crate::pending::{Change, LastReload, Reload};
 use crate::phase::Phase;
 use crate::{fixed_settings, notify};
@@ -37,28 +37,28 @@ const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
 impl Master {
     /// Reads the configuration again; workers that have left come back instead, with the old one, as nginx has it. Whoever asks while a reload is under way is answered by another one, since the
     /// file may have changed after it was read.
-    pub(super) fn reload(&mut self, asker: Asker, now: Instant) {
+    pub(super) fn reload(&mut self, requester: Requester, now: Instant) {
         if self.phase == Phase::Withdrawn {
             self.resume(now);
-            self.answer_all([asker], &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })), now);
+            self.answer_all([requester], &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })), now);
         } else if self.reload.is_some() {
-            self.reload_again.push(asker);
+            self.reload_again.push(requester);
         } else {
-            self.reload_for(vec![asker], now);
+            self.reload_for(vec![requester], now);
         }
     }
 
-    fn reload_for(&mut self, askers: Vec<Asker>, now: Instant) {
+    fn reload_for(&mut self, requesters: Vec<Requester>, now: Instant) {
         if let Err(why) = self.may_reload() {
-            return self.answer_all(askers, &Answer::error(why), now);
+            return self.answer_all(requesters, &Answer::error(why), now);
         }
         notify::reloading();
-        match self.prepare(askers.clone(), now) {
+        match self.prepare(requesters.clone(), now) {
             Ok(reload) => {
                 self.reload = Some(reload);
                 self.advance(now);
             }
-            Err(why) => self.conclude(askers, Err(why), now),
+            Err(why) => self.conclude(requesters, Err(why), now),
         }
     }
 
@@ -73,7 +73,7 @@ impl Master {
     /// A worker cannot make a plan.
     pub(super) fn handle_refused(&mut self, generation: u64, why: String, now: Instant) {
         if self.reload.as_ref().is_some_and(|reload| reload.generation == generation) {
-            self.give_up(why, now);
+            self.abort_reload(why, now);
         }
     }
 
@@ -81,7 +81,7 @@ impl Master {
     pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
         let Some(reload) = &mut self.reload else { return };
         match (reload.awaited.remove(&index), &reload.change) {
-            (true, Some(_)) => self.give_up(format!("worker {index} died before it was prepared"), now),
+            (true, Some(_)) => self.abort_reload(format!("worker {index} died before it was prepared"), now),
             // Its successor begins with the new configuration.
             _ => self.advance(now),
         }
@@ -92,35 +92,35 @@ impl Master {
         if let Some(reload) = &self.reload {
             let late: Vec<String> = reload.awaited.iter().map(ToString::to_string).collect();
             let seconds = Reload::PATIENCE.as_secs();
-            self.give_up(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
+            self.abort_reload(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
         }
     }
 
     /// Everything that can fail. Nothing that serves is changed.
-    fn prepare(&mut self, askers: Vec<Asker>, now: Instant) -> Result<Reload, String> {
+    fn prepare(&mut self, requesters: Vec<Requester>, now: Instant) -> Result<Reload, String> {
         let config = self.source.load().map_err(|error| error.to_string())?;
         let (config, needs_restart) = fixed_settings::keep_fixed(&self.config, config);
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
-        let text = text_in_memory(&self.applications.settled(&config, self.crew.places.len()).to_toml())
+        let text = text_in_memory(&self.applications.settled(&config, self.workers.slots.len()).to_toml())
             .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
         let fresh =
             self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
 
         // A worker that does not serve yet knows the old configuration only, which may be what keeps it from serving:
-        // it makes room for one that begins with the new one.
+        // it is killed, and the next one begins with the new configuration.
         let starting: Vec<usize> =
-            self.crew.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
+            self.workers.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
         for index in starting {
             log::notice(format_args!(
                 "worker {index} does not serve yet and makes room for one that knows more"
             ));
-            self.crew.kill(index);
+            self.workers.kill(index);
         }
 
         self.generations += 1;
         let change = Change { config, fresh, logs };
-        let awaited: BTreeSet<usize> = self.crew.serving().collect();
+        let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
             if let Err(error) = self.order_to_prepare(index, &change, &text) {
                 self.undo(&change);
@@ -133,26 +133,30 @@ impl Master {
             needs_restart,
             awaited,
             deadline: now + Reload::PATIENCE,
-            askers,
+            requesters,
         })
     }
 
     fn order_to_prepare(&self, index: usize, change: &Change, text: &File) -> io::Result<()> {
-        let processes = self.crew.places.len();
+        let processes = self.workers.slots.len();
         let own = |one| Listening::sockets_of(one, index, processes).map(|socket| (one.id, socket));
         let fresh: Vec<_> = change.fresh.iter().flat_map(own).collect();
         for part in fresh.chunks(LISTENERS_PER_MESSAGE) {
             let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
-            self.crew.tell(index, &Order::Listeners { ids }, &sockets)?;
+            self.workers.tell(index, &ToWorker::Listeners { ids }, &sockets)?;
         }
         for (path, roster) in self.applications.rosters() {
-            self.crew.tell(index, &Order::Roster { path }, &roster.descriptors())?;
+            self.workers.tell(index, &ToWorker::Roster { path }, &roster.descriptors())?;
         }
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
-        self.crew.tell(index, &Order::Prepare { generation: self.generations, listeners }, &[text.as_fd()])
+        self.workers.tell(
+            index,
+            &ToWorker::Prepare { generation: self.generations, listeners },
+            &[text.as_fd()],
+        )
     }
 
-    /// Goes on if nobody is awaited any more.
+    /// Takes the next step once no worker is awaited any more.
     fn advance(&mut self, now: Instant) {
         let Some(reload) = self.reload.as_mut().filter(|reload| reload.awaited.is_empty()) else { return };
         match reload.change.take() {
@@ -162,43 +166,44 @@ impl Master {
     }
 
     fn commit(&mut self, change: Change, now: Instant) {
-        let order = Order::Commit { generation: self.generations };
-        // Who cannot be told is gone: its successor will know.
-        let told = self.crew.serving().filter(|&index| self.crew.tell(index, &order, &[]).is_ok()).collect();
+        let order = ToWorker::Commit { generation: self.generations };
+        // A worker that cannot be told has ended: the next one begins with the new configuration.
+        let told =
+            self.workers.serving().filter(|&index| self.workers.tell(index, &order, &[]).is_ok()).collect();
         if let Some(reload) = &mut self.reload {
             reload.awaited = told;
         }
         self.listeners.commit(&listen_addresses(&change.config), change.fresh);
-        self.renew_cover();
+        self.restart_failover();
         self.config = change.config;
         self.use_logs(change.logs);
-        self.crew.forgive(now);
+        self.workers.restart_now(now);
         self.advance(now);
     }
 
     fn finish(&mut self, now: Instant) {
         if let Some(reload) = self.reload.take() {
-            self.conclude(reload.askers, Ok(reload.needs_restart), now);
+            self.conclude(reload.requesters, Ok(reload.needs_restart), now);
         }
     }
 
-    /// Ends a reload that is under way: as if it had never begun, or, when workers have been told to commit, as it is.
-    pub(super) fn give_up(&mut self, why: String, now: Instant) {
+    /// Ends a reload that is under way: undoes it, or, if workers have been told to commit, leaves it as it is.
+    pub(super) fn abort_reload(&mut self, why: String, now: Instant) {
         match self.reload.take() {
-            Some(Reload { change: Some(change), askers, .. }) => {
+            Some(Reload { change: Some(change), requesters, .. }) => {
                 self.undo(&change);
-                self.conclude(askers, Err(why), now);
+                self.conclude(requesters, Err(why), now);
             }
             Some(reload) => {
                 log::warning(format_args!("some workers have yet to follow the reload: {why}"));
-                self.conclude(reload.askers, Ok(reload.needs_restart), now);
+                self.conclude(reload.requesters, Ok(reload.needs_restart), now);
             }
             None => {}
         }
     }
 
     fn undo(&self, change: &Change) {
-        self.crew.tell_all(&Order::Abort, &[]);
+        self.workers.tell_all(&ToWorker::Abort, &[]);
         Listeners::discard(&change.fresh);
     }
 
@@ -214,8 +219,8 @@ impl Master {
         }
     }
 
-    /// Tells everyone what came of it: the log, the service manager, and those who asked.
-    fn conclude(&mut self, askers: Vec<Asker>, result: Result<Vec<String>, String>, now: Instant) {
+    /// Tells the log, the service manager and the requesters how the reload ended.
+    fn conclude(&mut self, requesters: Vec<Requester>, result: Result<Vec<String>, String>, now: Instant) {
         if self.phase == Phase::Serving {
             notify::ready();
         }
@@ -227,7 +232,7 @@ impl Master {
         };
         let answer = match &error {
             None => {
-                self.figures.reloads_done += 1;
+                self.metrics.reloads_done += 1;
                 log::notice("reloaded the configuration");
                 if !needs_restart.is_empty() {
                     log::warning(format_args!("needs a restart: {}", needs_restart.join(", ")));
@@ -235,16 +240,16 @@ impl Master {
                 Answer::Ok(json!({ "reloaded": true, "needs_restart": needs_restart }))
             }
             Some(error) => {
-                self.figures.reloads_refused += 1;
+                self.metrics.reloads_refused += 1;
                 log::error(error);
                 Answer::error(error)
             }
         };
         self.last_reload = Some(LastReload { at: SystemTime::now(), error, needs_restart });
-        self.answer_all(askers, &answer, now);
+        self.answer_all(requesters, &answer, now);
         if !self.reload_again.is_empty() {
-            let askers = std::mem::take(&mut self.reload_again);
-            self.reload_for(askers, now);
+            let requesters = std::mem::take(&mut self.reload_again);
+            self.reload_for(requesters, now);
         }
     }
 }

@@ -9,73 +9,75 @@ use baton_report::utc;
 use serde_json::{Value, json};
 
 use super::Master;
-use crate::channel::Order;
+use crate::channel::ToWorker;
 use crate::control::Answer;
-use crate::crew::Place;
-use crate::management::Asker;
-use crate::pending::Survey;
+use crate::management::Requester;
+use crate::pending::StatusCollection;
+use crate::workers::WorkerSlot;
 
 impl Master {
     /// Asks all workers how they are, unless they are being asked already.
-    pub(super) fn survey(&mut self, asker: Asker, now: Instant) {
-        if let Some(survey) = &mut self.survey {
-            survey.askers.push(asker);
+    pub(super) fn collect_status(&mut self, requester: Requester, now: Instant) {
+        if let Some(collection) = &mut self.status_collection {
+            collection.requesters.push(requester);
             return;
         }
         self.tickets += 1;
         let ticket = self.tickets;
-        let serving: Vec<usize> = self.crew.serving().collect();
+        let serving: Vec<usize> = self.workers.serving().collect();
         let told = serving
             .into_iter()
-            .filter(|&index| self.crew.tell(index, &Order::Status { ticket }, &[]).is_ok());
-        self.survey = Some(Survey {
+            .filter(|&index| self.workers.tell(index, &ToWorker::Status { ticket }, &[]).is_ok());
+        self.status_collection = Some(StatusCollection {
             ticket,
             awaited: told.collect(),
             answers: BTreeMap::new(),
-            deadline: now + Survey::PATIENCE,
-            askers: vec![asker],
+            deadline: now + StatusCollection::PATIENCE,
+            requesters: vec![requester],
         });
-        self.conclude_survey_if_complete(now);
+        self.finish_status_if_complete(now);
     }
 
     /// A worker has answered.
     pub(super) fn handle_status(&mut self, index: usize, ticket: u64, status: Value, now: Instant) {
-        if let Some(survey) = self.survey.as_mut().filter(|survey| survey.ticket == ticket) {
-            survey.awaited.remove(&index);
-            survey.answers.insert(index, status);
-            self.conclude_survey_if_complete(now);
+        if let Some(collection) =
+            self.status_collection.as_mut().filter(|collection| collection.ticket == ticket)
+        {
+            collection.awaited.remove(&index);
+            collection.answers.insert(index, status);
+            self.finish_status_if_complete(now);
         }
     }
 
     /// A worker has ended and will not answer.
-    pub(super) fn handle_death_during_survey(&mut self, index: usize, now: Instant) {
-        if let Some(survey) = &mut self.survey {
-            survey.awaited.remove(&index);
-            self.conclude_survey_if_complete(now);
+    pub(super) fn handle_death_during_status(&mut self, index: usize, now: Instant) {
+        if let Some(collection) = &mut self.status_collection {
+            collection.awaited.remove(&index);
+            self.finish_status_if_complete(now);
         }
     }
 
-    /// Tells those who asked what is known by now.
-    pub(super) fn conclude_survey(&mut self, now: Instant) {
-        if let Some(survey) = self.survey.take() {
-            let report = self.report(survey.answers, now);
-            self.answer_all(survey.askers, &Answer::Ok(report), now);
+    /// Answers with what is known by now.
+    pub(super) fn finish_status(&mut self, now: Instant) {
+        if let Some(collection) = self.status_collection.take() {
+            let report = self.report(collection.answers, now);
+            self.answer_all(collection.requesters, &Answer::Ok(report), now);
         }
     }
 
-    fn conclude_survey_if_complete(&mut self, now: Instant) {
-        if self.survey.as_ref().is_some_and(|survey| survey.awaited.is_empty()) {
-            self.conclude_survey(now);
+    fn finish_status_if_complete(&mut self, now: Instant) {
+        if self.status_collection.as_ref().is_some_and(|collection| collection.awaited.is_empty()) {
+            self.finish_status(now);
         }
     }
 
     fn report(&self, mut engines: BTreeMap<usize, Value>, now: Instant) -> Value {
         let workers: Vec<Value> = self
-            .crew
-            .places
+            .workers
+            .slots
             .iter()
             .enumerate()
-            .map(|(index, place)| worker(index, place, engines.remove(&index), now))
+            .map(|(index, slot)| worker(index, slot, engines.remove(&index), now))
             .collect();
         let listeners: Vec<Value> = self
             .listeners
@@ -91,7 +93,7 @@ impl Master {
                 json!({ "name": site.name(), "hosts": site.settings.hosts, "listen": listen, "root": site.files.root })
             })
             .collect();
-        let (successor, predecessor) = self.relatives();
+        let (successor, predecessor) = self.other_servers();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": self.pid,
@@ -122,18 +124,18 @@ impl Master {
     }
 }
 
-fn worker(index: usize, place: &Place, engine: Option<Value>, now: Instant) -> Value {
+fn worker(index: usize, slot: &WorkerSlot, engine: Option<Value>, now: Instant) -> Value {
     json!({
         "index": index,
-        "pid": place.worker.as_ref().map(|worker| worker.pid),
-        "stands_still": place.watch.stands_still(),
-        "serves": place.worker.as_ref().is_some_and(|worker| worker.serves),
-        "uptime_seconds": place.worker.as_ref().map(|worker| now.duration_since(worker.since).as_secs()),
-        "cpu": place.cpu,
-        "restarts": place.restarts,
-        "connections_open": place.counters.get(Metric::ConnectionsOpen),
-        "connections_accepted": place.counters.get(Metric::ConnectionsAccepted),
-        "requests": requests(&place.counters),
+        "pid": slot.worker.as_ref().map(|worker| worker.pid),
+        "stands_still": slot.watch.stands_still(),
+        "serves": slot.worker.as_ref().is_some_and(|worker| worker.serves),
+        "uptime_seconds": slot.worker.as_ref().map(|worker| now.duration_since(worker.since).as_secs()),
+        "cpu": slot.cpu,
+        "restarts": slot.restarts,
+        "connections_open": slot.counters.get(Metric::ConnectionsOpen),
+        "connections_accepted": slot.counters.get(Metric::ConnectionsAccepted),
+        "requests": requests(&slot.counters),
         "engine": engine,
     })
 }

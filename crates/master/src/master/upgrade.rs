@@ -10,9 +10,9 @@
 //!   QUIT: ends ─────────────────────────────────────►  has no predecessor any more
 //! ```
 //!
-//! The sockets are the very same in both, so that no client is refused whoever ends first: what waits in a socket's
-//! queue is served by whoever is left. If the new server does not come to serve, or ends, the old one takes its names
-//! back and goes on; if its workers had left by then, it starts new ones. `baton ctl upgrade` does all of it at once.
+//! Both servers have the same sockets, so that no client is refused whichever ends first: the other one accepts what
+//! waits in a socket's queue. If the new server does not begin to serve, or ends, the old one takes its names back and
+//! goes on; if its workers had left by then, it starts new ones. `baton ctl upgrade` does all of it at once.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,32 +26,32 @@ use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
 use super::Master;
-use crate::channel::{self, MESSAGE_BYTES_MAX, Order};
+use crate::channel::{self, MESSAGE_BYTES_MAX, ToWorker};
 use crate::control::Answer;
-use crate::management::Asker;
+use crate::management::Requester;
 use crate::notify;
 use crate::phase::{GRACE, Phase};
 use crate::replaceable_file::ReplaceableFile;
-use crate::upgrade::message::{Bequest, Socket, Visitors, Word};
+use crate::upgrade::message::{FromPredecessor, Socket, SocketUse, ToPredecessor};
 use crate::upgrade::{LINGER, Successor, start_program};
 
 impl Master {
     /// Starts the executable anew, as this server was started.
-    pub(super) fn upgrade(&mut self, asker: Asker, now: Instant) {
+    pub(super) fn upgrade(&mut self, requester: Requester, now: Instant) {
         let started = self.may_upgrade().map_err(Trouble::new).and_then(|()| self.start_successor());
         let (pid, channel) = match started {
             Ok(started) => started,
-            Err(trouble) => return self.conclude_failed_upgrade(asker, trouble.to_string(), now),
+            Err(trouble) => return self.conclude_failed_upgrade(requester, trouble.to_string(), now),
         };
         log::notice(format_args!("process {pid} is to take the place of this one"));
-        let left = self.leave_estate(&channel);
+        let left = self.pass_sockets(&channel);
         self.successor = Some(Successor {
             pid,
             serves: false,
             channel: Some(channel),
             deadline: Some(now + Successor::PATIENCE),
             failure: None,
-            asker,
+            requester,
         });
         match left {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -83,30 +83,31 @@ impl Master {
     fn start_successor(&mut self) -> Result<(i32, OwnedFd), Trouble> {
         let names = self.pid_file.iter_mut().map(|file| &mut file.0);
         let mut names = names.chain(self.control.iter_mut().map(|door| &mut door.name));
-        let started = names.try_for_each(ReplaceableFile::step_aside).and_then(|()| start_program());
-        started.inspect_err(|_| self.step_back())
+        let started = names.try_for_each(ReplaceableFile::move_aside).and_then(|()| start_program());
+        started.inspect_err(|_| self.move_back())
     }
 
-    fn leave_estate(&self, channel: &OwnedFd) -> io::Result<()> {
+    fn pass_sockets(&self, channel: &OwnedFd) -> io::Result<()> {
         let clients = self.listeners.iter().flat_map(|one| {
-            let (wanted, sockets) = one.estate();
-            sockets.iter().map(move |socket| (Visitors::Clients, wanted, one.managed, socket))
+            let (wanted, sockets) = one.inherited_sockets();
+            sockets.iter().map(move |socket| (SocketUse::Clients, wanted, one.managed, socket))
         });
         let configured = self.config.admin.listen.iter().flatten();
-        let admin =
-            configured.zip(&self.admin).map(|(wanted, (_, socket))| (Visitors::Admin, wanted, false, socket));
+        let admin = configured
+            .zip(&self.admin)
+            .map(|(wanted, (_, socket))| (SocketUse::Admin, wanted, false, socket));
         let (sockets, descriptors): (Vec<_>, Vec<_>) = clients
             .chain(admin)
-            .map(|(visitors, wanted, managed, socket)| {
-                (Socket { visitors, address: wanted.into(), managed }, socket.as_fd())
+            .map(|(socket_use, wanted, managed, socket)| {
+                (Socket { socket_use, address: wanted.into(), managed }, socket.as_fd())
             })
             .unzip();
         let parts =
             sockets.chunks(passing::DESCRIPTORS_MAX).zip(descriptors.chunks(passing::DESCRIPTORS_MAX));
         for (sockets, descriptors) in parts {
-            channel::send(channel, &Bequest::Sockets { sockets: sockets.to_vec() }, descriptors)?;
+            channel::send(channel, &FromPredecessor::Sockets { sockets: sockets.to_vec() }, descriptors)?;
         }
-        channel::send(channel, &Bequest::Done, &[])
+        channel::send(channel, &FromPredecessor::Done, &[])
     }
 
     /// The new server has something to say.
@@ -116,8 +117,10 @@ impl Master {
             && let Some(channel) = &successor.channel
         {
             match channel::receive(channel, &mut buffer) {
-                Ok(Some((Word::Serving, _))) => self.handle_successor_serving(now),
-                Ok(Some((Word::Failed { error }, _))) => drop(successor.failure.get_or_insert(error)),
+                Ok(Some((ToPredecessor::Serving, _))) => self.handle_successor_serving(now),
+                Ok(Some((ToPredecessor::Failed { error }, _))) => {
+                    successor.failure.get_or_insert(error);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Ok(None) | Err(_) => successor.channel = None,
             }
@@ -128,13 +131,13 @@ impl Master {
         let Some(successor) = &mut self.successor else { return };
         successor.serves = true;
         successor.deadline = None;
-        let (pid, asker) = (successor.pid, successor.asker);
+        let (pid, requester) = (successor.pid, successor.requester);
         notify::main_process(pid);
         log::notice(format_args!("process {pid} serves, too"));
-        // A signal asks for this step only; whoever asks in words wants the whole.
-        let whole = asker != Asker::Signal;
+        // SIGUSR2 asks for this step only; `baton ctl upgrade` asks for the old server's end, too.
+        let whole = requester != Requester::Signal;
         self.answer_all(
-            [asker],
+            [requester],
             &Answer::Ok(json!({ "upgraded": true, "pid": pid, "draining": whole })),
             now,
         );
@@ -162,14 +165,14 @@ impl Master {
 
     /// The new server has ended.
     pub(super) fn handle_successor_end(&mut self, ended: Ended, now: Instant) {
-        self.handle_successor(now); // Its last words.
+        self.handle_successor(now); // It may have said why.
         let Some(successor) = self.successor.take() else { return };
-        self.step_back();
+        self.move_back();
         let end = format!("process {} {}", successor.pid, describe_end(ended));
         match (successor.serves, successor.failure) {
             (false, why) => {
                 let why = why.map_or(end.clone(), |why| format!("{end}: {why}"));
-                self.conclude_failed_upgrade(successor.asker, why, now);
+                self.conclude_failed_upgrade(successor.requester, why, now);
             }
             (true, _) => log::warning(format_args!("{end}, which was to take the place of this one")),
         }
@@ -178,18 +181,18 @@ impl Master {
         }
     }
 
-    fn conclude_failed_upgrade(&mut self, asker: Asker, why: String, now: Instant) {
+    fn conclude_failed_upgrade(&mut self, requester: Requester, why: String, now: Instant) {
         let text = format!("not upgraded, this server goes on:\n{why}");
         log::error(&text);
-        self.answer_all([asker], &Answer::Error(text), now);
+        self.answer_all([requester], &Answer::Error(text), now);
     }
 
-    fn step_back(&mut self) {
+    fn move_back(&mut self) {
         if let Some(file) = &mut self.pid_file {
-            file.0.step_back();
+            file.0.move_back();
         }
         if let Some(door) = &mut self.control {
-            door.name.step_back();
+            door.name.move_back();
         }
     }
 
@@ -203,40 +206,40 @@ impl Master {
         }
     }
 
-    /// Lets the workers finish and leave. The sockets stay open: who comes meanwhile waits, if no other server is
-    /// there, and nobody is refused.
+    /// Lets the workers finish and leave. The sockets stay open: if there is no other server, new clients wait in their
+    /// queues, and none is refused.
     pub(super) fn withdraw(&mut self, now: Instant) {
         if self.phase != Phase::Serving {
             return log::error("the workers cannot leave: the server does not serve");
         }
-        self.give_up("the workers leave".to_owned(), now);
+        self.abort_reload("the workers leave".to_owned(), now);
         self.phase = Phase::Withdrawn;
-        if !self.is_relieved() {
+        if !self.shares_sockets() {
             log::warning(
                 "no other server takes the place of this one: clients wait until SIGHUP brings workers back",
             );
         }
         let limit_ms = self.config.server.drain_timeout_ms;
         let until = now + LINGER + Duration::from_millis(limit_ms) + GRACE;
-        self.crew.dismiss(&Order::Drain { linger_ms: LINGER.as_millis() as u64, limit_ms }, until);
+        self.workers.retire(&ToWorker::Drain { linger_ms: LINGER.as_millis() as u64, limit_ms }, until);
     }
 
     /// Brings workers back, with the configuration as it was.
     pub(super) fn resume(&mut self, now: Instant) {
         log::notice("the workers come back");
         self.phase = Phase::Serving;
-        self.crew.forgive(now);
+        self.workers.restart_now(now);
     }
 
     /// Whether another server has the same sockets: then they are not this one's to remove, nor is the service over
     /// when this one ends.
-    pub(super) fn is_relieved(&self) -> bool {
+    pub(super) fn shares_sockets(&self) -> bool {
         self.successor.is_some() || self.predecessor.is_some()
     }
 
-    /// Whether monitoring is this server's affair, of two that have the sockets for it: it is the old one's until the
-    /// new one serves.
-    pub(super) fn is_monitored(&self) -> bool {
+    /// Whether this server answers monitoring, of two that have the admin sockets: the old one does until the new one
+    /// serves.
+    pub(super) fn serves_admin(&self) -> bool {
         match (&self.successor, &self.predecessor) {
             (Some(successor), _) => !successor.serves,
             (None, Some(_)) => self.phase != Phase::Starting,
@@ -244,8 +247,8 @@ impl Master {
         }
     }
 
-    /// Tells the service manager that this server ends, or who goes on in its place.
-    pub(super) fn announce_end(&self) {
+    /// Tells the service manager that this server ends, or which process is the main one from now on.
+    pub(super) fn notify_end(&self) {
         match (&self.successor, &self.predecessor) {
             (Some(successor), _) => notify::main_process(successor.pid),
             (None, Some(predecessor)) => notify::main_process(predecessor.pid),
@@ -254,7 +257,7 @@ impl Master {
     }
 
     /// The two for the status.
-    pub(super) fn relatives(&self) -> (Value, Value) {
+    pub(super) fn other_servers(&self) -> (Value, Value) {
         let successor = self.successor.as_ref();
         let successor = successor.map(|one| json!({ "pid": one.pid, "serves": one.serves }));
         let predecessor = self.predecessor.as_ref().map(|one| json!({ "pid": one.pid }));

@@ -20,47 +20,48 @@ use baton_engine::heartbeat::Beat;
 use baton_report::log;
 
 use super::Master;
-use crate::channel::Order;
-use crate::crew::Worker;
+use crate::channel::ToWorker;
 use crate::phase::Phase;
-use crate::watch::{LOOKS, Sight};
+use crate::watch::{LOOKS, Observation};
+use crate::workers::Worker;
 
 impl Master {
-    /// When [`look_at_workers`](Self::look_at_workers) is due.
-    pub(super) fn look_due(&self) -> Option<Instant> {
+    /// When [`check_workers`](Self::check_workers) is due.
+    pub(super) fn watchdog_due(&self) -> Option<Instant> {
         let is_on = self.phase == Phase::Serving && limit(&self.config).is_some();
-        is_on.then_some(self.next_look)
+        is_on.then_some(self.next_check)
     }
 
     /// Looks whether all workers move.
-    pub(super) fn look_at_workers(&mut self, now: Instant) {
+    pub(super) fn check_workers(&mut self, now: Instant) {
         let Some(limit) = limit(&self.config) else { return };
-        self.next_look = now + limit / LOOKS;
-        for index in 0..self.crew.places.len() {
-            let place = &mut self.crew.places[index];
-            let Some(worker) = place.worker.as_ref().filter(|worker| worker.serves) else { continue };
-            let mut beats: Vec<_> = place.heartbeats.beats().collect();
+        self.next_check = now + limit / LOOKS;
+        for index in 0..self.workers.slots.len() {
+            let slot = &mut self.workers.slots[index];
+            let Some(worker) = slot.worker.as_ref().filter(|worker| worker.serves) else { continue };
+            let mut beats: Vec<_> = slot.heartbeats.beats().collect();
             if beats.is_empty() {
                 beats.push((0, not_begun(worker)));
             }
-            let stood_still = place.watch.stands_still();
-            match place.watch.look(beats) {
-                Sight::Moves if stood_still => log::notice(format_args!("worker {index} moves again")),
-                Sight::Moves => {}
-                // If it cannot be told, it is gone, or will be found to stand still.
-                Sight::Silent => drop(self.crew.tell(index, &Order::Wake, &[])),
-                Sight::Still if stood_still => {}
-                Sight::Still => log::warning(self.describe_still(index)),
-                Sight::Stuck => self.handle_stuck(index, limit),
+            let stood_still = slot.watch.stands_still();
+            match slot.watch.look(beats) {
+                Observation::Moves if stood_still => log::notice(format_args!("worker {index} moves again")),
+                Observation::Moves => {}
+                // If the message cannot be sent, the worker has ended, or the next looks find it standing still.
+                Observation::Silent => drop(self.workers.tell(index, &ToWorker::Wake, &[])),
+                Observation::Still if stood_still => {}
+                Observation::Still => log::warning(self.describe_still(index)),
+                Observation::Stuck => self.handle_stuck(index, limit),
             }
         }
-        self.arrange_cover();
+        self.update_failover();
     }
 
     /// The workers that stand still, a line each.
     pub(super) fn still_workers(&self) -> String {
-        let still = |index: &usize| self.crew.places[*index].watch.stands_still();
-        let lines = (0..self.crew.places.len()).filter(still).map(|index| self.describe_still(index) + "\n");
+        let still = |index: &usize| self.workers.slots[*index].watch.stands_still();
+        let lines =
+            (0..self.workers.slots.len()).filter(still).map(|index| self.describe_still(index) + "\n");
         lines.collect()
     }
 
@@ -69,16 +70,16 @@ impl Master {
             return;
         }
         log::error(format_args!("{}; it is killed after {limit:?}", self.describe_still(index)));
-        self.figures.workers_killed += 1;
-        self.crew.kill(index);
-        if let Some(worker) = self.crew.worker_mut(index) {
+        self.metrics.workers_killed += 1;
+        self.workers.kill(index);
+        if let Some(worker) = self.workers.worker_mut(index) {
             worker.serves = false;
         }
     }
 
     fn describe_still(&self, index: usize) -> String {
-        let place = &self.crew.places[index];
-        let (pid, seen) = (place.worker.as_ref().map_or(0, |worker| worker.pid), place.watch.stillest());
+        let slot = &self.workers.slots[index];
+        let (pid, seen) = (slot.worker.as_ref().map_or(0, |worker| worker.pid), slot.watch.stillest());
         let (number, thread) = seen.map_or((0, 0), |seen| (seen.number, seen.beat.thread));
         let excuse = self.excuse(index).map_or(String::new(), |excuse| format!(", {excuse}"));
         format!("worker {index} (process {pid}) stands still: loop {number}, thread {thread}{excuse}")
@@ -86,8 +87,8 @@ impl Master {
 
     /// Why the loop that stands still is not to be blamed.
     fn excuse(&self, index: usize) -> Option<&'static str> {
-        let place = &self.crew.places[index];
-        let (worker, seen) = (place.worker.as_ref()?, place.watch.stillest()?);
+        let slot = &self.workers.slots[index];
+        let (worker, seen) = (slot.worker.as_ref()?, slot.watch.stillest()?);
         match thread_state(worker.pid, seen.beat.thread)? {
             'D' => Some("which waits for a disk"),
             't' => Some("which a debugger has stopped"),

@@ -1,5 +1,5 @@
 //! What a server and its successor say to each other: messages of JSON as between master and worker, but between two
-//! programs that may be of different versions. Fields that one of them does not know are passed over.
+//! programs that may be of different versions. Each ignores fields that it does not know.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ pub(crate) const CHANNEL: &str = "BATON_PREDECESSOR";
 
 /// What the old server tells the new one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "bequest", rename_all = "kebab-case")]
-pub(crate) enum Bequest {
-    /// Here are listening sockets: a descriptor for each.
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub(crate) enum FromPredecessor {
+    /// Listening sockets: a descriptor for each.
     Sockets {
         /// What they are.
         sockets: Vec<Socket>,
     },
-    /// That was all.
+    /// No more sockets follow.
     Done,
 }
 
@@ -27,18 +27,18 @@ pub(crate) enum Bequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Socket {
-    /// Who comes in by it.
-    pub(crate) visitors: Visitors,
+    /// What it is for.
+    pub(crate) socket_use: SocketUse,
     /// The address as the old server's configuration has it.
     pub(crate) address: Address,
     /// Whether a service manager opened it.
     pub(crate) managed: bool,
 }
 
-/// Who comes in by a socket.
+/// What a socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Visitors {
+pub(crate) enum SocketUse {
     /// Clients of the sites.
     Clients,
     /// Monitoring.
@@ -75,8 +75,8 @@ impl From<Address> for ListenAddress {
 
 /// What the new server tells the old one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "word", rename_all = "kebab-case")]
-pub(crate) enum Word {
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub(crate) enum ToPredecessor {
     /// All its workers serve.
     Serving,
     /// It cannot serve, and ends.

@@ -4,5 +4,5 @@ pub(crate) mod message;
 mod predecessor;
 mod successor;
 
-pub(crate) use predecessor::{Estate, Predecessor};
+pub(crate) use predecessor::{InheritedSockets, Predecessor};
 pub(crate) use successor::{LINGER, Successor, start_program};

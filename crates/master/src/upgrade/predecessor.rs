@@ -1,4 +1,4 @@
-//! The new server's side: what it takes from the one that started it, and what it tells it.
+//! The new server's side: the sockets that it takes from the old one, and what it reports to it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,11 +7,11 @@ use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
 use baton_report::log;
 
-use super::message::{Bequest, CHANNEL, Visitors, Word};
+use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor};
 use crate::channel::{self, MESSAGE_BYTES_MAX};
-use crate::inherited::Passed;
+use crate::inherited::InheritedSocket;
 
-/// The server whose place this one is to take.
+/// The server that this one is to replace.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     /// Its master process.
@@ -19,17 +19,17 @@ pub(crate) struct Predecessor {
     channel: OwnedFd,
 }
 
-/// What it leaves.
+/// The sockets that it passes on.
 #[derive(Debug, Default)]
-pub(crate) struct Estate {
+pub(crate) struct InheritedSockets {
     /// Sockets for clients.
-    pub(crate) sockets: Vec<Passed>,
+    pub(crate) sockets: Vec<InheritedSocket>,
     /// Sockets for monitoring, by the address that was configured.
     pub(crate) admin: Vec<(ListenAddress, OwnedFd)>,
 }
 
 impl Predecessor {
-    /// The server that started this one to take its place, if one did.
+    /// The server that this one was started to replace, if there is one.
     ///
     /// # Errors
     /// If it says so, but there is no way to speak to it.
@@ -43,44 +43,48 @@ impl Predecessor {
     ///
     /// # Errors
     /// If the old server has ended meanwhile, or speaks another language.
-    pub(crate) fn take_estate(&self) -> Result<Estate, Trouble> {
-        self.receive_estate()
+    pub(crate) fn take_sockets(&self) -> Result<InheritedSockets, Trouble> {
+        self.receive_sockets()
             .map_err(|error| Trouble::of(format_args!("take the sockets of process {}", self.pid), &error))
     }
 
-    fn receive_estate(&self) -> io::Result<Estate> {
-        let mut estate = Estate::default();
+    fn receive_sockets(&self) -> io::Result<InheritedSockets> {
+        let mut inherited_sockets = InheritedSockets::default();
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
             let (bequest, descriptors) =
                 channel::receive(&self.channel, &mut buffer)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let Bequest::Sockets { sockets } = bequest else { break };
+            let FromPredecessor::Sockets { sockets } = bequest else { break };
             for (socket, descriptor) in sockets.into_iter().zip(descriptors) {
                 let address = socket.address.into();
-                match socket.visitors {
-                    Visitors::Clients => {
-                        estate.sockets.push(Passed::by_predecessor(address, descriptor, socket.managed));
+                match socket.socket_use {
+                    SocketUse::Clients => {
+                        inherited_sockets.sockets.push(InheritedSocket::from_predecessor(
+                            address,
+                            descriptor,
+                            socket.managed,
+                        ));
                     }
-                    Visitors::Admin => estate.admin.push((address, descriptor)),
+                    SocketUse::Admin => inherited_sockets.admin.push((address, descriptor)),
                 }
             }
         }
         // From now on this end is only read when poll says that there is something.
         rustix::io::ioctl_fionbio(&self.channel, true)?;
-        Ok(estate)
+        Ok(inherited_sockets)
     }
 
     /// Says that this server serves.
     pub(crate) fn tell_serving(&self) {
-        self.tell(&Word::Serving);
+        self.tell(&ToPredecessor::Serving);
     }
 
     /// Says that this server cannot serve.
     pub(crate) fn tell_failed(&self, why: &str) {
-        self.tell(&Word::Failed { error: why.to_owned() });
+        self.tell(&ToPredecessor::Failed { error: why.to_owned() });
     }
 
-    fn tell(&self, word: &Word) {
+    fn tell(&self, word: &ToPredecessor) {
         if let Err(error) = channel::send(&self.channel, word, &[]) {
             log::warning(format_args!("cannot tell process {}, which started this one: {error}", self.pid));
         }

@@ -9,7 +9,7 @@ use baton_report::Trouble;
 use baton_sys::passing;
 
 use super::message::CHANNEL;
-use crate::management::Asker;
+use crate::management::Requester;
 
 /// The server that is to take this one's place.
 #[derive(Debug)]
@@ -19,12 +19,12 @@ pub(crate) struct Successor {
     /// Whether it has come to serve.
     pub(crate) serves: bool,
     pub(crate) channel: Option<OwnedFd>,
-    /// When this server loses patience, as long as the other one does not serve.
+    /// When it is killed if it does not serve by then.
     pub(crate) deadline: Option<Instant>,
     /// Why it cannot serve, in its own words or in ours.
     pub(crate) failure: Option<String>,
-    /// Who wants to know what came of it.
-    pub(crate) asker: Asker,
+    /// What asked for the upgrade.
+    pub(crate) requester: Requester,
 }
 
 impl Successor {
@@ -42,8 +42,8 @@ impl Successor {
     }
 }
 
-/// What a worker that leaves while another server serves grants connections on which nothing is under way: their next
-/// request is still answered, so that no client that is about to send one finds the connection closed.
+/// How long a worker that leaves while another server serves keeps idle connections. It still answers their next request,
+/// so that no client that is about to send one finds the connection closed.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// Starts the program that this process was started as, with the same arguments, by the same name: what is there by

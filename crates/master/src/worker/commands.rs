@@ -1,4 +1,4 @@
-//! The thread of a worker that takes the master's orders.
+//! The thread of a worker that handles the master's messages.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -20,20 +20,20 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
 use super::plan::{claims, make_plan};
-use crate::channel::{self, MESSAGE_BYTES_MAX, Order, Report};
+use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::privileges::WorkerUser;
 
-/// Where orders arrive.
+/// The thread's state.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct CommandThread {
     channel: Arc<OwnedFd>,
     user: WorkerUser,
     steering: Arc<Steering>,
     plan: Arc<Plan>,
     /// Those that the worker serves.
     listeners: Vec<Arc<Listener>>,
-    /// Those of workers that are away, by their places.
-    covered: BTreeMap<usize, Vec<Arc<Listener>>>,
+    /// Those of workers that are down, by their slots.
+    accepted_for: BTreeMap<usize, Vec<Arc<Listener>>>,
     /// Those that came for the next plan.
     fresh: Vec<Arc<Listener>>,
     /// What its plans share.
@@ -58,8 +58,8 @@ struct Prepared {
     listeners: Vec<Arc<Listener>>,
 }
 
-impl Desk {
-    /// A desk for a worker that begins on these listeners.
+impl CommandThread {
+    /// For a worker that begins on these listeners.
     pub(super) fn new(
         channel: Arc<OwnedFd>,
         user: WorkerUser,
@@ -68,25 +68,25 @@ impl Desk {
         listeners: Vec<Arc<Listener>>,
         resources: Resources,
     ) -> Self {
-        let (covered, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
-        Self { channel, user, steering, plan, listeners, covered, fresh, resources, prepared, lingering }
+        let (accepted_for, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
+        Self { channel, user, steering, plan, listeners, accepted_for, fresh, resources, prepared, lingering }
     }
 
-    /// Takes orders until the master is gone, which is the last one.
-    pub(super) fn work(mut self) {
+    /// Handles messages until the master has ended, which ends the worker.
+    pub(super) fn run(mut self) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
             if self.is_time_to_drain() {
                 continue;
             }
             match channel::receive(&*self.channel, &mut buffer) {
-                Ok(Some((order, descriptors))) => self.obey(order, descriptors),
+                Ok(Some((message, descriptors))) => self.handle(message, descriptors),
                 Ok(None) => break,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    log::error(format_args!("an order that cannot be understood: {error}"));
+                    log::error(format_args!("a message of the master that cannot be read: {error}"));
                 }
                 Err(error) => {
-                    log::error(format_args!("cannot receive orders: {error}"));
+                    log::error(format_args!("cannot receive from the master: {error}"));
                     break;
                 }
             }
@@ -94,7 +94,7 @@ impl Desk {
         self.steering.stop();
     }
 
-    /// Waits for the next order, or for the end of a lingering, which it then ends.
+    /// Waits for the next message, or for the end of a lingering, which it then ends.
     fn is_time_to_drain(&mut self) -> bool {
         let Some(Lingering { until, limit_ms }) = self.lingering else { return false };
         let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
@@ -107,39 +107,41 @@ impl Desk {
         is_over
     }
 
-    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
-        match order {
-            Order::Listeners { ids } => self.fresh.extend(listeners(ids, descriptors)),
-            Order::Roster { path } => self.take_roster(path, descriptors),
-            Order::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
-            Order::Commit { generation } => self.commit(generation),
-            Order::Abort => {
+    fn handle(&mut self, message: ToWorker, descriptors: Vec<OwnedFd>) {
+        match message {
+            ToWorker::Listeners { ids } => self.fresh.extend(listeners(ids, descriptors)),
+            ToWorker::Roster { path } => self.take_roster(path, descriptors),
+            ToWorker::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
+            ToWorker::Commit { generation } => self.commit(generation),
+            ToWorker::Abort => {
                 self.prepared = None;
                 self.fresh.clear();
             }
-            Order::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
-            Order::Cover { place, ids } => {
-                self.covered.entry(place).or_default().extend(listeners(ids, descriptors));
+            ToWorker::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
+            ToWorker::AcceptFor { slot, ids } => {
+                self.accepted_for.entry(slot).or_default().extend(listeners(ids, descriptors));
                 self.accept();
             }
-            Order::Uncover { place } => {
-                if self.covered.remove(&place).is_some() {
+            ToWorker::StopAcceptingFor { slot } => {
+                if self.accepted_for.remove(&slot).is_some() {
                     self.accept();
                 }
             }
-            Order::Wake => self.steering.wake(),
-            Order::Status { ticket } => {
+            ToWorker::Wake => self.steering.wake(),
+            ToWorker::Status { ticket } => {
                 // The engine's own words; if they were not JSON they would still be worth reading.
                 let status = self.steering.status();
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
-                self.report(&Report::Status { ticket, status });
+                self.report(&FromWorker::Status { ticket, status });
             }
-            Order::Drain { linger_ms: 0, limit_ms } => {
+            ToWorker::Drain { linger_ms: 0, limit_ms } => {
                 self.close_listeners();
                 self.steering.drain(limit_ms);
             }
-            Order::Drain { linger_ms, limit_ms } => self.linger(Duration::from_millis(linger_ms), limit_ms),
-            Order::Stop => {
+            ToWorker::Drain { linger_ms, limit_ms } => {
+                self.linger(Duration::from_millis(linger_ms), limit_ms);
+            }
+            ToWorker::Stop => {
                 self.lingering = None;
                 self.close_listeners();
                 self.steering.stop();
@@ -147,11 +149,11 @@ impl Desk {
         }
     }
 
-    /// Accepts from the worker's own sockets and from those of workers that are away.
+    /// Accepts from the worker's own sockets and from those of workers that are down.
     fn accept(&self) {
         let served = |id| self.listeners.iter().any(|own| own.id == id);
-        let covered = self.covered.values().flatten().filter(|listener| served(listener.id));
-        let all = self.listeners.iter().chain(covered).cloned().collect();
+        let accepted_for = self.accepted_for.values().flatten().filter(|listener| served(listener.id));
+        let all = self.listeners.iter().chain(accepted_for).cloned().collect();
         self.steering.reload(Arc::clone(&self.plan), all);
     }
 
@@ -161,7 +163,7 @@ impl Desk {
                 Ok(roster) => {
                     vacant.insert(Arc::new(roster));
                 }
-                // Its requests find nobody.
+                // Its requests find no process.
                 Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
             }
         }
@@ -187,9 +189,9 @@ impl Desk {
         match made {
             Ok(prepared) => {
                 self.prepared = Some(prepared);
-                self.report(&Report::Prepared { generation });
+                self.report(&FromWorker::Prepared { generation });
             }
-            Err(error) => self.report(&Report::Refused { generation, error }),
+            Err(error) => self.report(&FromWorker::Refused { generation, error }),
         }
     }
 
@@ -203,12 +205,12 @@ impl Desk {
             self.resources.roots.forget_closed();
             self.accept();
             self.steering.hold(prepared.claims);
-            self.report(&Report::Committed { generation });
+            self.report(&FromWorker::Committed { generation });
         }
     }
 
-    /// Accepts nobody any more, and lets each connection have its next request answered, as the last one: a plan says so
-    /// that is otherwise the same.
+    /// Accepts no connection any more, and answers one more request on each: the same plan, with a bound of one request per
+    /// connection.
     fn linger(&mut self, time: Duration, limit_ms: u64) {
         if self.lingering.is_none() {
             self.close_listeners();
@@ -223,7 +225,7 @@ impl Desk {
     /// a queue for as long as the last of those that are being served takes.
     fn close_listeners(&mut self) {
         self.listeners.clear();
-        self.covered.clear();
+        self.accepted_for.clear();
         self.fresh.clear();
         self.prepared = None;
     }
@@ -241,14 +243,14 @@ impl Desk {
         }
     }
 
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &FromWorker) {
         if let Err(error) = channel::send(&*self.channel, report, &[]) {
             log::error(format_args!("cannot report to the master: {error}"));
         }
     }
 }
 
-/// Sockets that came with an order.
+/// Sockets that came with a message.
 fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
     let listener = |(id, socket)| match address_of(&socket) {
         Ok(address) => Some(Arc::new(Listener { id, address, socket })),
@@ -261,7 +263,7 @@ fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
     ids.into_iter().zip(sockets).filter_map(listener).collect()
 }
 
-/// The text in the file in memory that came with an order. All workers have the same file: it is read without moving
+/// The text in the file in memory that came with a message. All workers have the same file: it is read without moving
 /// the position that they share.
 fn text_of(descriptors: Vec<OwnedFd>) -> io::Result<String> {
     let file = File::from(descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?);

@@ -1,6 +1,6 @@
-//! A worker process: becomes who it is to be, makes its plan, and serves by it until the master says otherwise.
+//! A worker process: drops privileges, makes its plan, and serves by it until the master ends it.
 //!
-//! One thread, the first, belongs to the engine; another takes the master's [orders](commands).
+//! One thread, the first, belongs to the engine; another one handles the master's [messages](commands).
 
 mod commands;
 mod plan;
@@ -21,17 +21,17 @@ use baton_report::log;
 use baton_sys::process;
 use rustix::process::Signal;
 
-use self::commands::Desk;
+use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
-use crate::channel::{self, Report};
+use crate::channel::{self, FromWorker};
 use crate::privileges::WorkerUser;
 
 /// All that a worker begins with.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct WorkerSetup {
     /// The process that started it.
     pub(crate) master_pid: u32,
-    /// As whom it runs.
+    /// The user as which it runs.
     pub(crate) user: WorkerUser,
     /// The CPU that it is bound to, if any.
     pub(crate) cpu: Option<usize>,
@@ -56,53 +56,54 @@ pub(crate) struct Post {
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
-pub(crate) fn serve(post: io::Result<Box<Post>>, channel: OwnedFd) -> ExitCode {
+pub(crate) fn serve(setup: io::Result<Box<WorkerSetup>>, channel: OwnedFd) -> ExitCode {
     let channel = Arc::new(channel);
     let served =
-        post.map_err(|error| format!("cannot begin: {error}")).and_then(|post| work(*post, &channel));
+        setup.map_err(|error| format!("cannot begin: {error}")).and_then(|setup| work(*setup, &channel));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If the master is gone there is nobody left to tell.
-            let _ = channel::send(&channel, &Report::Failed { error }, &[]);
+            // It fails if the master has ended.
+            let _ = channel::send(&channel, &FromWorker::Failed { error }, &[]);
             ExitCode::FAILURE
         }
     }
 }
 
-fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
-    become_worker(&post)?;
+fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
+    become_worker(&setup)?;
     let remarks = |remark: std::fmt::Arguments<'_>| log::warning(remark);
     let own = TemporaryCounters {
-        bytes: post.counters.cell(Metric::TemporaryBytes),
-        refused: post.counters.cell(Metric::TemporaryRefused),
+        bytes: setup.counters.cell(Metric::TemporaryBytes),
+        refused: setup.counters.cell(Metric::TemporaryRefused),
     };
-    let all = post.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
+    let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
     let space = TemporarySpace::new(own, all, remarks);
-    let resources = Resources { rosters: post.rosters, roots: Roots::default(), space };
-    let plan = make_plan(&post.config, &post.listener_ids, &resources, &post.user)?;
+    let resources = Resources { rosters: setup.rosters, roots: Roots::default(), space };
+    let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     let steering = Arc::new(Steering::new());
-    steering.hold(claims(&post.config, &resources.rosters));
-    let desk = Desk::new(
+    steering.hold(claims(&setup.config, &resources.rosters));
+    let commands = CommandThread::new(
         Arc::clone(channel),
-        post.user,
+        setup.user,
         Arc::clone(&steering),
         Arc::clone(&plan),
-        post.listeners.clone(),
+        setup.listeners.clone(),
         resources,
     );
     std::thread::Builder::new()
-        .name("orders".into())
-        .spawn(move || desk.work())
+        .name("commands".into())
+        .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    channel::send(channel, &Report::Ready, &[]).map_err(|error| format!("the master is gone: {error}"))?;
+    channel::send(channel, &FromWorker::Ready, &[])
+        .map_err(|error| format!("the master is gone: {error}"))?;
     baton_engine::run(baton_engine::Worker {
-        tuning: post.tuning,
+        tuning: setup.tuning,
         plan,
-        listeners: post.listeners,
-        counters: post.counters,
-        heartbeats: post.heartbeats,
-        log: post.log,
+        listeners: setup.listeners,
+        counters: setup.counters,
+        heartbeats: setup.heartbeats,
+        log: setup.log,
         steering,
         remarks,
     })
@@ -110,17 +111,17 @@ fn work(post: Post, channel: &Arc<OwnedFd>) -> Result<(), String> {
 }
 
 /// Gives up what a worker must not have.
-fn become_worker(post: &Post) -> Result<(), String> {
-    // The master's signals stay blocked, but for the one that says that the master is dead.
+fn become_worker(setup: &WorkerSetup) -> Result<(), String> {
+    // The master's signals stay blocked, except the one that the kernel sends when the master dies.
     baton_sys::signals::unblock(&[Signal::TERM.as_raw()])
         .map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
-    post.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
+    setup.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
     // After that, since the kernel forgets this wish when a process changes its user.
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
-    if std::os::unix::process::parent_id() != post.master_pid {
+    if std::os::unix::process::parent_id() != setup.master_pid {
         return Err("the master has died".into());
     }
-    match post.cpu {
+    match setup.cpu {
         Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),
         None => Ok(()),
     }

@@ -3,18 +3,18 @@
 //!
 //! ```text
 //!            ┌─────────────── due: starts ──────────────┐
-//!   place: empty ── wait, longer after each early end ──┘──► process ──► ends by itself: empty
-//!                                                              │ is old, or has served enough: an heir begins beside it
+//!   replica: empty ── wait, longer after each early end ──┘──► process ──► ends by itself: empty
+//!                                                              │ is old, or has served enough: another begins beside it
 //!                                                              ▼
-//!                                   heir ready ──► the process leaves between two requests, the heir is the process
+//!                                   replacement ready ──► the process ends between two requests, its replacement takes over
 //! ```
 //!
-//! [`keeper`] is what the loops of a server are told, and tell; without one, all processes listen together, and one that
-//! is told to end may be in the middle of something. [`tending`] decides who begins and who goes.
+//! Under a server, [`readiness`] tells its loops which processes take requests. Without a server all processes listen at one
+//! socket, and a process that is asked to end may be in the middle of a request. [`scaling`] decides how many run.
 
-mod keeper;
-mod place;
-mod tending;
+mod readiness;
+mod replica;
+mod scaling;
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,8 +31,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use serde_json::json;
 
-use self::keeper::Keeper;
-use self::place::{Place, Process};
+use self::readiness::Readiness;
+use self::replica::{Process, Replica};
 use super::options::Run;
 use super::program::{MANAGERS_SIGNALS, Program};
 use super::sockets::Sockets;
@@ -56,21 +56,21 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
         name: options.name(),
         program: options.program()?,
         sockets: Sockets::open(options)?,
-        keeper: keeper(options)?,
+        readiness: readiness(options)?,
         signals,
         stop_signal: options.stop_signal(),
         grace: options.grace(),
         lifetime: options.lifetime(),
         idle: options.idle(),
         status: options.status.clone(),
-        places: (0..count).map(|number| Place::new(number < options.processes, now)).collect(),
-        places_min: options.processes as usize,
-        leavers: Vec::new(),
+        replicas: (0..count).map(|number| Replica::new(number < options.processes, now)).collect(),
+        replicas_min: options.processes as usize,
+        stopping: Vec::new(),
         to_replace: VecDeque::new(),
         next_look: now,
         outputs: Vec::new(),
         tally: Tally::default(),
-        was_called: false,
+        has_demand: false,
         is_ending: false,
         has_changed: true,
     };
@@ -78,10 +78,10 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What tells the loops of a server about the processes, and the other way around.
-fn keeper(options: &Run) -> Result<Option<Keeper>, Trouble> {
+/// Under a server: the readiness of the processes, over the roster that comes by standard input.
+fn readiness(options: &Run) -> Result<Option<Readiness>, Trouble> {
     let inherited =
-        |prefix: &PathBuf| Keeper::inherited(prefix.clone(), options.requests_max, options.patience());
+        |prefix: &PathBuf| Readiness::inherited(prefix.clone(), options.requests_max, options.patience());
     options.roster.as_ref().map(inherited).transpose()
 }
 
@@ -90,7 +90,7 @@ struct Manager {
     name: String,
     program: Program,
     sockets: Sockets,
-    keeper: Option<Keeper>,
+    readiness: Option<Readiness>,
     signals: SignalQueue,
     stop_signal: i32,
     grace: Duration,
@@ -98,11 +98,11 @@ struct Manager {
     /// How long a process that is more than the least may be idle.
     idle: Duration,
     status: Option<PathBuf>,
-    places: Vec<Place>,
+    replicas: Vec<Replica>,
     /// How many of them are always wanted.
-    places_min: usize,
-    /// Who has been asked to end.
-    leavers: Vec<Leaver>,
+    replicas_min: usize,
+    /// Processes that have been asked to end.
+    stopping: Vec<StoppingProcess>,
     /// Places whose processes are to be replaced, in turn.
     to_replace: VecDeque<usize>,
     /// When it is looked at which processes are idle, if there may be too many.
@@ -110,7 +110,7 @@ struct Manager {
     outputs: Vec<Lines>,
     tally: Tally,
     /// Whether the loops have called.
-    was_called: bool,
+    has_demand: bool,
     is_ending: bool,
     /// Whether the status is another one than that which was written.
     has_changed: bool,
@@ -129,14 +129,14 @@ struct Tally {
 }
 
 #[derive(Debug)]
-struct Leaver {
+struct StoppingProcess {
     process: Process,
     stopping: Stopping,
 }
 
 impl Manager {
     fn work(&mut self) {
-        while !(self.is_ending && self.leavers.is_empty()) {
+        while !(self.is_ending && self.stopping.is_empty()) {
             let now = Instant::now();
             self.advance(now);
             self.write_status();
@@ -151,52 +151,52 @@ impl Manager {
 
     /// Does what is due.
     fn advance(&mut self, now: Instant) {
-        for Leaver { process, stopping } in &mut self.leavers {
+        for StoppingProcess { process, stopping } in &mut self.stopping {
             stopping.kill_if_late(format_args!("{}[{}]", self.name, process.pid), now);
         }
         if !self.is_ending {
-            self.tend(now);
+            self.scale(now);
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let leavers = self.leavers.iter().map(|leaver| leaver.stopping.deadline());
+        let stopping = self.stopping.iter().map(|one| one.stopping.deadline());
         if self.is_ending {
-            return leavers.min();
+            return stopping.min();
         }
-        leavers.chain(self.next_tending()).min()
+        stopping.chain(self.next_change()).min()
     }
 
-    /// Starts a process with a socket that nobody else has, if there are sockets of that kind.
+    /// Starts a process, with a socket of its own if there are such sockets.
     fn start(&mut self, now: Instant, number: usize) -> io::Result<Option<Process>> {
         let Some(slot) = self.free_slot(number) else { return Ok(None) };
-        let own = self.keeper.as_ref().map(|keeper| keeper.listen(slot)).transpose()?;
+        let own = self.readiness.as_ref().map(|readiness| readiness.listen(slot)).transpose()?;
         let socket = own.as_ref().map(AsFd::as_fd).or_else(|| self.sockets.of(slot));
         let (pid, output) = self.program.start(socket)?;
         self.outputs.push(output.said_by(format!("{}[{pid}]", self.name)));
         self.tally.started += 1;
         self.has_changed = true;
-        let is_ready = self.keeper.as_mut().is_none_or(|keeper| keeper.begin(slot, pid));
+        let is_ready = self.readiness.as_mut().is_none_or(|readiness| readiness.begin(slot, pid));
         Ok(Some(Process { pid, since: now, slot, is_ready, requests_seen: 0 }))
     }
 
-    /// The number of a socket for a process: without a keeper, that of its place.
+    /// The number of a socket for a process: without a server, that of its replica.
     fn free_slot(&self, number: usize) -> Option<usize> {
-        let Some(keeper) = &self.keeper else { return Some(number) };
-        let leaving = self.leavers.iter().map(|leaver| leaver.process);
-        let all: Vec<_> = self.places.iter().flat_map(Place::processes).chain(leaving).collect();
-        (0..keeper.roster.places()).find(|slot| all.iter().all(|process| process.slot != *slot))
+        let Some(readiness) = &self.readiness else { return Some(number) };
+        let leaving = self.stopping.iter().map(|one| one.process);
+        let all: Vec<_> = self.replicas.iter().flat_map(Replica::processes).chain(leaving).collect();
+        (0..readiness.roster.places()).find(|slot| all.iter().all(|process| process.slot != *slot))
     }
 
-    /// Asks a process to end. Another one may be in its place already.
+    /// Asks a process to end. Its replica may have another one already.
     fn dismiss(&mut self, process: Process, signal: i32, now: Instant) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.dismiss(process.slot);
+        if let Some(readiness) = &mut self.readiness {
+            readiness.dismiss(process.slot);
         }
         supervise::signal(process.pid, signal);
         // What the process has started is killed with it.
         let stopping = Stopping::new(-process.pid, now + self.grace);
-        self.leavers.push(Leaver { process, stopping });
+        self.stopping.push(StoppingProcess { process, stopping });
         self.has_changed = true;
     }
 
@@ -205,7 +205,7 @@ impl Manager {
             match arrived.signal {
                 hup if hup == Signal::HUP.as_raw() && !self.is_ending => {
                     log::notice(format_args!("{}: all processes are replaced", self.name));
-                    self.to_replace = (0..self.places.len()).collect();
+                    self.to_replace = (0..self.replicas.len()).collect();
                 }
                 child_or_hup if [Signal::CHILD, Signal::HUP].map(Signal::as_raw).contains(&child_or_hup) => {}
                 _ => self.end(Instant::now()),
@@ -216,11 +216,11 @@ impl Manager {
     /// Asks all to end; the second time, does not ask.
     fn end(&mut self, now: Instant) {
         if std::mem::replace(&mut self.is_ending, true) {
-            self.leavers.iter_mut().for_each(|leaver| leaver.stopping.hurry(now));
+            self.stopping.iter_mut().for_each(|one| one.stopping.hurry(now));
         }
-        for number in 0..self.places.len() {
-            let place = &mut self.places[number];
-            for process in [place.process.take(), place.heir.take()].into_iter().flatten() {
+        for number in 0..self.replicas.len() {
+            let replica = &mut self.replicas[number];
+            for process in [replica.process.take(), replica.replacement.take()].into_iter().flatten() {
                 self.dismiss(process, self.stop_signal, now);
             }
         }
@@ -232,12 +232,12 @@ impl Manager {
             self.has_changed = true;
             // What it has started and left behind.
             supervise::kill(-pid);
-            if let Some(at) = self.leavers.iter().position(|leaver| leaver.process.pid == pid) {
-                let slot = self.leavers.swap_remove(at).process.slot;
+            if let Some(at) = self.stopping.iter().position(|one| one.process.pid == pid) {
+                let slot = self.stopping.swap_remove(at).process.slot;
                 self.vacate(slot);
             }
-            let its = |place: &Place| place.processes().any(|process| process.pid == pid);
-            if let Some(number) = self.places.iter().position(its) {
+            let its = |replica: &Replica| replica.processes().any(|process| process.pid == pid);
+            if let Some(number) = self.replicas.iter().position(its) {
                 self.handle_end(number, pid, ended, now);
             }
         }
@@ -245,26 +245,26 @@ impl Manager {
 
     /// The process at a socket is no more. Whether it died of being asked if it was ready.
     fn vacate(&mut self, slot: usize) -> bool {
-        self.keeper.as_mut().is_some_and(|keeper| keeper.end(slot))
+        self.readiness.as_mut().is_some_and(|readiness| readiness.end(slot))
     }
 
-    /// A process has ended that nobody asked to.
+    /// A process has ended by itself.
     fn handle_end(&mut self, number: usize, pid: i32, ended: Ended, now: Instant) {
         // What it said may tell why: that comes first.
         self.outputs.retain_mut(Lines::forward);
-        let place = &mut self.places[number];
-        let ended_process = match place.heir.take_if(|heir| heir.pid == pid) {
-            Some(heir) => Some(heir),
+        let replica = &mut self.replicas[number];
+        let ended_process = match replica.replacement.take_if(|replacement| replacement.pid == pid) {
+            Some(replacement) => Some(replacement),
             None => {
-                place.is_to_change = false;
-                std::mem::replace(&mut place.process, place.heir.take())
+                replica.is_to_change = false;
+                std::mem::replace(&mut replica.process, replica.replacement.take())
             }
         };
         let Some(process) = ended_process else { return };
         self.tally.restarts += 1;
         let is_victim = self.vacate(process.slot);
         let who = format!("{}[{pid}]", self.name);
-        let restart = &mut self.places[number].restart;
+        let restart = &mut self.replicas[number].restart;
         if is_victim {
             restart.start_at(now);
             let how = describe_end(ended);
@@ -278,16 +278,16 @@ impl Manager {
 
     /// Takes note of what the loops say, and of processes that are ready.
     fn hear(&mut self) {
-        let Some(keeper) = &mut self.keeper else { return };
-        self.was_called |= keeper.roster.hear();
-        for slot in keeper.take_ready() {
-            for place in &mut self.places {
-                if let Some(process) = place.at(slot) {
+        let Some(readiness) = &mut self.readiness else { return };
+        self.has_demand |= readiness.roster.hear();
+        for slot in readiness.take_ready() {
+            for replica in &mut self.replicas {
+                if let Some(process) = replica.at(slot) {
                     process.is_ready = true;
                 }
-                // An heir is shown when it is its turn.
-                if place.process.is_some_and(|process| process.slot == slot) {
-                    keeper.roster.set_open(slot);
+                // A replacement is shown when it takes over.
+                if replica.process.is_some_and(|process| process.slot == slot) {
+                    readiness.roster.set_open(slot);
                 }
             }
         }
@@ -296,7 +296,7 @@ impl Manager {
     fn wait(&self, deadline: Option<Instant>) {
         let signals = PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN);
         let outputs = self.outputs.iter().map(AsFd::as_fd);
-        let others = outputs.chain(self.keeper.iter().flat_map(Keeper::descriptors));
+        let others = outputs.chain(self.readiness.iter().flat_map(Readiness::descriptors));
         let others = others.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
         let mut descriptors: Vec<_> = std::iter::once(signals).chain(others).collect();
         let timeout = deadline
@@ -315,12 +315,12 @@ impl Manager {
             return;
         };
         let processes: Vec<i32> =
-            self.places.iter().flat_map(Place::processes).map(|process| process.pid).collect();
-        let leavers: Vec<i32> = self.leavers.iter().map(|leaver| leaver.process.pid).collect();
+            self.replicas.iter().flat_map(Replica::processes).map(|process| process.pid).collect();
+        let stopping: Vec<i32> = self.stopping.iter().map(|one| one.process.pid).collect();
         let Tally { started, restarts, recycled, killed } = self.tally;
         let status = json!({
             "processes": processes,
-            "leaving": leavers,
+            "leaving": stopping,
             "started": started,
             "restarts": restarts,
             "recycled": recycled,

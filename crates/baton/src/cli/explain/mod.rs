@@ -1,6 +1,6 @@
 //! `baton explain URL`: the way of a request, from the address it arrives at to the last line of the response head.
 
-mod rehearsal;
+mod dry_run;
 mod representation;
 mod target;
 
@@ -75,7 +75,7 @@ impl Explain {
         let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
         let rehearsed = Arc::new(config.without_applications().plan(&ids, &resources)?);
-        let head = rehearsal::response_head(rehearsed, config.tuning(), listener, &self.request())?;
+        let head = dry_run::response_head(rehearsed, config.tuning(), listener, &self.request())?;
         let mut head = String::from_utf8_lossy(&head).into_owned();
 
         let mut lines = Lines::default();

@@ -1,4 +1,4 @@
-//! Processes that listen each for itself, for the loops of a server: what the manager tells them, and what it hears.
+//! Which processes are ready for requests: readiness probes, and the roster that shows it to the loops of a server.
 //!
 //! A process is shown to the loops when it waits for requests. It says so by closing a connection on which nothing
 //! comes, as programs do that speak FastCGI or SCGI; the same is asked of one that was left in the middle of a request.
@@ -18,13 +18,13 @@ use baton_report::Trouble;
 use baton_sys::passing;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
-/// The processes as the loops see them.
+/// What is known of the readiness of processes that have a socket each.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct Readiness {
     pub(super) roster: Roster,
     prefix: PathBuf,
     requests_max: Option<u64>,
-    /// How long a process may go on with a request that nobody waits for any more.
+    /// How long a process may go on with a request that no client waits for any more.
     patience: Duration,
     probes: Vec<Probe>,
     tolerance: Tolerance,
@@ -49,7 +49,7 @@ struct Probe {
     since: Option<Instant>,
 }
 
-impl Keeper {
+impl Readiness {
     /// The roster comes as a message to standard input, from the server that has started this program.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Keeper {
         })
     }
 
-    /// A socket for a process to listen at. It is the process's alone: when that is gone, connections are refused.
+    /// A socket for a process to listen at. No other process has it: when the process has ended, connections are refused.
     ///
     /// # Errors
     /// What stands in the way.
@@ -144,7 +144,7 @@ impl Keeper {
             rustix::net::shutdown(&socket, Shutdown::Write)?;
             Ok::<_, rustix::io::Errno>(socket)
         };
-        // Where nobody listens the process has ended, which will be heard of.
+        // If the connection is refused the process has ended, which SIGCHLD will tell.
         if let Ok(socket) = connected() {
             self.probes.push(Probe { slot, socket, since });
         }
@@ -176,7 +176,7 @@ impl Keeper {
         ready
     }
 
-    /// Whether a process goes on with something that nobody has waited for for too long.
+    /// Whether a process has gone on for too long with a request that no client waits for.
     pub(super) fn is_lost(&self, slot: usize, now: Instant) -> bool {
         let mut probes = self.probes.iter().filter(|probe| probe.slot == slot);
         probes.any(|probe| probe.since.is_some_and(|since| now.duration_since(since) >= self.patience))
@@ -193,7 +193,7 @@ impl Keeper {
     }
 }
 
-/// What can be seen of a probe.
+/// The state of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Open,

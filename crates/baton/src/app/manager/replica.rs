@@ -1,18 +1,18 @@
-//! A place for a process, and who is in it.
+//! A replica of the application: a process that is kept running.
 
 use std::time::Instant;
 
 use baton_supervise::Restart;
 
-/// A process, or the lack of one, and the one that will come after it.
+/// A process, or the lack of one, and its replacement.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Replica {
     /// Whether there is to be one.
     pub(super) is_wanted: bool,
     pub(super) process: Option<Process>,
-    /// Who has begun already.
-    pub(super) heir: Option<Process>,
-    /// Whether the process is to be replaced as soon as the heir can work.
+    /// The next process, if it has been started already.
+    pub(super) replacement: Option<Process>,
+    /// Whether the process is to be replaced as soon as the replacement can work.
     pub(super) is_to_change: bool,
     /// When the next one may be started.
     pub(super) restart: Restart,
@@ -31,9 +31,9 @@ pub(super) struct Process {
     pub(super) requests_seen: u64,
 }
 
-impl Place {
+impl Replica {
     pub(super) fn new(is_wanted: bool, now: Instant) -> Self {
-        Self { is_wanted, process: None, heir: None, is_to_change: false, restart: Restart::new(now) }
+        Self { is_wanted, process: None, replacement: None, is_to_change: false, restart: Restart::new(now) }
     }
 
     /// Whether a process of it can be given requests.
@@ -41,13 +41,13 @@ impl Place {
         self.process.is_some_and(|process| process.is_ready)
     }
 
-    /// Who is in it.
+    /// Its processes.
     pub(super) fn processes(&self) -> impl Iterator<Item = Process> {
-        self.process.into_iter().chain(self.heir)
+        self.process.into_iter().chain(self.replacement)
     }
 
     /// The process with this number of a socket.
     pub(super) fn at(&mut self, slot: usize) -> Option<&mut Process> {
-        self.process.iter_mut().chain(&mut self.heir).find(|process| process.slot == slot)
+        self.process.iter_mut().chain(&mut self.replacement).find(|process| process.slot == slot)
     }
 }

@@ -1,0 +1,259 @@
+//! The workers, as the master sees them: a slot for each, and the process in it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use baton_engine::heartbeat::Heartbeats;
+use baton_engine::metrics::Counters;
+use baton_report::log;
+use baton_supervise::{self as supervise, End, Restart, Stopping};
+use baton_sys::passing;
+use baton_sys::process::{self, Ended, Fork};
+
+use super::channel::{self, ToWorker};
+use super::watch::Watch;
+
+/// A worker process.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// Its process id.
+    pub(super) pid: i32,
+    /// When it was started.
+    pub(super) since: Instant,
+    /// Whether it said that it serves.
+    pub(super) serves: bool,
+    /// The master's end; closed when the worker has closed its own.
+    pub(super) channel: Option<OwnedFd>,
+}
+
+/// What the next worker takes over when one ends: number, CPU, counters, and through its number the sockets.
+#[derive(Debug)]
+pub(super) struct WorkerSlot {
+    /// The CPU that its workers are bound to, if any.
+    pub(super) cpu: Option<usize>,
+    /// What its workers have counted.
+    pub(super) counters: Counters,
+    /// Whether its worker's loops move.
+    pub(super) heartbeats: Heartbeats,
+    /// What the watchdog has seen of them.
+    pub(super) watch: Watch,
+    /// How often a worker was started in place of one that died.
+    pub(super) restarts: u64,
+    /// Whether the others accept from its sockets.
+    pub(super) is_failed_over: bool,
+    /// The process, if there is one.
+    pub(super) worker: Option<Worker>,
+    /// When the next worker is to be started, if there is none.
+    restart: Restart,
+}
+
+/// A worker that finishes what is under way. Its slot is empty, or has another worker.
+#[derive(Debug)]
+struct RetiredWorker {
+    index: usize,
+    worker: Worker,
+    stopping: Stopping,
+}
+
+/// All slots, and the workers that have left theirs and not ended yet.
+#[derive(Debug)]
+pub(super) struct Workers {
+    /// By number.
+    pub(super) slots: Vec<WorkerSlot>,
+    retired: Vec<RetiredWorker>,
+}
+
+impl WorkerSlot {
+    /// Whether there is a worker that serves and moves.
+    pub(super) fn is_available(&self) -> bool {
+        self.worker.as_ref().is_some_and(|worker| worker.serves) && !self.watch.stands_still()
+    }
+}
+
+impl Workers {
+    /// Empty slots; a worker is due in each.
+    pub(super) fn new(
+        cpus: Vec<Option<usize>>,
+        counters: Vec<Counters>,
+        heartbeats: Vec<Heartbeats>,
+    ) -> Self {
+        let now = Instant::now();
+        let slot = |((cpu, counters), heartbeats)| WorkerSlot {
+            cpu,
+            counters,
+            heartbeats,
+            watch: Watch::default(),
+            restarts: 0,
+            is_failed_over: false,
+            worker: None,
+            restart: Restart::new(now),
+        };
+        Self {
+            slots: cpus.into_iter().zip(counters).zip(heartbeats).map(slot).collect(),
+            retired: Vec::new(),
+        }
+    }
+
+    /// The worker in a slot.
+    pub(super) fn worker_mut(&mut self, index: usize) -> Option<&mut Worker> {
+        self.slots[index].worker.as_mut()
+    }
+
+    /// Slots with a worker that serves.
+    pub(super) fn serving(&self) -> impl Iterator<Item = usize> {
+        self.occupied().filter(|(_, worker)| worker.serves).map(|(index, _)| index)
+    }
+
+    /// Slots with a worker, whether it serves yet or not.
+    pub(super) fn occupied(&self) -> impl Iterator<Item = (usize, &Worker)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| Some((index, slot.worker.as_ref()?)))
+    }
+
+    /// An empty slot in which a worker is due.
+    pub(super) fn next_to_start(&self, now: Instant) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.worker.is_none() && slot.restart.due() <= now)
+    }
+
+    /// When the next worker is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.slots.iter().filter(|slot| slot.worker.is_none()).map(|slot| slot.restart.due()).min()
+    }
+
+    /// Starts a worker. In the child, which goes on from here, it returns the child's end of the channel. If the worker
+    /// cannot be started (`EAGAIN`, `ENOMEM`, `EMFILE`), the slot waits as after a worker's early end.
+    pub(super) fn start(&mut self, index: usize, now: Instant) -> Option<OwnedFd> {
+        let slot = &mut self.slots[index];
+        let forked = passing::message_pair().and_then(|(ours, theirs)| {
+            // A worker that does not read must not stop the master.
+            rustix::io::ioctl_fionbio(&ours, true)?;
+            Ok((process::fork()?, ours, theirs))
+        });
+        match forked {
+            Ok((Fork::Child, _, theirs)) => Some(theirs),
+            Ok((Fork::Parent(pid), ours, _)) => {
+                slot.worker = Some(Worker { pid, since: now, serves: false, channel: Some(ours) });
+                None
+            }
+            Err(error) => {
+                log::error(slot.restart.note_failed_start(format_args!("worker {index}"), &error, now));
+                None
+            }
+        }
+    }
+
+    /// The slot of a process.
+    pub(super) fn slot_of(&self, pid: i32) -> Option<usize> {
+        self.occupied().find(|(_, worker)| worker.pid == pid).map(|(index, _)| index)
+    }
+
+    /// A worker has ended: empties its slot.
+    pub(super) fn note_end(&mut self, index: usize, ended: Ended, now: Instant) -> Option<(Worker, End)> {
+        let slot = &mut self.slots[index];
+        let worker = slot.worker.take()?;
+        // Its connections ended with it; what it counted did not.
+        slot.counters.reset_gauges();
+        slot.heartbeats.reset();
+        slot.watch = Watch::default();
+        slot.restarts += 1;
+        let end = slot.restart.note_end(ended, worker.since, now);
+        Some((worker, end))
+    }
+
+    /// Tells all workers to finish, and empties their slots.
+    pub(super) fn retire(&mut self, message: &ToWorker, deadline: Instant) {
+        self.tell_all(message, &[]);
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            slot.watch = Watch::default();
+            let retired = |worker: Worker| {
+                let stopping = Stopping::new(worker.pid, deadline);
+                RetiredWorker { index, worker, stopping }
+            };
+            self.retired.extend(slot.worker.take().map(retired));
+        }
+    }
+
+    /// A process has ended. Says whether it was a retired worker.
+    pub(super) fn forget_retired(&mut self, pid: i32) -> bool {
+        let Some(found) = self.retired.iter().position(|retired| retired.worker.pid == pid) else {
+            return false;
+        };
+        let slot = &self.slots[self.retired.swap_remove(found).index];
+        if slot.worker.is_none() {
+            slot.counters.reset_gauges();
+        }
+        true
+    }
+
+    /// When [`kill_late`](Self::kill_late) has something to do.
+    pub(super) fn kill_deadline(&self) -> Option<Instant> {
+        self.retired.iter().map(|retired| retired.stopping.deadline()).min()
+    }
+
+    /// Kills the retired workers whose time to finish is over.
+    pub(super) fn kill_late(&mut self, now: Instant) {
+        for RetiredWorker { index, worker, stopping } in &mut self.retired {
+            stopping.kill_if_late(format_args!("worker {index} (process {})", worker.pid), now);
+        }
+    }
+
+    /// Whether no worker is left, retired ones included.
+    pub(super) fn is_empty(&self) -> bool {
+        self.occupied().next().is_none() && self.retired.is_empty()
+    }
+
+    /// Makes a worker due in each empty slot, without a wait: what made workers die may be mended.
+    pub(super) fn restart_now(&mut self, now: Instant) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.worker.is_none()) {
+            slot.restart = Restart::new(now);
+        }
+    }
+
+    /// Sends a message to the worker in a slot.
+    ///
+    /// # Errors
+    /// `EPIPE` if it has ended, `EAGAIN` if it has not read for so long that the socket's buffer is full.
+    pub(super) fn tell(
+        &self,
+        index: usize,
+        message: &ToWorker,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        match self.slots[index].worker.as_ref().and_then(|worker| worker.channel.as_ref()) {
+            Some(channel) => channel::send(channel, message, descriptors),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Sends a message to all workers, retired ones included. Workers that cannot be told have ended or are stuck.
+    pub(super) fn tell_all(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
+        let retired = self.retired.iter().map(|retired| &retired.worker);
+        for worker in self.occupied().map(|(_, worker)| worker).chain(retired) {
+            if let Some(channel) = &worker.channel {
+                let _ = channel::send(channel, message, descriptors);
+            }
+        }
+    }
+
+    /// Kills the worker in a slot.
+    pub(super) fn kill(&self, index: usize) {
+        if let Some(worker) = &self.slots[index].worker {
+            supervise::kill(worker.pid);
+        }
+    }
+
+    /// Kills all workers.
+    pub(super) fn kill_all(&self) {
+        for index in 0..self.slots.len() {
+            self.kill(index);
+        }
+        for retired in &self.retired {
+            supervise::kill(retired.worker.pid);
+        }
+    }
+
+    /// The channels to listen to.
+    pub(super) fn channels(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        self.occupied().filter_map(|(index, worker)| Some((index, worker.channel.as_ref()?.as_fd())))
+    }
+}
