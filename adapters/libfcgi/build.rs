@@ -1,4 +1,4 @@
-//! Names the library as programs that were linked against the original ask for it.
+//! Sets the soname under which programs linked against the original load the library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -25,7 +25,7 @@ pub(crate) struct Stream {
     pub(crate) fill_buff_proc: Option<unsafe extern "C" fn(*mut Self)>,
     /// Writer: makes room, or closes the stream. The second argument is true at its end.
     pub(crate) empty_buff_proc: Option<unsafe extern "C" fn(*mut Self, c_int)>,
-    /// What is behind the stream.
+    /// The stream's implementation.
     pub(crate) data: *mut c_void,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Request {
     pub(crate) output: *mut Stream,
     /// The error log.
     pub(crate) errors: *mut Stream,
-    /// The variables, `name=value`, null behind the last.
+    /// The variables, `name=value`, terminated by null.
     pub(crate) envp: *mut *mut c_char,
     /// `paramsPtr`, which is for the library: here it points to the [`Exchange`](crate::exchange::Exchange) of the
     /// connection.
@@ -70,7 +70,7 @@ pub(crate) struct Request {
     pub(crate) is_begin_processed: c_int,
     /// Whether the connection stays open afterwards.
     pub(crate) keep_connection: c_int,
-    /// What the server will be told as exit status.
+    /// The exit status for the server.
     pub(crate) app_status: c_int,
     /// How many of the two output streams are open.
     pub(crate) writers: c_int,
@@ -103,10 +103,10 @@ pub(crate) const FCGX_CALL_SEQ_ERROR: c_int = -5;
 /// A flag of a request: a signal ends the wait for a connection.
 pub(crate) const FCGI_FAIL_ACCEPT_ON_INTR: c_int = 1;
 
-/// The descriptor at which a program that was started as a FastCGI application finds its listening socket.
+/// The descriptor of a FastCGI application's listening socket.
 pub(crate) const FCGI_LISTENSOCK_FILENO: c_int = 0;
 
-/// What the headers of the distribution make of these structures on 64-bit machines.
+/// The layout of these structures by the distribution's headers on 64-bit machines.
 const _: () = {
     assert!(size_of::<Stream>() == 72 && std::mem::offset_of!(Stream, data) == 64);
     assert!(size_of::<Request>() == 80 && std::mem::offset_of!(Request, ipc_fd) == 48);

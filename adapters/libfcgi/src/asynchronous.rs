@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is called when an operation has been done, with the result of `read` or `write`.
+/// Called when an operation is done, with the result of `read` or `write`.
 type Callback = unsafe extern "C" fn(*mut c_void, c_int);
 
 /// An operation that waits for its descriptor.
@@ -17,7 +17,7 @@ struct Operation {
     data: *mut c_void,
 }
 
-// SAFETY: what the pointers mean is between the program's callback and itself; the library passes them on.
+// SAFETY: only the program's callback interprets the pointers; the library passes them on.
 unsafe impl Send for Operation {}
 
 /// In the order in which the original looks at them: by descriptor, reading before writing.
@@ -42,7 +42,7 @@ pub(crate) fn forget_reading(fd: c_int) {
     waiting().retain(|operation| operation.fd != fd || operation.writes);
 }
 
-/// Adds an operation, in the place of one of the same kind.
+/// Adds an operation, or replaces one of the same kind.
 fn add(operation: Operation) -> c_int {
     let mut waiting = waiting();
     let key = |operation: &Operation| (operation.fd, operation.writes);
@@ -104,7 +104,7 @@ unsafe extern "C" fn OS_DoIo(timeout: *const libc::timeval) -> c_int {
             revents: 0,
         })
         .collect();
-    // SAFETY: the program passes null or a valid time; the array has as many entries as is said.
+    // SAFETY: the program passes null or a valid time; the array has this many entries.
     unsafe {
         let timeout_ms = timeout.as_ref().map_or(-1, |time| {
             let ms = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_usec / 1000);

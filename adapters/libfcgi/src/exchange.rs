@@ -1,4 +1,4 @@
-//! What is behind the three streams of a request: a connection, read and answered by `baton-responder`.
+//! The implementation of a request's three streams: a connection, read and answered by `baton-responder`.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,7 +9,7 @@ use baton_responder::{Answer, Connection, Ended, Link, Memory, ReadError, Role};
 
 use crate::abi::{FCGX_PROTOCOL_ERROR, Stream};
 
-/// Buffer of the stream for the error log; the answer collects behind it.
+/// Buffer of the stream for the error log; the answer buffers further.
 const ERRORS_BYTES: usize = 512;
 
 /// Memory of closed connections that is kept for later ones, at most.
@@ -17,8 +17,8 @@ const SPARE_MAX: usize = 16;
 
 /// A connection and the request at hand.
 ///
-/// The streams are apart from it, since the program reads and writes them: here they are used through pointers only.
-/// Their windows are renewed after every use of what they point into.
+/// The streams are separate, since the program reads and writes them: here they are used through pointers only. Their
+/// windows are renewed after every use of the memory that they point into.
 pub(crate) struct Exchange {
     connection: Connection,
     answer: Answer,
@@ -148,12 +148,12 @@ impl Exchange {
         [&raw mut streams.input, &raw mut streams.output, &raw mut streams.errors]
     }
 
-    /// What the server is told as exit status.
+    /// Sets the exit status for the server.
     pub(crate) fn set_app_status(&mut self, status: c_int) {
         self.app_status = status;
     }
 
-    /// Goes on with the data that a filter filters. Returns false if there is none to come.
+    /// Continues with a filter's data. Returns false if there is none.
     pub(crate) fn start_filter_data(&mut self) -> bool {
         let starts = self.role == Role::Filter && !std::mem::replace(&mut self.filters, true);
         if starts {
@@ -174,7 +174,7 @@ impl Exchange {
         finished.is_ok() && streams.input.fcgi_errno == 0
     }
 
-    /// Output that lies ready in the window of its stream, as an answer takes it. The window is used up by that.
+    /// Takes the output in the stream's window into the answer, which uses up the window.
     fn commit(&mut self) {
         let output = &mut self.streams.output;
         if output.is_closed == 0 {
@@ -186,7 +186,7 @@ impl Exchange {
         }
     }
 
-    /// Writes to the answer, behind what lies in the window of the output stream, which is renewed.
+    /// Writes to the answer, after the contents of the output stream's window, which is renewed.
     pub(crate) fn output(&mut self, write: impl FnOnce(&mut Answer, &mut Connection) -> Result<(), Ended>) {
         self.commit();
         match write(&mut self.answer, &mut self.connection) {
@@ -209,7 +209,7 @@ impl Exchange {
         }
     }
 
-    /// Moves what lies in the window of the stream for the error log to the answer.
+    /// Moves the error stream's window to the answer.
     fn take_errors(&mut self) {
         let streams = &mut *self.streams;
         if streams.errors.is_closed != 0 {
@@ -240,7 +240,7 @@ impl Exchange {
     }
 }
 
-/// What a stream is, told by its procedures.
+/// The kind of a stream, by its procedures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The body of a request.

@@ -1,11 +1,11 @@
-//! A drop-in for `libfcgi.so.0` (2.4.x): the same symbols and structures, and `baton-responder` behind them, so that
+//! A drop-in for `libfcgi.so.0` (2.4.x): the same symbols and structures on top of `baton-responder`, so that
 //! unmodified programs answer through shared memory or on the client's own socket where the server offers it.
 //!
-//! | module | what of the original |
+//! | module | part of the original |
 //! |---|---|
 //! | [`abi`] | the structures of `fcgiapp.h` and `fcgi_stdio.h` |
-//! | [`stream`], [`printf`] | `FCGX_GetStr`, `FCGX_PutStr`, `FCGX_FPrintF`, ...: streams, whatever is behind them |
-//! | [`request`], [`exchange`] | `FCGX_Accept_r`, `FCGX_Finish_r`, ...: requests and what is behind their streams |
+//! | [`stream`], [`printf`] | `FCGX_GetStr`, `FCGX_PutStr`, `FCGX_FPrintF`, ...: streams of any implementation |
+//! | [`request`], [`exchange`] | `FCGX_Accept_r`, `FCGX_Finish_r`, ...: requests and the implementation of their streams |
 //! | [`record_writer`] | `FCGX_CreateWriter`: streams of records without a request |
 //! | [`stdio`], [`stdio_file`], [`variadic`] | `FCGI_printf`, `_fcgi_sF`, ...: the stdio layer |
 //! | [`os`], [`asynchronous`], [`shutdown`] | `OS_Accept`, `OS_AsyncRead`, ...: sockets, callbacks, signals |

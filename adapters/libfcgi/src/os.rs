@@ -15,12 +15,12 @@ use rustix::net::{
 
 use crate::{asynchronous, shutdown};
 
-/// A connection on which the server says nothing for so long after it opened it is closed, if it is local: a server
-/// that lost patience may have left it behind.
+/// A local connection is closed if the server sends nothing for so long after opening it: a server that timed out may
+/// have abandoned it.
 static SILENCE: Milliseconds = Milliseconds::new("LIBFCGI_IS_AF_UNIX_KEEPER_POLL_TIMEOUT", 2000);
 
-/// How long the end of a connection over the network waits for the server to close its side, so that what it still
-/// sends does not destroy the response on its way.
+/// How long closing a network connection waits for the server to close its side, so that the server's last bytes do
+/// not reset the connection before the response has arrived.
 static CLOSE: Milliseconds = Milliseconds::new("LIBFCGI_OS_CLOSE_POLL_TIMEOUT", 2000);
 
 /// A time that an environment variable of the original's can change, looked up when it is first needed.
@@ -61,7 +61,7 @@ pub(crate) fn errno() -> c_int {
 
 /// Sets it.
 pub(crate) fn set_errno(errno: c_int) {
-    // SAFETY: the C library gives each thread a place for it.
+    // SAFETY: each thread has its own `errno`.
     unsafe { *libc::__errno_location() = errno };
 }
 
@@ -128,7 +128,7 @@ fn listen_at_path(path: &OsStr, backlog: c_int) -> Result<OwnedFd, Errno> {
     let address = SocketAddrUnix::new(path.as_bytes())
         .unwrap_or_else(|_| die("Listening socket's path name is too long."));
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
-    // What cannot be removed is told by `bind`.
+    // `bind` reports a path that cannot be removed.
     let _ = rustix::fs::unlink(path);
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, backlog)?;
@@ -255,8 +255,8 @@ extern "C" fn OS_CloseRead(fd: c_int) -> c_int {
     returned(borrowed(fd).and_then(|socket| rustix::net::shutdown(socket, Shutdown::Read)).map(|()| 0))
 }
 
-/// Tells the server that nothing follows, although another process may hold the connection. Over the network, waits
-/// until it has closed its side.
+/// Ends the stream to the server, even if another process holds the connection. Over the network, waits until the
+/// server has closed its side.
 pub(crate) fn end_of_connection(socket: BorrowedFd<'_>) {
     if rustix::net::shutdown(socket, Shutdown::Write).is_err()
         || sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
@@ -299,7 +299,7 @@ unsafe extern "C" fn OS_Accept(listen_sock: c_int, fail_on_intr: c_int, servers:
 /// Waits for a connection. Returns whether it is local, too.
 ///
 /// # Errors
-/// What is no fault of the one who connected; `EINTR` for a signal if `fail_on_intr`, or if a shutdown is pending.
+/// Errors that the peer did not cause; `EINTR` for a signal if `fail_on_intr`, or if a shutdown is pending.
 pub(crate) fn accept(
     listen_sock: c_int,
     fail_on_intr: bool,
@@ -326,7 +326,7 @@ pub(crate) fn accept(
         let Some(peer) = peer.and_then(|peer| SocketAddrV4::try_from(peer).ok()) else {
             return Ok((socket, true));
         };
-        // Nothing answers what is sent last: without this it would wait for an acknowledgement.
+        // Without it the last packet would wait for an acknowledgement.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         if servers.is_none_or(|list| is_listed(*peer.ip(), list)) {
             return Ok((socket, false));

@@ -19,15 +19,15 @@ unsafe extern "C" {
     fn vsnprintf(buffer: *mut c_char, len: usize, format: *const c_char, arguments: *mut Arguments) -> c_int;
 }
 
-/// Writes what is formatted: returns its length, or `EOF`.
+/// Writes the formatted text; returns its length, or `EOF`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn FCGX_VFPrintF(
     stream: *mut Stream,
     format: *const c_char,
     arguments: *mut Arguments,
 ) -> c_int {
-    // SAFETY: the program passes a stream of this library, and arguments that its format asks for. What goes into the
-    // window is bounded by it; arguments are used up by formatting, so the first attempt gets a copy.
+    // SAFETY: the program passes a stream of this library, and arguments that match the format. The window bounds the
+    // write; formatting consumes the arguments, so the first attempt gets a copy.
     unsafe {
         let room =
             if (*stream).is_reader == 0 { (*stream).stop.offset_from_unsigned((*stream).wr_next) } else { 0 };
@@ -38,7 +38,7 @@ pub(crate) unsafe extern "C" fn FCGX_VFPrintF(
             (*stream).wr_next = (*stream).wr_next.add(len_bytes);
             return len;
         }
-        // With room for the zero that C writes behind it.
+        // With room for C's final zero.
         let mut text = Vec::<u8>::with_capacity(len_bytes + 1);
         vsnprintf(text.as_mut_ptr().cast(), len_bytes + 1, format, arguments);
         if put(text.as_ptr(), len_bytes, stream) { len } else { EOF }

@@ -1,4 +1,4 @@
-//! `FCGX_CreateWriter`: a stream that makes records of what is written, without a request. `cgi-fcgi` uses it to talk to
+//! `FCGX_CreateWriter`: a stream that turns output into records, without a request. `cgi-fcgi` uses it to talk to
 //! applications.
 
 use std::ffi::c_int;
@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 8;
 /// Buffers, headers included, are kept within these bounds.
 const BUFFER_BYTES: std::ops::RangeInclusive<usize> = 32..=65_536;
 
-/// What is behind such a stream.
+/// The implementation of such a stream.
 struct RecordWriter {
     stream: Stream,
     socket: c_int,
@@ -64,7 +64,7 @@ unsafe extern "C" fn FCGX_FreeStream(stream: *mut *mut Stream) {
 }
 
 impl RecordWriter {
-    /// The window is behind the room for the header, and leaves room for padding.
+    /// The window follows the room for the header, and leaves room for padding.
     fn renew(&mut self) {
         self.stream.write_to(&mut self.buffer[HEADER_BYTES..]);
     }

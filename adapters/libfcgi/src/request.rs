@@ -125,7 +125,7 @@ unsafe extern "C" fn FCGX_Accept_r(its: *mut Request) -> c_int {
     }
 }
 
-/// Waits for a request on the connection. Returns false if it is to be closed.
+/// Waits for a request on the connection. Returns false if the connection must be closed.
 ///
 /// # Safety
 /// The descriptor of the request is open and the request's own.
@@ -140,7 +140,7 @@ unsafe fn next_request(its: &mut Request) -> bool {
         let begun = loop {
             match exchange.connection().next_request() {
                 Ok(Some(begun)) => break begun,
-                // A request may have been sent just before the signal came, and is answered. None comes behind it.
+                // A request may have been sent just before the signal, and is answered. None follows it.
                 Err(ReadError::Failed(Errno::INTR)) if shutdown::is_pending() => {
                     exchange.connection().stop_receiving();
                 }
@@ -191,7 +191,7 @@ unsafe extern "C" fn FCGX_Free(its: *mut Request, close: c_int) {
 }
 
 /// # Safety
-/// The request was initialised; its streams are not used any more.
+/// The request was initialised; its streams are no longer used.
 unsafe fn free(its: &mut Request, close: bool) {
     its.input = ptr::null_mut();
     its.output = ptr::null_mut();
@@ -244,7 +244,7 @@ pub(crate) extern "C" fn FCGX_Finish() {
     unsafe { FCGX_Finish_r(THE_REQUEST.0.get()) };
 }
 
-/// What the server is told as exit status of the request.
+/// Sets the request's exit status for the server.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn FCGX_SetExitStatus(status: c_int, stream: *mut Stream) {
     // SAFETY: the program passes a stream of this library.
@@ -258,7 +258,7 @@ pub(crate) unsafe extern "C" fn FCGX_SetExitStatus(status: c_int, stream: *mut S
 /// The value of a variable, or null.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn FCGX_GetParam(name: *const c_char, envp: *mut *mut c_char) -> *mut c_char {
-    // SAFETY: the program passes a string and an array of strings, null behind the last.
+    // SAFETY: the program passes a string and an array of strings, terminated by null.
     unsafe {
         let name = CStr::from_ptr(name).to_bytes();
         if name.is_empty() || envp.is_null() {
@@ -267,7 +267,7 @@ unsafe extern "C" fn FCGX_GetParam(name: *const c_char, envp: *mut *mut c_char) 
         let mut at = envp;
         while !(*at).is_null() {
             let variable = *at;
-            // Most variables begin with another letter, and need no call to tell.
+            // Comparing the first letter saves most calls.
             if *variable == name[0] as c_char
                 && libc::strncmp(variable, name.as_ptr().cast(), name.len()) == 0
                 && *variable.add(name.len()) == b'=' as c_char

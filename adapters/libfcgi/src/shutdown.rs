@@ -1,4 +1,4 @@
-//! When to stop: a signal, or the program says so.
+//! When to stop: by a signal, or by the program's request.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static PENDING: AtomicBool = AtomicBool::new(false);
 
-/// Whether no further connection is to be accepted.
+/// Whether to accept no further connection.
 pub(crate) fn is_pending() -> bool {
     PENDING.load(Ordering::Relaxed)
 }
@@ -23,8 +23,8 @@ extern "C" fn FCGX_ShutdownPending() {
     OS_ShutdownPending();
 }
 
-/// Handles signals as the original does where the program has not said otherwise: `SIGPIPE` is survived, `SIGUSR1` ends
-/// the application after the request at hand.
+/// Handles signals like the original, unless the program has its own handlers: `SIGPIPE` is ignored, `SIGUSR1` ends
+/// the application after the current request.
 pub(crate) fn install_handlers() {
     extern "C" fn survive(_signal: c_int) {}
     extern "C" fn stop(_signal: c_int) {
@@ -35,7 +35,7 @@ pub(crate) fn install_handlers() {
 }
 
 fn install(signal: c_int, handler: extern "C" fn(c_int)) {
-    // SAFETY: the structures are valid, and the handlers do what a handler may: they store to an atomic at most.
+    // SAFETY: the structures are valid, and the handlers are signal-safe: they only store to an atomic.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, ptr::null(), &raw mut action);

@@ -27,8 +27,8 @@ struct StandardFiles(UnsafeCell<[File; 3]>);
 // SAFETY: the stdio layer is for programs that use it from one thread at a time.
 unsafe impl Sync for StandardFiles {}
 
-/// The data object that programs refer to. The dynamic linker gives the program a copy of its own and makes this library
-/// use that, so that it has to be filled when the library is loaded, not by an initialiser.
+/// The data object that programs refer to. The dynamic linker gives the program a copy and makes this library use
+/// that, so it must be filled when the library is loaded, not by an initialiser.
 #[unsafe(no_mangle)]
 static _fcgi_sF: StandardFiles = StandardFiles(UnsafeCell::new([EMPTY, EMPTY, EMPTY]));
 
@@ -113,7 +113,7 @@ unsafe extern "C" fn FCGI_Finish() {
     }
 }
 
-/// Goes on with the data that a filter filters.
+/// Continues with a filter's data.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn FCGI_StartFilterData() -> c_int {
     // SAFETY: as above.
@@ -124,7 +124,7 @@ unsafe extern "C" fn FCGI_StartFilterData() -> c_int {
     }
 }
 
-/// What the server is told as exit status.
+/// Sets the exit status for the server.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn FCGI_SetExitStatus(status: c_int) {
     // SAFETY: as above.
@@ -134,7 +134,7 @@ unsafe extern "C" fn FCGI_SetExitStatus(status: c_int) {
     }
 }
 
-/// What a file is of.
+/// The kind of a file.
 pub(crate) enum Of {
     /// A stream of the C library.
     Program(*mut libc::FILE),
@@ -166,8 +166,8 @@ macro_rules! either {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type,)* $file: *mut File) -> $result {
-            // SAFETY: the program passes what the function of the same name in `stdio.h` wants, and a file of this
-            // library.
+            // SAFETY: the program passes valid arguments for the function of the same name in `stdio.h`, and a file
+            // of this library.
             unsafe {
                 match of($file) {
                     Of::Program($program) => $with_program,

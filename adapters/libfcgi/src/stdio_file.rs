@@ -17,7 +17,7 @@ unsafe extern "C" {
 /// A file of this library for one of the C library, or null for null.
 ///
 /// # Safety
-/// `stream` is null or a stream that nobody else closes; `close` closes it.
+/// `stream` is null or a stream that only `close` closes.
 unsafe fn wrap(stream: *mut libc::FILE, close: unsafe extern "C" fn(*mut libc::FILE) -> c_int) -> *mut File {
     // SAFETY: of the caller. The memory is the C library's, as programs free nothing but by `FCGI_fclose`.
     unsafe {
@@ -37,7 +37,7 @@ unsafe fn wrap(stream: *mut libc::FILE, close: unsafe extern "C" fn(*mut libc::F
 /// Frees what [`wrap`] has made; the three standard files stay.
 ///
 /// # Safety
-/// `file` is of this library and is not used any more.
+/// `file` is of this library and no longer used.
 unsafe fn unwrap(file: *mut File) {
     if !(0..3).any(|index| ptr::eq(standard(index), file)) {
         // SAFETY: of the caller.

@@ -6,8 +6,8 @@ use std::ptr;
 use crate::abi::{EOF, FCGX_CALL_SEQ_ERROR, Stream};
 use crate::exchange::{Kind, behind, kind_of};
 
-/// What is smaller goes through the window if it fits. What is larger is shown to the answer, which may send it from
-/// where it lies.
+/// Smaller output goes through the window if it fits. Larger output goes to the answer, which may send it without a
+/// copy.
 const WINDOW_BYTES_MAX: usize = 16 << 10;
 
 /// How often a window is looked at while it is being filled: twice in as much as the original library would hold back.
@@ -30,7 +30,7 @@ impl Stream {
         self.rd_next = self.stop;
     }
 
-    /// Ends the stream: nothing can be read or written any more.
+    /// Ends the stream: no more reads or writes.
     pub(crate) fn close(&mut self) {
         self.is_closed = 1;
         if self.is_reader != 0 {
@@ -153,7 +153,7 @@ pub(crate) unsafe extern "C" fn FCGX_GetLine(str: *mut c_char, n: c_int, stream:
 /// Puts a byte back: at least one that was read can be.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn FCGX_UnGetChar(c: c_int, stream: *mut Stream) -> c_int {
-    // SAFETY: `stop_unget` is where the bytes begin that were read and still lie in the buffer.
+    // SAFETY: `stop_unget` is the start of the bytes that were read and are still in the buffer.
     unsafe {
         let stream = &mut *stream;
         if c == EOF || stream.is_closed != 0 || stream.is_reader == 0 || stream.rd_next == stream.stop_unget {
@@ -255,7 +255,7 @@ unsafe fn advance(stream: *mut Stream, bytes: usize) {
     }
 }
 
-/// Sends what was written: 0, or `EOF`.
+/// Sends the output so far: 0, or `EOF`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn FCGX_FFlush(stream: *mut Stream) -> c_int {
     // SAFETY: the program passes a stream of this library.
@@ -300,7 +300,7 @@ pub(crate) unsafe extern "C" fn FCGX_ClearError(stream: *mut Stream) {
     unsafe { (*stream).fcgi_errno = 0 }
 }
 
-/// Goes on with the data that a filter filters, after the body. 0, or negative where there is none.
+/// Continues with a filter's data, after the body. 0, or negative if there is none.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn FCGX_StartFilterData(stream: *mut Stream) -> c_int {
     // SAFETY: the program passes a stream of a request.

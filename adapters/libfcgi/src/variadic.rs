@@ -6,9 +6,9 @@ use crate::stdio::{FCGI_vfprintf, FCGI_vprintf};
 
 /// Defines `$name(named arguments, ...)`, which calls `$with_list(named arguments, va_list)`.
 ///
-/// Below the return address lie 8 bytes for alignment, 176 of saved registers, 24 of `va_list`. The registers are saved
-/// where the list expects them; those for numbers with a point only if there are any (`al` tells how many).
-/// `$named_bytes` says how many bytes of saved registers belong to named arguments, `$list` which register is the next.
+/// Below the return address are 8 bytes for alignment, 176 of saved registers, 24 of `va_list`. Registers are saved
+/// where the list expects them; floating-point ones only if used (`al` is their number). `$named_bytes` is the number
+/// of bytes of saved registers of named arguments, `$list` the next register.
 macro_rules! variadic {
     ($(#[$doc:meta])* $name:ident, $with_list:ident, $named_bytes:literal, $list:literal) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! A connection that a program has accepted and that may turn out to be a FastCGI server's.
+//! An accepted connection that may be a FastCGI server's.
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::link::ServerLink;
 use crate::outgoing::{Outgoing, Sent};
 use crate::turn::Turn;
 
-/// What is read into the program's own memory, and not into the inbox: from here on, copying costs more than a call.
+/// Reads of this size go directly into the program's memory, not into the inbox: copying would cost more than a call.
 const BYPASS_BYTES_MIN: usize = 4096;
 
 /// One connection. It is never freed: a call that comes upon it while it ends must find something to look at. It is used
@@ -21,30 +21,30 @@ const BYPASS_BYTES_MIN: usize = 4096;
 pub(crate) struct Connection {
     /// The next one of all there are.
     pub(crate) next: AtomicPtr<Self>,
-    /// How many descriptors of the process stand for it; 0: it is free, [`ENDING`]: it is about to be.
+    /// The number of its descriptors in the process; 0: it is free, [`ENDING`]: it is about to be.
     pub(crate) descriptors: AtomicU32,
-    /// How many calls are using it, or are finding out that it is not what they were looking for.
+    /// The number of calls that use it, or are about to find that it is not theirs.
     pub(crate) users: AtomicU32,
     /// The process that has accepted it.
     process: AtomicI32,
     phase: AtomicU8,
     /// That process accepts no further connections: it ends, as soon as it may.
     is_leaving: AtomicBool,
-    /// Bytes that are ready for the program and of which the kernel knows nothing.
+    /// Bytes in the inbox that are ready for the program; the kernel does not see them.
     ready: AtomicUsize,
     pub(crate) inbox: Turn<Inbox>,
     pub(crate) outgoing: Turn<Outgoing>,
 }
 
-/// What a call is to return.
+/// What a call returns.
 pub(crate) enum Outcome {
     /// So many bytes.
     Bytes(usize),
     /// An error.
     Failed(Errno),
-    /// What the libc's function returns.
+    /// The libc's result.
     NotOurs,
-    /// The same, and the connection is to be left alone from now on.
+    /// The libc's result, and the connection is left alone from now on.
     Unfamiliar,
 }
 
@@ -52,17 +52,17 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Phase {
-    /// There was no offer, as far as we have come.
+    /// There was no offer so far.
     Other,
     /// There was one for the request at hand.
     Offered,
-    /// That has been answered. What is sent from here on is the next request.
+    /// It has been answered. The next bytes are the next request.
     Answered,
-    /// The program will send no more: there is no next request for it.
+    /// The program will send no more, so it gets no next request.
     Closing,
 }
 
-/// Of [`Connection::descriptors`]: no descriptor stands for it any more, but a call may be using it.
+/// Of [`Connection::descriptors`]: no descriptor is left, but a call may be using it.
 pub(crate) const ENDING: u32 = u32::MAX;
 
 /// How many connections have bytes ready: as long as there are none, waiting is the kernel's business alone.
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Whether any connection has bytes of which the kernel knows nothing.
+    /// Whether any connection has bytes ready that the kernel does not see.
     pub(crate) fn any_is_ready() -> bool {
         READY.load(Ordering::Acquire) > 0
     }
@@ -93,7 +93,7 @@ impl Connection {
         self.ready.load(Ordering::Acquire) > 0
     }
 
-    /// To be called whenever the inbox has changed.
+    /// Call it whenever the inbox has changed.
     pub(crate) fn note_ready(&self, inbox: &Inbox) {
         let now = inbox.ready();
         let before = self.ready.swap(now, Ordering::AcqRel);
@@ -162,14 +162,14 @@ impl Connection {
         };
         self.note_ready(&inbox);
         match ended {
-            // Not a socket: the descriptor was closed and used again behind our back.
+            // Not a socket: the descriptor was closed and reused without our knowledge.
             Err(Errno::NOTSOCK) if given == 0 => Outcome::Unfamiliar,
             Err(errno) if given == 0 => Outcome::Failed(errno),
             _ => Outcome::Bytes(given),
         }
     }
 
-    /// Does what the bytes that have arrived ask for.
+    /// Handles the bytes that have arrived.
     fn act_on(&self, socket: BorrowedFd<'_>, inbox: &mut Inbox) {
         if inbox.take_asked() {
             let mut result = Vec::new();
@@ -245,15 +245,15 @@ impl Connection {
 
     /// Whether something has been received, which the program must do first on a FastCGI connection.
     pub(crate) fn has_begun(&self) -> bool {
-        // Somebody who is just receiving has it in his hands.
+        // A thread that is receiving holds it.
         self.inbox.now().is_none_or(|inbox| inbox.stage() != Stage::New)
     }
 
-    /// The program will send no more: nothing that was begun can be finished.
+    /// The program will send no more: its answer stays incomplete.
     ///
-    /// Whether that is all there is to be done. Between two requests the program (php-fpm, before it closes) would go on
-    /// to read, and drop, a request that has just been sent. It is left unread instead, so that the server gets to know
-    /// that nobody has seen it, and nothing can be sent behind it.
+    /// Returns whether that is all. Between two requests the program (php-fpm, before it closes) would read and drop
+    /// a request that has just arrived. It is left unread instead, so that the server learns that it was not
+    /// processed, and cannot send another.
     pub(crate) fn end_output(&self, socket: BorrowedFd<'_>) -> bool {
         if let Some(mut outgoing) = self.outgoing.now() {
             outgoing.abandon();
@@ -266,8 +266,8 @@ impl Connection {
         is_between
     }
 
-    /// The process accepts no further connections. What is answered is the last request; if it has been, the server
-    /// learns that no other can be sent. A call that waits for one ends, as if the server had closed the connection.
+    /// The process accepts no further connections. The current request is the last; once it is answered, the server
+    /// cannot send another. A call that waits for one ends, as if the server had closed the connection.
     ///
     /// Can be called by signal handlers.
     pub(crate) fn leave(&self, socket: BorrowedFd<'_>) {
@@ -286,14 +286,14 @@ impl Connection {
         }
     }
 
-    /// Begins anew, for a connection that this process has accepted.
+    /// Starts over, for a connection that this process has accepted.
     pub(crate) fn begin(&self, process: i32) {
         self.process.store(process, Ordering::Relaxed);
         self.is_leaving.store(false, Ordering::Relaxed);
         self.enter(Phase::Other);
     }
 
-    /// Whether this process has accepted it. What a child has of its parent's, that goes on with.
+    /// Whether this process has accepted it. Connections of its parent stay the parent's.
     fn is_ours(&self) -> bool {
         self.process.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_nonzero().get()
     }
@@ -320,8 +320,7 @@ impl Connection {
     }
 }
 
-/// Lets the server send nothing more: it learns so from the call that tries, and asks somebody else. What it has sent
-/// before can still be read.
+/// Refuses further data: the server's next send fails, and it asks another process. Earlier data can still be read.
 fn refuse_more(socket: BorrowedFd<'_>) {
     // It can only fail because the connection has ended.
     _ = rustix::net::shutdown(socket, Shutdown::Read);
@@ -332,7 +331,7 @@ fn is_blocking(socket: BorrowedFd<'_>) -> bool {
     rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| !flags.contains(rustix::fs::OFlags::NONBLOCK))
 }
 
-/// Copies as much of `bytes` as there is room for in `parts` behind their first `skipped` bytes.
+/// Copies as much of `bytes` as fits into `parts` after their first `skipped` bytes.
 ///
 /// # Safety
 /// `parts` are memory that may be written.

@@ -1,4 +1,4 @@
-//! What has arrived for the program, without what is not meant for it: offers, and records of the hand-over protocol.
+//! Input for the program, without offers and records of the hand-over protocol.
 //!
 //! ```text
 //!   0        start         clear                    end
@@ -8,7 +8,7 @@
 //!   │ program  │             │ not all has arrived    │         │
 //! ```
 //!
-//! Methods: `fill` brings bytes in, `give` hands them out; `take_*` tells what was found in them.
+//! Methods: `fill` reads bytes, `give` hands them to the program; `take_*` returns what was found in them.
 
 use std::os::fd::BorrowedFd;
 
@@ -22,17 +22,17 @@ use rustix::net::RecvFlags;
 
 use crate::pair::FirstPair;
 
-/// The name of the value that tells the server what we can do (section 1 of the protocol).
+/// The name of the value that lists our transports for the server (section 1 of the protocol).
 pub(crate) const TRANSPORTS: &str = "BATON_TRANSPORTS";
 
 /// Read ahead of the program: most requests without their bodies fit. The server relies on it (section 2 of the
 /// protocol).
 const READ_AHEAD_BYTES: usize = WHOLE_BYTES;
 
-/// An offer has to lie here entirely, and can be as long as its record.
+/// A whole offer must fit, and can be as long as its record.
 const BYTES_MAX: usize = READ_AHEAD_BYTES + HEADER_BYTES + CONTENT_BYTES_MAX;
 
-/// The bytes of a connection on their way to the program.
+/// Received bytes of a connection, not yet read by the program.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
@@ -44,23 +44,23 @@ pub(crate) struct Inbox {
     /// Understands requests' beginnings and the records that are for us.
     reader: RequestReader,
     descriptors: Descriptors,
-    /// What the server has said about the request at hand, and nobody has taken: bytes of the region that may be written
-    /// again, and whether it wants the rest of the response.
+    /// Pending messages of the server about the current request: bytes of the region freed, and whether it wants the
+    /// rest of the response.
     freed: u32,
     is_wanted_back: bool,
-    /// The request that begins, until somebody has been told.
+    /// The request that begins, until taken.
     begins: Option<u16>,
-    /// A request has begun, and the first record of its parameters is still to come.
+    /// A request has begun, and the first record of its parameters is outstanding.
     begun: Option<u16>,
     /// Whether another request may follow it on the connection.
     is_kept: bool,
-    /// The request for which there is an offer, whose value is `offer`.
+    /// The request with an offer, whose value is `offer`.
     offered: Option<u16>,
     offer: Vec<u8>,
     is_asked: bool,
 }
 
-/// What is known of a connection.
+/// What kind of connection it is, as far as known.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Nothing has arrived yet.
@@ -68,7 +68,7 @@ pub(crate) enum Stage {
     New,
     /// It began as FastCGI does.
     FastCgi,
-    /// It is something else: every byte goes to the program as it is.
+    /// It is something else: every byte goes to the program unchanged.
     Unfamiliar,
 }
 
@@ -84,11 +84,11 @@ enum Fate {
     /// It is the program's.
     #[default]
     Pass,
-    /// It is the program's, and tells us something, too.
+    /// For the program, but we read it, too.
     Overhear,
     /// It is ours.
     Keep,
-    /// It has become nobody's.
+    /// Discard it.
     Drop,
 }
 
@@ -117,9 +117,9 @@ impl Inbox {
         self.end - self.start < READ_AHEAD_BYTES
     }
 
-    /// Reads once. What arrives first on a connection is not read ahead of the program, which wants `wanted` bytes: if it
-    /// is not FastCGI, what follows is none of our business. Returns the number of bytes that arrived; 0 is the end of
-    /// the connection, and then all that is left is ready.
+    /// Reads once. The first bytes of a connection are not read ahead of the program, which wants `wanted` bytes: the
+    /// connection may not be FastCGI. Returns the number of bytes read; 0 is the end of the connection, and then all
+    /// that is left is ready.
     ///
     /// # Errors
     /// Those of `recvmsg`.
@@ -167,13 +167,13 @@ impl Inbox {
         self.start += bytes;
     }
 
-    /// The request that begins: whatever had this number before has ended. [`sift`](Self::sift) goes on afterwards.
+    /// The request that begins: an earlier one with this number has ended. Call [`sift`](Self::sift) afterwards.
     pub(crate) fn take_begins(&mut self) -> Option<u16> {
         self.begins.take()
     }
 
-    /// The request that an offer has arrived for, the offer's value, and the descriptors of which the oldest belong to
-    /// it. [`sift`](Self::sift) goes on afterwards.
+    /// The request with an offer, the offer's value, and the descriptors; the oldest belong to it. Call
+    /// [`sift`](Self::sift) afterwards.
     pub(crate) fn take_offer(&mut self) -> Option<(u16, &[u8], &mut Descriptors)> {
         let request_id = self.offered.take()?;
         Some((request_id, &self.offer, &mut self.descriptors))
@@ -189,7 +189,7 @@ impl Inbox {
         std::mem::take(&mut self.is_asked)
     }
 
-    /// What the server has said about the request at hand.
+    /// The server's messages about the current request.
     pub(crate) fn take_control(&mut self) -> Option<Control> {
         if std::mem::take(&mut self.is_wanted_back) {
             return Some(Control::GiveBack);
@@ -212,14 +212,13 @@ impl Inbox {
             self.start = 0;
         }
         if self.end == self.bytes.len() {
-            // Beyond what is read ahead only for an offer that has not arrived entirely.
+            // Beyond the usual read-ahead only for an incomplete offer.
             let more = if self.bytes.is_empty() { READ_AHEAD_BYTES } else { BYTES_MAX };
             self.bytes.resize(more, 0);
         }
     }
 
-    /// Looks at what has arrived, record by record. It stops at a request behind one of which not
-    /// everything has been taken.
+    /// Parses the input, record by record. Stops at a new request while something of the one before is not taken.
     pub(crate) fn sift(&mut self) {
         if self.stage == Stage::New && self.end > self.clear {
             let begins_like_fastcgi = matches!(
@@ -238,7 +237,7 @@ impl Inbox {
         self.clear = self.end;
     }
 
-    /// Goes on in the record at hand, or opens the next one. False when more has to arrive.
+    /// Continues in the current record, or opens the next one. False when it needs more input.
     fn sift_record(&mut self) -> Result<bool, Broken> {
         let here = self.record.left.min(self.end - self.clear);
         if here > 0 {
@@ -261,17 +260,17 @@ impl Inbox {
         self.open(header)
     }
 
-    /// Decides what becomes of a record. False when more of it has to arrive before.
+    /// Decides where a record goes. False when it needs more of it.
     fn open(&mut self, header: RecordHeader) -> Result<bool, Broken> {
         let begun = self.begun.take_if(|id| *id == header.request_id);
         let fate = match (RecordType::from_u8(header.kind), header.request_id) {
-            // What is known of the request before has to be taken first.
+            // The state of the request before must be taken first.
             (Some(RecordType::BeginRequest), _) if self.begins.or(self.offered).is_some() => {
                 return Ok(false);
             }
             (Some(RecordType::BeginRequest), id) => {
                 self.begins = Some(id);
-                // What was said about the request before is said too late.
+                // Messages about the request before are too late.
                 self.freed = 0;
                 self.is_wanted_back = false;
                 self.reader.finish();
@@ -313,7 +312,7 @@ impl Inbox {
             self.record = Record { left: bytes_of(header), fate: Fate::Drop };
             return;
         }
-        // What was before it moves, since that is less: the record that began the request.
+        // Moves the shorter part, before it: the record that began the request.
         self.bytes.copy_within(self.start..self.clear, self.start + pair_bytes);
         self.start += pair_bytes;
         self.clear += pair_bytes;

@@ -1,5 +1,5 @@
-//! A library to be preloaded (`LD_PRELOAD`) into programs that carry their own FastCGI code, php-fpm above all: they
-//! answer on the client's own socket (`docs/handover-protocol.md`), unmodified.
+//! A library to preload (`LD_PRELOAD`) into programs with their own FastCGI code, mainly php-fpm: unmodified, they
+//! answer on the client's own socket (`docs/handover-protocol.md`).
 //!
 //! ```text
 //!                    read, recv, poll …                            write, send …
@@ -14,13 +14,13 @@
 //!   server ──────────────────────┘                └─────────► client                └────► server
 //! ```
 //!
-//! The functions of the libc that a program uses on a FastCGI connection are defined here, too, so that the dynamic
-//! linker finds these first (`calls`). Only connections that were accepted on a Unix stream socket and begin as FastCGI
-//! does are looked at; for every other descriptor a call costs one look into a table (`table`).
+//! It defines the libc's functions that a program uses on a FastCGI connection, and the dynamic linker finds these
+//! first (`calls`). It handles only connections that were accepted on a Unix stream socket and begin with FastCGI;
+//! for all others a call costs one table lookup (`table`).
 //!
-//! Whatever looks unfamiliar is left alone. A connection that is not blocking, or on which something is sent before
-//! anything was received, is not ours. Output that is not FastCGI, of another request or from the side is passed on as
-//! it is. An offer that cannot be taken up is declined, and the program answers in the plain way.
+//! Anything unfamiliar is left alone. A non-blocking connection, or one on which the program sends first, is not
+//! handled. Output that is not FastCGI, or of another request, is passed on unchanged. An offer that cannot be
+//! accepted is declined, and the program answers by plain FastCGI.
 //!
 //! # Signals, threads, processes
 //! The libc's functions may be called from signal handlers, so these may, too: a handler that has interrupted its

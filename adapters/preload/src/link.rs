@@ -1,4 +1,4 @@
-//! The connection to the server as an answer sees it: what the server says meanwhile is found by the inbox.
+//! The connection to the server as an answer sees it; the inbox finds the server's messages.
 
 use std::os::fd::{BorrowedFd, RawFd};
 
@@ -14,7 +14,7 @@ use crate::turn::Held;
 pub(crate) struct ServerLink<'a> {
     connection: &'a Connection,
     fd: BorrowedFd<'a>,
-    /// None while another thread receives: it finds what there is for us.
+    /// None while another thread receives: it finds our messages.
     inbox: Option<Held<'a, Inbox>>,
 }
 

@@ -1,5 +1,4 @@
-//! What a program writes: records of which those of a request with an offer become an answer, and all others stay what
-//! they are.
+//! A program's output: the records of a request with an offer become an answer, all others are passed on.
 
 use std::os::fd::BorrowedFd;
 
@@ -15,17 +14,16 @@ use crate::inbox::decline;
 use crate::link::ServerLink;
 use crate::records::{Piece, Records};
 
-/// Programs collect output in buffers of this size (php-fpm and libfcgi alike) and write them when they run over. So a
-/// shorter write says that the program wants its output to be seen; a longer one only that there is much of it, and that
-/// more follows at once: the end, or at least a write that is shorter. If it does not, the answer sees by the clock that
-/// the program is slow.
+/// Programs buffer output in this size (php-fpm and libfcgi alike) and write when the buffer is full. So a shorter
+/// write means that the output must be seen; a longer one that there is much output, and more follows at once. If it
+/// does not, the answer's clock shows that the program is slow.
 const FULL_BUFFER_BYTES: usize = (8 << 10) - 16;
 
-/// What a program has written, and the answer that it becomes.
+/// A program's output, and the answer made of it.
 #[derive(Default)]
 pub(crate) struct Outgoing {
     records: Records,
-    /// What has been written is not FastCGI.
+    /// The output is not FastCGI.
     is_unfamiliar: bool,
     /// The request that is answered.
     request_id: Option<u16>,
@@ -37,15 +35,15 @@ pub(crate) struct Outgoing {
     /// Something for the error log may not have been sent.
     has_errors: bool,
     fate: Fate,
-    /// The content of `FCGI_END_REQUEST`, as far as it has been written.
+    /// The part of `FCGI_END_REQUEST`'s content written so far.
     end: [u8; 8],
     end_len: usize,
 }
 
-/// What becomes of the record at hand.
+/// Where the current record goes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It goes to the server as it is.
+    /// To the server, unchanged.
     #[default]
     Pass,
     /// Its content is the response.
@@ -56,12 +54,12 @@ enum Fate {
     End,
 }
 
-/// What has become of a write.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// All of it was taken: so many bytes.
     All(usize),
-    /// Nothing was taken, since nobody wants it any more.
+    /// Nothing was taken: the client is gone.
     ClientGone,
     /// The server is gone.
     Failed(Errno),
@@ -76,12 +74,12 @@ enum Stopped {
 }
 
 impl Outgoing {
-    /// Whether output goes into an answer.
+    /// Whether output becomes an answer.
     pub(crate) const fn is_answering(&self) -> bool {
         self.request_id.is_some()
     }
 
-    /// Whether an offer can be taken up: the one before has been answered, and what the program writes next begins a
+    /// Whether an offer can be accepted: the one before has been answered, and the program's next output begins a
     /// record.
     pub(crate) fn may_answer(&self) -> bool {
         !self.is_unfamiliar && self.records.is_between() && self.request_id.is_none()
@@ -110,8 +108,7 @@ impl Outgoing {
         }
     }
 
-    /// A request with this number begins, so that the one before has ended, although nobody has seen how: another process
-    /// may have answered it.
+    /// A request with this number begins, so the one before has ended, unseen: another process may have answered it.
     pub(crate) fn abandon_request(&mut self, request_id: u16) {
         if self.request_id == Some(request_id) {
             self.abandon();
@@ -125,7 +122,7 @@ impl Outgoing {
         *self = Self { answer, ..Self::default() };
     }
 
-    /// Notices what was sent to the server as it is.
+    /// Tracks output that was sent to the server unchanged.
     pub(crate) fn follow(&mut self, mut bytes: &[u8]) {
         while !self.is_unfamiliar {
             match self.records.next(&mut bytes) {
@@ -136,7 +133,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes what the program writes while there is an answer.
+    /// Takes the program's output during an answer.
     pub(crate) fn send<'a>(
         &mut self,
         link: &mut ServerLink<'_>,
@@ -171,8 +168,8 @@ impl Outgoing {
             return Sent::Failed(errno);
         }
         if self.client_gone && before.is_between() && only_output == Some(true) {
-            // What the program writes next begins a record: it stood between two before this write, and knows that
-            // nothing of it was taken.
+            // The program's next output begins a record: it was between two before this write, and knows that nothing
+            // of it was taken.
             self.records = before;
             return Sent::ClientGone;
         }
@@ -282,7 +279,7 @@ impl Outgoing {
         self.notice(finished)
     }
 
-    /// The program does not want the request: there is nothing to answer, and the server is to know why.
+    /// The program refuses the request: tell the server why.
     fn refuse(&mut self, link: &ServerLink<'_>) -> Result<(), Stopped> {
         let Some(request_id) = self.request_id else { return Ok(()) };
         self.abandon();

@@ -5,25 +5,25 @@ use std::ops::Range;
 use baton_fcgi::offer::NAME;
 use baton_fcgi::params::Params;
 
-/// What the beginning of a request's parameters shows.
+/// What a request's parameters begin with.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FirstPair {
-    /// Something that the program is to see.
+    /// Something for the program.
     Other,
-    /// An offer: where its value lies in the content, and how long the pair is.
+    /// An offer: the position of its value in the content, and the length of the pair.
     Offer {
         /// The value.
         value: Range<usize>,
         /// Length of the pair, from the beginning of the content.
         bytes: usize,
     },
-    /// It could be an offer, of which not all has arrived.
+    /// It could be an incomplete offer.
     Unfinished,
 }
 
 impl FirstPair {
-    /// Looks at what has arrived of the content of the first `FCGI_PARAMS` record, `content_len` bytes in all. An offer
-    /// lies in it entirely (section 2 of the protocol).
+    /// Looks at the arrived part of the first `FCGI_PARAMS` record's content, `content_len` bytes in all. An offer is
+    /// entirely in it (section 2 of the protocol).
     pub(crate) fn of(arrived: &[u8], content_len: usize) -> Self {
         let content = &arrived[..arrived.len().min(content_len)];
         let may_be_offer = content.first().is_none_or(|length| usize::from(*length) == NAME.len());

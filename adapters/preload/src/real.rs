@@ -1,4 +1,4 @@
-//! The libc's own functions, which those of this library stand in front of.
+//! The libc's own functions, which this library's hide.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -17,7 +17,7 @@ macro_rules! libc_functions {
                 Err(_) => panic!("a name has no NUL"),
             };
             let found = find(&FOUND, NAME);
-            // SAFETY: the libc's function of this name has this type, and it is there: `find` returns nothing else.
+            // SAFETY: the libc's function of this name has this type, and `find` returns only existing ones.
             unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(found) }
         }
     )*};

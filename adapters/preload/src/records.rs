@@ -1,10 +1,10 @@
-//! The records in what a program writes, wherever it cuts them: php-fpm writes a header at the end of one call and its
-//! content, from the memory of the script, in the next.
+//! The records of a program's output, in any pieces: php-fpm writes a header at the end of one call and its content,
+//! from the memory of the script, in the next.
 
 use baton_fcgi::Broken;
 use baton_fcgi::record::{HEADER_BYTES, RecordHeader};
 
-/// How far a stream of records has been read. A copy is a place to come back to.
+/// The position in a stream of records. A copy saves it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Records {
     header: [u8; HEADER_BYTES],
@@ -15,7 +15,7 @@ pub(crate) struct Records {
     is_open: bool,
 }
 
-/// What comes next.
+/// The next piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// A record begins, with this header.
@@ -29,7 +29,7 @@ pub(crate) enum Piece<'a> {
 }
 
 impl Records {
-    /// Whether the stream stands between two records.
+    /// Whether the stream is between two records.
     pub(crate) const fn is_between(&self) -> bool {
         self.header_len == 0 && !self.is_open
     }

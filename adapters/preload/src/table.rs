@@ -1,4 +1,4 @@
-//! Which descriptors stand for a connection that we look at.
+//! The descriptors of handled connections.
 
 use std::ops::Deref;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -16,7 +16,7 @@ static TABLE: [AtomicPtr<Connection>; DESCRIPTORS_MAX] =
 /// No descriptor above was ever in the table.
 static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 
-/// The socket from which a connection was accepted last.
+/// The socket that accepted the last connection.
 static LISTENER: AtomicI32 = AtomicI32::new(-1);
 
 /// All connections that were ever made: they are used again, and never freed.
@@ -43,11 +43,11 @@ impl Drop for InUse {
     }
 }
 
-/// The connection for which `fd` stands.
+/// The connection of `fd`.
 pub(crate) fn find(fd: RawFd) -> Option<InUse> {
     let slot = slot(fd)?;
     let found = slot.load(Ordering::Relaxed);
-    // SAFETY: what was in the table was made by `unused`, and is never freed.
+    // SAFETY: entries of the table were made by `unused`, and are never freed.
     let connection = unsafe { found.as_ref() }?;
     connection.users.fetch_add(1, Ordering::SeqCst);
     let in_use = InUse(connection);
@@ -76,8 +76,8 @@ pub(crate) fn is_listener(fd: RawFd) -> bool {
     fd >= 0 && LISTENER.load(Ordering::Relaxed) == fd
 }
 
-/// The process accepts no further connections: php-fpm closes its listening socket when it is told to end, in the
-/// handler of that signal. Can be called by such.
+/// The process accepts no further connections: php-fpm closes its listening socket in the handler of the signal to
+/// end. Signal-safe.
 pub(crate) fn leave() {
     LISTENER.store(-1, Ordering::Relaxed);
     for fd in 0..=HIGHEST.load(Ordering::SeqCst) {
@@ -114,8 +114,8 @@ pub(crate) fn forget_range(first: RawFd, last: RawFd) {
     }
 }
 
-/// Whether the memory is that of the calling process. A child of `vfork` has its parent's, and closes descriptors of its
-/// own on the way to `exec`.
+/// Whether the memory is the calling process's. A child of `vfork` shares its parent's, and closes its own
+/// descriptors before `exec`.
 pub(crate) fn is_of_this_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_nonzero().get()
 }
@@ -147,7 +147,7 @@ impl Connection {
     }
 }
 
-/// A connection that nobody uses.
+/// An unused connection.
 fn unused() -> &'static Connection {
     let free = all().find(|connection| {
         connection.descriptors.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
@@ -168,7 +168,7 @@ fn unused() -> &'static Connection {
 }
 
 fn all() -> impl Iterator<Item = &'static Connection> {
-    // SAFETY: what is in the list was made by `unused`, and is never freed.
+    // SAFETY: entries of the list were made by `unused`, and are never freed.
     let follow = |next: &AtomicPtr<Connection>| unsafe { next.load(Ordering::Acquire).as_ref() };
     std::iter::successors(follow(&CONNECTIONS), move |connection| follow(&connection.next))
 }
@@ -177,7 +177,7 @@ fn note_process() {
     PROCESS.store(rustix::process::getpid().as_raw_nonzero().get(), Ordering::Relaxed);
 }
 
-/// In a child there is one thread only. What another one was using cannot be used any more: it stays with the parent.
+/// A child has one thread. What another thread was using is unusable, and stays with the parent.
 extern "C" fn enter_child() {
     note_process();
     for fd in 0..=HIGHEST.load(Ordering::SeqCst) {

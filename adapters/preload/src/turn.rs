@@ -36,7 +36,7 @@ impl<T> Turn<T> {
         Some(Held { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _entered: entered })
     }
 
-    /// None if somebody is using the value.
+    /// None if another thread is using the value.
     pub(crate) fn now(&self) -> Option<Held<'_, T>> {
         let entered = Entered::new();
         let value = match self.0.try_lock() {

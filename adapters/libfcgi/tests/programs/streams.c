@@ -1,5 +1,5 @@
-/* Uses the FCGX interface in every way that its header has, and tells what it sees. The first argument is the number of
- * threads that accept. What is done is said by QUERY_STRING, a letter and a number. */
+/* Uses every function of the FCGX interface, and prints the results. The first argument is the number of
+ * threads that accept. QUERY_STRING, a letter and a number, selects the action. */
 #include <fcgi_in_place.h>
 #include <fcgiapp.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static void head(FCGX_Request *r, long length) {
   FCGX_PutS("\r\n", r->out);
 }
 
-/* The variables, sorted, and what is known of the request otherwise. */
+/* The variables, sorted, and other properties of the request. */
 static void environment(FCGX_Request *r) {
   char *sorted[256];
   int n = 0;
@@ -147,7 +147,7 @@ static void answer(FCGX_Request *r) {
       if (fork() == 0) {
         FCGX_Attach(r);
         head(r, -1);
-        /* The other process has closed it by now, whatever that means for this one. */
+        /* The other process has closed it by now. */
         usleep(50000);
         FCGX_PutStr(text, number, r->out);
         FCGX_Finish_r(r);

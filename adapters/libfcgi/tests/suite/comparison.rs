@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::program::{Library, Program, compiled};
 use crate::rig::text;
 
-/// What a program is asked, and the body that goes with it.
+/// A program's query, and the length of the request's body.
 type Case = (&'static str, usize);
 
 const STREAMS: &[Case] = &[
@@ -56,7 +56,7 @@ fn answers(name: &'static str, cases: &[Case], library: Library) -> Vec<(Vec<u8>
             ("EMPTY", ""),
             ("EQUALS", "a=b=c"),
         ];
-        // The original loses its place on a connection when a request's body arrives after its answer.
+        // The original loses its position on a connection when a request's body arrives after its answer.
         let mut server = program.connect();
         server.ask(&variables, &text(body));
         let reply = server.reply();

@@ -1,11 +1,11 @@
-//! Over the hand-over protocol programs answer what they answer over FastCGI.
+//! By the hand-over protocol programs give the same answers as by FastCGI.
 
 use crate::program::{Library, Program};
 use crate::rig::{Client, HTTP_1_1, Region, Server, split, text, unchunk};
 
 const REGION_BYTES: u32 = 1 << 20;
 
-/// Queries whose answers say nothing of the way they go.
+/// Queries whose answers do not depend on the transport.
 const QUERIES: &[(&str, usize)] = &[
     ("e", 0),
     ("b", 20_000),
@@ -23,11 +23,11 @@ const QUERIES: &[(&str, usize)] = &[
     ("x50000", 0),
     ("p200000", 0),
     ("", 0),
-    // A process of its own answers, with which the connection ends.
+    // A separate process answers, and the connection ends with it.
     ("d100000", 0),
 ];
 
-/// What is behind the head of a CGI response.
+/// The body of a CGI response.
 fn body_of(output: &[u8]) -> &[u8] {
     let end = output.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a CGI head") + 4;
     &output[end..]
@@ -105,9 +105,9 @@ fn threads_answer_side_by_side() {
     });
 }
 
-/// A program goes on with its next request when a client was slow, or gone.
+/// A program continues with its next request after a slow or lost client.
 #[test]
-fn slow_and_lost_clients_hold_nobody() {
+fn slow_and_lost_clients_do_not_hold_the_program() {
     let program = Program::of("streams", &[], Library::Ours);
     let mut server = program.connect();
     let slow = Client::narrow();
@@ -126,8 +126,8 @@ fn slow_and_lost_clients_hold_nobody() {
     assert_eq!(passed(&mut server, "l10", 0).0.len(), 10);
 }
 
-/// What the original sends as soon as its buffer of 8 KB is full is held back for a second record's worth only while it
-/// comes quickly. The program goes on when what it has written was seen.
+/// Output that the original sends once its buffer of 8 KB is full is held back only while it comes quickly. The
+/// program continues when its output was seen.
 #[test]
 fn slow_output_is_not_held_back() {
     const BYTES: usize = 9000;
@@ -143,7 +143,7 @@ fn slow_output_is_not_held_back() {
         while received.len() < wanted {
             let mut piece = [0; 4096];
             let read =
-                std::io::Read::read(&mut near, &mut piece).expect("output, before the program goes on");
+                std::io::Read::read(&mut near, &mut piece).expect("output, before the program continues");
             received.extend_from_slice(&piece[..read]);
         }
         server.send_body(b"+");

@@ -1,5 +1,5 @@
-//! Unmodified programs with the drop-in in place of the original: they must do the same, and over the hand-over protocol
-//! answer what they answer over FastCGI.
+//! Unmodified programs with the drop-in: they must behave as with the original, and give the same answers by the
+//! hand-over protocol as by FastCGI.
 
 #[path = "../../../responder/tests/rig/mod.rs"]
 mod rig;

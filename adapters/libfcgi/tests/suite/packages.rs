@@ -6,10 +6,11 @@ use std::process::Command;
 use crate::program::{Library, Program, compiled};
 use crate::rig::{Client, HTTP_1_1, Region, split, text, unchunk};
 
-/// What came of a request: standard output or what the client got, without the head, and the error log.
+/// The result of a request: head, body (as standard output or at the client), and error log.
 type Seen = (String, Vec<u8>, String);
 
-/// Asks by each way: plain with the original, then plain, on the client's socket and through a region with ours.
+/// Sends a request by each transport: plain with the original, then plain, on the client's socket and through a
+/// region with ours.
 fn by_every_way(command: impl Fn() -> Command, variables: &[(&str, &str)], body: &[u8]) -> [Seen; 4] {
     let head_end = |output: &[u8]| {
         let find = |blank: &[u8]| {
@@ -150,7 +151,7 @@ fn cgi_fcgi_asks_applications() {
             library.choose(&mut command);
             let output = command.output().unwrap();
             if starts {
-                // The application goes on without the one who started it: it is told to end itself.
+                // The application outlives its starter: ask it to end.
                 let mut server = crate::rig::Server::connect(&socket);
                 server.ask(&[("QUERY_STRING", "q")], b"");
                 assert_eq!(server.reply().end, Some(0));

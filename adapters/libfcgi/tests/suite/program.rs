@@ -23,7 +23,7 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// Says where it is to be found.
+    /// Makes the command find it.
     pub(crate) fn choose(self, command: &mut Command) {
         match self {
             Self::Original => command.env_remove("LD_LIBRARY_PATH"),
@@ -32,7 +32,7 @@ impl Library {
     }
 }
 
-/// A directory in which this library has the name that programs ask for.
+/// A directory with this library under the soname.
 pub(crate) fn directory_of_ours() -> &'static Path {
     static DIRECTORY: OnceLock<TempDir> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(|| {
@@ -78,7 +78,7 @@ impl Program {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join("socket")).unwrap();
         library.choose(&mut command);
-        // A group of its own, to end what it starts (or who watches it) along with it.
+        // A group of its own, to end its children (or its tracer) along with it.
         let child = command.stdin(OwnedFd::from(listener)).process_group(0).spawn();
         Self { child: child.unwrap_or_else(|error| panic!("{command:?}: {error}")), directory }
     }

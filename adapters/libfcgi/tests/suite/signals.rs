@@ -38,8 +38,8 @@ fn the_signal_of_the_original_ends_a_program_that_waits() {
     }
 }
 
-/// Goal: a request that a program could be sent is answered, whenever the signal comes. Method: signal and request at
-/// once, on a connection that is kept, again and again; a server that cannot send it any more asks another process.
+/// Goal: a signal at any time loses no request. Method: signal and request at once, on a kept connection, repeatedly;
+/// a server that cannot send the request asks another process.
 #[test]
 fn no_request_is_lost_to_the_signal() {
     for _ in 0..60 {
@@ -61,7 +61,7 @@ fn no_request_is_lost_to_the_signal() {
         if sent.is_ok() {
             server.socket.shutdown(Shutdown::Write).unwrap();
             let mut answer = Vec::new();
-            // Its end may be a reset, if the program did not read that there is no more.
+            // It may end by a reset, if the program did not read the end of the stream.
             let _ = server.socket.read_to_end(&mut answer);
             assert!(!answer.is_empty(), "it was sent, and lost");
         }
@@ -83,7 +83,7 @@ fn a_program_can_end_itself() {
     }
 }
 
-/// A server that goes away in the middle, or writes nonsense, costs its connection only.
+/// A server that leaves in the middle, or writes nonsense, costs only its connection.
 #[test]
 fn broken_connections_end_by_themselves() {
     use std::io::Write;

@@ -10,7 +10,7 @@ use crate::port::Port;
 use crate::program::{Library, Program, compiled};
 use crate::rig::{Server, TIMEOUT};
 
-/// `FCGX_OpenSocket` at a path and at a port; the connection over the network ends without losing what was sent.
+/// `FCGX_OpenSocket` at a path and at a port; the network connection ends without losing data.
 #[test]
 fn programs_open_their_own_sockets() {
     for library in [Library::Original, Library::Ours] {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::program::directory_of_ours;
 
-/// What `nm` tells of a library: names of functions and data.
+/// The names of a library's functions and data, by `nm`.
 fn symbols(library: &std::path::Path) -> BTreeSet<String> {
     let output = Command::new("nm").args(["-DS", "--defined-only"]).arg(library).output().unwrap();
     let listing = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What a request costs in system calls, counted from outside.
+//! The system calls of a request, counted from outside.
 
 use std::process::Command;
 
@@ -15,14 +15,14 @@ fn calls(ask: impl Fn(&mut Server, &Client)) -> Vec<String> {
     command.arg(compiled("streams"));
     let mut program = Program::start(command, Library::Original);
     let mut server = program.connect();
-    // What is freed after the end is told by the next offer, not by a record that wakes the program.
+    // The next offer reports what was freed after the end, not a record that wakes the program.
     server.region = Some(Region { frees_in: 0, ..Region::new(1 << 20) });
     for _ in 0..3 {
         let client = Client::new();
         ask(&mut server, &client);
         assert_eq!(server.reply().end, Some(0));
     }
-    // The program ends by itself, and the trace is complete.
+    // The program ends, and the trace is complete.
     server.ask(&[("QUERY_STRING", "q")], b"");
     server.reply();
     drop(server);
@@ -87,7 +87,7 @@ fn a_plain_answer_takes_one_call_or_two_and_one_to_wait() {
     }
 }
 
-/// Packets are filled where more output is sure to follow, and what comes last is never held back.
+/// Packets are filled where more output is certain to follow, and the last output is never held back.
 #[test]
 fn the_socket_waits_only_for_what_follows() {
     let ask_about = |about| {

@@ -126,8 +126,8 @@ pub(crate) extern "C" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
     result
 }
 
-/// See `man 2 fcntl`. It has a variable number of arguments, of which there is one at most: where programs put it is
-/// where this takes it from, and if there is none, nobody looks at what is passed on.
+/// See `man 2 fcntl`. It has a variable number of arguments, at most one: that register or slot is passed on, and
+/// ignored if there is none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int {
     // SAFETY: the arguments are the program's.

@@ -14,11 +14,11 @@ struct ErrnoKept(c_int);
 
 impl ErrnoKept {
     fn new() -> Self {
-        // SAFETY: the place of this thread's `errno` can always be read.
+        // SAFETY: this thread's `errno` can always be read.
         Self(unsafe { *libc::__errno_location() })
     }
 
-    /// What a function returns when it fails with `errno`.
+    /// The result of a function that fails with `errno`.
     fn fail(mut self, errno: Errno) -> ssize_t {
         self.0 = errno.raw_os_error();
         -1
@@ -27,7 +27,7 @@ impl ErrnoKept {
 
 impl Drop for ErrnoKept {
     fn drop(&mut self) {
-        // SAFETY: the place of this thread's `errno` can always be written.
+        // SAFETY: this thread's `errno` can always be written.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

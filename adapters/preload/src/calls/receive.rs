@@ -94,7 +94,7 @@ pub(crate) unsafe extern "C" fn __recv_chk(
     }
 }
 
-/// See `man 2 recvfrom`. The other end of a connection has no address to be told here.
+/// See `man 2 recvfrom`. The peer has no address to report.
 ///
 /// # Safety
 /// As there.

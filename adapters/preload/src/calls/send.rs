@@ -106,7 +106,7 @@ pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags
     unsafe { send_parts(fd, parts(header.msg_iov, header.msg_iovlen), libc) }
 }
 
-/// See `man 2 shutdown`. A program that will send no more does not finish the answer that it has begun.
+/// See `man 2 shutdown`. A program that ends its output leaves its answer incomplete.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if how != libc::SHUT_RD

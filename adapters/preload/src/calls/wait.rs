@@ -5,7 +5,7 @@ use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use crate::connection::Connection;
 use crate::{real, table};
 
-/// What is asked for when a program waits for something to read.
+/// The events of a program that waits for input.
 const READABLE: i16 = libc::POLLIN | libc::POLLRDNORM;
 
 /// No time at all.
@@ -105,7 +105,7 @@ pub(crate) unsafe extern "C" fn pselect(
     }
 }
 
-/// Asks the kernel, which need not wait if something is ready here, and adds what is.
+/// Asks the kernel, without waiting if something is ready here, and adds that.
 ///
 /// # Safety
 /// There are `count` at `list`.

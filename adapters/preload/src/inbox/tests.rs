@@ -1,4 +1,4 @@
-//! Whatever the cuts, a program receives what the server sent, without what is not meant for it.
+//! In any pieces, a program receives the server's bytes without offers and records for the library.
 
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -16,11 +16,11 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 
 use super::{Inbox, Stage, TRANSPORTS};
 
-/// A record that the server sends, and what becomes of it.
+/// A record of the server, and where it goes.
 #[derive(Debug, Clone)]
 enum Sent {
-    /// A request begins, with an offer of so many bytes in the first record of its parameters, or none, and so many
-    /// bytes of parameters behind it.
+    /// A request begins, with or without an offer of so many bytes in the first record of its parameters, followed by
+    /// so many bytes of parameters.
     Begin {
         offer: Option<usize>,
         params: usize,
@@ -45,7 +45,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     ]
 }
 
-/// What is sent, what the program is to receive, and what is to be found on the way.
+/// The bytes sent, the bytes expected by the program, and the expected findings.
 #[derive(Default)]
 struct Script {
     sent: Vec<u8>,
@@ -84,7 +84,7 @@ impl Script {
                     params::push(&mut pair, NAME.as_bytes(), &vec![b'o'; bytes]);
                     self.offers.push((*id, bytes));
                 }
-                // Without parameters behind it, the offer is alone in its record, which the program must not see.
+                // Without parameters after it, the offer is alone in its record, which the program must not see.
                 let rest = if offer.is_some() && params == 0 { &[][..] } else { &rest };
                 push_padded(&mut self.sent, *id, &[&pair, rest].concat(), padding);
                 if !rest.is_empty() {
@@ -121,7 +121,7 @@ fn push_padded(out: &mut Vec<u8>, request_id: u16, content: &[u8], padding_len: 
     out.resize(out.len() + usize::from(padding_len), 0);
 }
 
-/// What a program and the library around it get to see.
+/// What a program and the library around it see.
 #[derive(Default)]
 struct Seen {
     received: Vec<u8>,
@@ -206,11 +206,11 @@ proptest! {
         prop_assert!(seen.received == script.received);
         prop_assert_eq!(seen.offers, script.offers);
         prop_assert_eq!((seen.freed, seen.is_wanted_back), (script.freed, script.is_wanted_back));
-        // Asked twice before anybody looks is asked once.
+        // Two questions before a look count as one.
         prop_assert!(seen.asked <= script.asked && (seen.asked > 0) == (script.asked > 0));
     }
 
-    /// What is not FastCGI from the first byte on, or from some byte on, arrives as it was sent.
+    /// Input that is not FastCGI, from the first or a later byte on, arrives unchanged.
     #[test]
     fn what_is_unfamiliar_arrives_as_it_is(
         begins in any::<bool>(),

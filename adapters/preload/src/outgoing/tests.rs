@@ -1,4 +1,4 @@
-//! However a program cuts its output, the client receives one response, and the server the rest.
+//! With output in any pieces, the client receives one response, and the server the rest.
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::connection::{Connection, Outcome};
 
-/// The request that is answered, and one that nobody has asked for.
+/// The request that is answered, and one that was never sent.
 const ANSWERED: u16 = 1;
 const OTHER: u16 = 2;
 
@@ -191,7 +191,7 @@ fn unchunked(mut framed: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Nothing of the write was taken, so that the program can write something else: the end, which tells the server.
+/// Nothing of the write was taken, so the program can write something else: the end of the request.
 #[test]
 fn a_client_that_is_gone_is_a_broken_pipe_between_two_records() {
     let Exchange { connection, application, mut server, client } = Exchange::begin();
@@ -209,7 +209,7 @@ fn a_client_that_is_gone_is_a_broken_pipe_between_two_records() {
     push_stdout(&mut output, ANSWERED, b"X-A: b\r\n\r\nbody");
     assert_eq!(write(&output), Err(rustix::io::Errno::PIPE));
     assert_eq!(write(&output), Err(rustix::io::Errno::PIPE));
-    // A part of a record may not be taken back: what follows would be taken for its rest.
+    // A part of a record cannot be taken back: the next bytes would count as its rest.
     assert_eq!(write(&output[..10]), Err(rustix::io::Errno::PIPE));
     let mut last = output.clone();
     push_end(&mut last, ANSWERED, 0, ProtocolStatus::RequestComplete);

@@ -89,7 +89,7 @@ fn two_answers_go_over_one_connection_of_the_client() {
             assert_pattern(&reads.join().expect("a response").body, bytes);
         });
     }
-    // Nobody else holds the socket: the client sees its end when the server closes it.
+    // No other copy of the socket is open: the client sees its end when the server closes it.
     drop(server_end);
     assert_eq!(client.read_to_end(), b"");
 }
@@ -151,7 +151,7 @@ fn scripts_may_end_anywhere() {
     assert_eq!(respond("ini_set('memory_limit', '2M'); $a = str_repeat('x', 1 << 24);").0, 500);
 }
 
-/// The declared length is more than what comes: the client must not take it for a whole response.
+/// The declared length exceeds the body: the client must not take it for a complete response.
 #[test]
 fn a_body_shorter_than_declared_is_reported() {
     let fpm = Fpm::with_one_worker("");
@@ -184,7 +184,7 @@ fn bodies_of_requests_arrive_whole() {
         let (outcome, response) = server.answer(&request, MODERN);
         outcome.complete();
         assert_eq!(response.text(), expected);
-        // A script that does not look at the body leaves nothing behind for the next request.
+        // A script that does not read the body leaves nothing behind for the next request.
         let (outcome, response) = server.answer(&Request { script: ignore.clone(), ..request }, MODERN);
         outcome.complete();
         assert_eq!(response.text(), "ignored");

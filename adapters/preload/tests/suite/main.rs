@@ -1,5 +1,5 @@
-//! Real programs with the library preloaded, and a small server that plays Baton's part: it passes the client's socket,
-//! offers, and reads what it is told.
+//! Real programs with the library preloaded, and a small server that plays Baton's part: it passes the client's
+//! socket, sends offers, and reads the records.
 
 #[path = "../../../responder/tests/rig/port.rs"]
 mod port;

@@ -19,7 +19,7 @@ fn the_server_learns_what_the_library_can_do() {
     let values = Server::connect(&fpm.socket()).ask(&["FCGI_MPXS_CONNS", "BATON_TRANSPORTS"], 2);
     let value = |name: &str| values.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
     assert_eq!((value("BATON_TRANSPORTS"), value("FCGI_MPXS_CONNS")), (Some("passfd,shm"), Some("0")));
-    // Who does not ask for it is not told.
+    // Only a server that asks for it gets it.
     let values = Server::connect(&fpm.socket()).ask(&["FCGI_MPXS_CONNS"], 1);
     assert_eq!(values, [("FCGI_MPXS_CONNS".to_owned(), "0".to_owned())]);
 }
@@ -80,11 +80,11 @@ fn an_unknown_transport_is_declined_and_its_descriptors_closed() {
         let outcome = server.read_outcome(&request);
         assert_eq!((outcome.body(), outcome.answered), (&b"hello"[..], None), "{offer}");
         drop(server_end);
-        assert_eq!(client.read_to_end(), b"", "nobody else holds the socket");
+        assert_eq!(client.read_to_end(), b"", "no other copy of the socket is open");
     }
 }
 
-/// What only the server can do goes to the server, on a connection that goes on as before.
+/// Responses with instructions go to the server, and the connection is kept.
 #[test]
 fn answers_for_the_server_to_complete_are_plain() {
     let fpm = Fpm::with_one_worker("");
@@ -156,7 +156,7 @@ fn tcp_sockets_are_none_of_our_business() {
     assert!(String::from_utf8_lossy(&answer).contains("as it is"));
 }
 
-/// An nginx in front of a php-fpm.
+/// An nginx before a php-fpm.
 struct Nginx {
     _program: Program,
     port: Port,

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::support::server::MODERN;
 use super::support::{Client, Fpm, Outcome, Request, Server, wait_for};
 
-/// Tells the worker's process id.
+/// Prints the worker's process id.
 const PID: &str = "<?php echo getmypid();";
 
 /// One answered request on a connection of its own.
@@ -84,14 +84,14 @@ fn a_reload_does_not_wait_for_kept_connections() {
     });
     fpm.signal(Signal::USR2);
     for server in &mut kept {
-        assert!(!server.read_part(&mut Outcome::default()), "the connection ends, and nothing is said");
+        assert!(!server.read_part(&mut Outcome::default()), "the connection ends without a byte");
     }
     let after = answer(&fpm, &request);
     assert!(!before.contains(&after), "{before:?} {after}");
 }
 
-/// Between the end of its last answer and that of its connection, the next request may be sent. The server is to see
-/// that nobody has read it: it cannot be sent, or lies unread when the connection is closed.
+/// Between the end of its last answer and that of its connection, the next request may be sent. The server must see
+/// that it was not read: it cannot be sent, or is unread when the connection is closed.
 #[test]
 fn a_worker_that_leaves_reads_no_request() {
     let fpm = Fpm::with_one_worker("pm.max_requests = 2\n");
@@ -115,7 +115,7 @@ fn a_worker_that_leaves_reads_no_request() {
 }
 
 /// It is killed in the middle of its response: the server learns by the end of the connection, and cuts the client's,
-/// which nobody holds any more.
+/// of which it has the only copy.
 #[test]
 fn a_request_that_takes_too_long_ends_with_its_worker() {
     let fpm = Fpm::with_one_worker("request_terminate_timeout = 1s\n");
@@ -142,7 +142,7 @@ fn what_workers_say_is_caught() {
     wait_for("the message", || fpm.log().contains("to the log").then_some(()));
 }
 
-/// A worker that is asked to end finishes the answer that it has begun.
+/// A worker that is asked to end finishes its answer.
 #[test]
 fn a_graceful_stop_waits_for_the_answer() {
     let fpm = Fpm::start("pm = static\npm.max_children = 1\n[global]\nprocess_control_timeout = 30s\n");

@@ -1,4 +1,4 @@
-//! Other programs: with FastCGI code of their own, with libfcgi, and with nothing of the kind.
+//! Other programs: with their own FastCGI code, with libfcgi, and without FastCGI.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -68,9 +68,9 @@ fn programs_with_libfcgi_answer_too() {
     }
 }
 
-/// A responder with habits that no other has, all at once: it waits before each read, reads and writes by pieces, by
-/// vectors and messages, through copies of its descriptor, from a child and from two threads, while signals interrupt
-/// it; and it says what is not FastCGI.
+/// A responder with many unusual habits: it waits before each read, reads and writes by pieces, by vectors and
+/// messages, through copies of its descriptor, from a child and from two threads, while signals interrupt it; and it
+/// writes output that is not FastCGI.
 #[test]
 fn unusual_habits_do_no_harm() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +101,7 @@ fn unusual_habits_do_no_harm() {
             });
         }
     });
-    // Refused: the server is to know why.
+    // Refused: the server must learn why.
     let refused = Server::connect(&socket).answer_none(&Request::get("refuse"), MODERN);
     assert_eq!(refused.end, Some((0, baton_fcgi::response::ProtocolStatus::Overloaded)));
     assert_eq!(refused.answered, None);
@@ -116,7 +116,7 @@ fn unusual_habits_do_no_harm() {
     assert_eq!(client.read_to_end(), b"");
 }
 
-/// The same bytes, the same status, nothing said.
+/// The same bytes, the same status, no message.
 #[test]
 fn programs_without_fastcgi_notice_nothing() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -119,7 +119,7 @@ class Connection:
         pieces = [head[:5], head[5:]] + [body[at : at + 30000] for at in range(0, len(body), 30000)]
         data = b"".join(record(STDOUT, piece, request_id, padding) for piece in pieces)
         if self.habit == "others":
-            # Of a request that nobody asked for, and of none.
+            # Records of an unknown request, and of none.
             data = record(STDOUT, b"nobody's", 77) + data + record(11, bytes(8), 0)
         data += record(STDOUT, b"", request_id, padding) + record(END, bytes(8), request_id, padding)
         self.send(data)

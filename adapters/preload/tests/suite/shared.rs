@@ -19,7 +19,7 @@ fn answers_go_through_shared_memory() {
             assert!(slices > 0, "nothing came through the region");
         }
     }
-    // Any way may follow on the same connection.
+    // Any transport may follow on the same connection.
     let request = Request::get(&script).query("bytes=1000&step=10");
     assert_pattern(server.plain(&request).body(), 1000);
     let (outcome, response) = server.answer(&request, MODERN);

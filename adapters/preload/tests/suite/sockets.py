@@ -24,7 +24,7 @@ def connect(name):
     return sock
 
 
-# Who is called speaks first.
+# The accepting side writes first.
 listener = listen("greeting")
 client = connect("greeting")
 server, _ = listener.accept()
@@ -51,7 +51,7 @@ with open(os.path.join(folder, "file"), "w+") as file:
         print(message, os.pread(passed, 100, 0))
         os.close(passed)
 
-# Bytes that begin as FastCGI does, read in any way, echoed.
+# Bytes that begin like FastCGI, read by any call, echoed.
 listener = listen("echo")
 data = bytes(range(1, 255)) * 1000
 

@@ -12,7 +12,7 @@ use super::support::pattern::{self, assert_pattern};
 use super::support::server::MODERN;
 use super::support::{Client, Fpm, Offered, Outcome, Request, Server, wait_for};
 
-/// What a script waits for with `wait('name')`.
+/// Releases a script that waits with `wait('name')`.
 struct Gate(PathBuf);
 
 impl Gate {
@@ -21,7 +21,7 @@ impl Gate {
     }
 }
 
-/// A script that may say `wait('name')`: it goes on when the gate of this name is open.
+/// A script that may call `wait('name')`: it continues when the gate of this name is open.
 fn script(fpm: &Fpm, text: &str) -> String {
     fpm.script(
         "script.php",
@@ -139,8 +139,8 @@ fn scripts_notice_that_the_client_is_gone() {
     assert_eq!(response.text(), "hello");
 }
 
-/// The client takes nothing for longer than the application has patience: the server gets the rest, as it is to appear
-/// on the wire, and the worker is free.
+/// The client reads nothing for longer than the application's patience: the server gets the rest, as on the wire, and
+/// the worker is free.
 #[test]
 fn a_slow_client_holds_no_worker() {
     let fpm = Fpm::with_one_worker("");
@@ -186,13 +186,13 @@ fn the_server_can_have_the_connection_back_at_once() {
     finish_in_place_of_the_server(&mut client, server_end, &outcome);
 }
 
-/// Makes the server's end hold less than a response, so that a client that reads nothing holds it up. (The client's end
-/// is better left alone: with a small window, the kernel takes minutes for the rest.)
+/// Shrinks the server's send buffer below a response, so that a client that reads nothing blocks it. (The client's
+/// buffer stays: with a small window, the kernel takes minutes for the rest.)
 fn hold_little(server_end: &std::os::fd::OwnedFd) {
     rustix::net::sockopt::set_socket_send_buffer_size(server_end, 64 << 10).expect("a size");
 }
 
-/// Sends what was handed back, as the server does, and checks that the client has one whole response.
+/// Sends the handed-back bytes, as the server does, and checks that the client has one complete response.
 fn finish_in_place_of_the_server(client: &mut Client, server_end: std::os::fd::OwnedFd, outcome: &Outcome) {
     rustix::net::sockopt::set_socket_send_buffer_size(&server_end, 4 << 20).expect("a size");
     let response = std::thread::scope(|scope| {

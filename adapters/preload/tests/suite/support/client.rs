@@ -1,4 +1,4 @@
-//! The client: one end of a TCP connection, and what it reads there.
+//! The client: one end of a TCP connection, and the responses it reads.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -7,20 +7,20 @@ use std::os::fd::OwnedFd;
 
 use super::{GENEROUS, read_some};
 
-/// A client, and what it has read beyond the last response.
+/// A client, and its input beyond the last response.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     ahead: VecDeque<u8>,
 }
 
-/// What a client has read.
+/// A response that a client has read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     /// The head as it came.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// The body had its end where it was said to be.
+    /// The body ended where the head said.
     pub(crate) is_complete: bool,
 }
 
@@ -41,7 +41,7 @@ impl Client {
         Self { stream, ahead: VecDeque::new() }
     }
 
-    /// Reads one response to `method`, to the end that its head tells.
+    /// Reads one response to `method`, to the end given by its head.
     pub(crate) fn read_response(&mut self, method: &str) -> Response {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -82,7 +82,7 @@ impl Client {
         bytes
     }
 
-    /// Reads so many bytes and puts them back, once they are there.
+    /// Waits for so many bytes, and leaves them to be read.
     pub(crate) fn look_at(&mut self, count: usize) {
         let bytes = self.read_exactly(count);
         bytes.into_iter().rev().for_each(|byte| self.ahead.push_front(byte));

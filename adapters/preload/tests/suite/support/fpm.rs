@@ -11,12 +11,12 @@ use super::wait_for;
 
 /// A running php-fpm.
 pub(crate) struct Fpm {
-    // Ended before its folder goes.
+    // Ended before its folder is removed.
     program: Program,
     folder: TempDir,
 }
 
-/// What most tests want: one worker, so that the next request meets the state that the last one left.
+/// The usual pool: one worker, so that the next request meets the state that the last one left.
 pub(crate) const ONE_WORKER: &str = "pm = static\npm.max_children = 1\n";
 
 impl Fpm {
@@ -30,7 +30,7 @@ impl Fpm {
         Self::start_listening("$folder/socket", pool)
     }
 
-    /// `listen`: an address, in which `$folder` stands for the folder of this php-fpm, as in `pool`.
+    /// `listen`: an address; `$folder` is the folder of this php-fpm, as in `pool`.
     pub(crate) fn start_listening(listen: &str, pool: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().display().to_string();
@@ -40,7 +40,7 @@ impl Fpm {
         );
         let file = folder.path().join("fpm.conf");
         fs::write(&file, settings.replace("$folder", &root)).expect("settings");
-        // Without php.ini: what a test needs it says. -R: the tests may run as root.
+        // Without php.ini: tests set what they need. -R: the tests may run as root.
         let binary = installed(
             "php-fpm",
             &["/usr/sbin/php-fpm8.2", "/usr/sbin/php-fpm8.4", "/usr/sbin/php-fpm8.3", "/usr/sbin/php-fpm"],
@@ -79,7 +79,7 @@ impl Fpm {
         self.folder.path().join("socket")
     }
 
-    /// What it has written to its log.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

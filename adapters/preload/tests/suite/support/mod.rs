@@ -1,5 +1,5 @@
-//! What the tests are made of: programs to be preloaded (`fpm`, `program`), the server's part (`server`) and the
-//! client's (`client`).
+//! Support for the tests: programs to preload (`fpm`, `program`), the server's part (`server`) and the client's
+//! (`client`).
 
 pub(crate) mod client;
 pub(crate) mod fpm;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Far more than anything here takes; only a defect makes a test wait so long.
 pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
 
-/// Waits until `what` is there.
+/// Waits for `what`.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + GENEROUS;
     loop {

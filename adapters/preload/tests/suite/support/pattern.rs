@@ -1,4 +1,4 @@
-//! Bodies of which every byte can be checked.
+//! Bodies whose every byte can be checked.
 
 /// A script that writes `$_GET['bytes']` bytes of the pattern, `$_GET['step']` at a time.
 pub(crate) const SCRIPT: &str = "<?php
@@ -17,5 +17,5 @@ pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
 /// Compares without printing megabytes.
 pub(crate) fn assert_pattern(body: &[u8], bytes: usize) {
     let wrong = body.iter().zip(pattern(bytes)).position(|(is, should_be)| *is != should_be);
-    assert_eq!((body.len(), wrong), (bytes, None), "length, and place of the first wrong byte");
+    assert_eq!((body.len(), wrong), (bytes, None), "length, and position of the first wrong byte");
 }

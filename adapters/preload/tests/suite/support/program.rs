@@ -43,7 +43,7 @@ pub(crate) fn library() -> PathBuf {
 pub(crate) fn installed(package: &str, candidates: &[&str]) -> PathBuf {
     let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
     found.unwrap_or_else(|| {
-        panic!("none of {candidates:?} is there: install {package} (scripts/setup-tests does)")
+        panic!("none of {candidates:?} is installed: install {package} (scripts/setup-tests does)")
     })
 }
 

@@ -1,4 +1,4 @@
-//! The server's part: requests with and without offers on one FastCGI connection, and what comes of them.
+//! The server's part: requests with and without offers on one FastCGI connection, and their results.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
@@ -21,7 +21,7 @@ use super::{Client, GENEROUS, Response, read_some};
 pub(crate) struct Server {
     pub(crate) stream: UnixStream,
     reader: ResponseReader,
-    /// What was read beyond the last part.
+    /// Input beyond the last part.
     ahead: Vec<u8>,
     region: Option<Region>,
 }
@@ -32,7 +32,7 @@ struct Region {
     size: u32,
     /// Where the next answer begins.
     at: u32,
-    /// How many slices were told of.
+    /// The number of announced slices.
     slices: usize,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Offered {
     pub(crate) patience_ms: u32,
 }
 
-/// What the application told about a request.
+/// The application's records about a request.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) stdout: Vec<u8>,
@@ -137,7 +137,7 @@ impl Server {
         })
     }
 
-    /// The same for a request of which the client learns nothing.
+    /// The same for a request without a response to the client.
     pub(crate) fn answer_none(&mut self, request: &Request, offered: Offered) -> Outcome {
         let (mut client, server_end) = Client::connect();
         let outcome = self.offer(request, offered, &server_end);
@@ -168,7 +168,7 @@ impl Server {
         self.send_blocks(request, &[&block], &[client.as_fd()]);
     }
 
-    /// Sends the request without one and reads what comes.
+    /// Sends the request without an offer and reads the answer.
     pub(crate) fn plain(&mut self, request: &Request) -> Outcome {
         let mut block = Vec::new();
         request.push_params(&mut block);
@@ -254,8 +254,8 @@ impl Server {
         }
     }
 
-    /// Sends the request with an offer of a region of `size` bytes, the same one for all requests of the connection, and
-    /// reads what comes. Returns how many slices it came in, too.
+    /// Sends the request with an offer of a region of `size` bytes, the same one for all requests of the connection,
+    /// and reads the answer. Returns its number of slices, too.
     pub(crate) fn answer_shared(&mut self, request: &Request, size: u32) -> (Outcome, usize) {
         let is_new = self.region.is_none();
         let region = self.region.get_or_insert_with(|| Region::new(size));
@@ -271,7 +271,7 @@ impl Server {
         (outcome, self.region.as_ref().map_or(0, |region| region.slices))
     }
 
-    /// Copies what the slices name, and says that it may be written again.
+    /// Copies the slices' bytes, and frees them.
     fn take_slices(&mut self, outcome: &mut Outcome) {
         let region = self.region.as_mut().expect("a region was offered");
         let mut freed = 0;
@@ -289,7 +289,7 @@ impl Server {
         self.write(&record);
     }
 
-    /// Asks what the application can do, until it closes the connection or `answers` values have come.
+    /// Asks for the application's values, until it closes the connection or `answers` values have arrived.
     pub(crate) fn ask(&mut self, names: &[&str], answers: usize) -> Vec<(String, String)> {
         let mut question = Vec::new();
         request::push_get_values(&mut question, names);
@@ -331,13 +331,13 @@ impl Region {
 }
 
 impl Outcome {
-    /// What the application wrote behind its head.
+    /// The body that the application wrote.
     pub(crate) fn body(&self) -> &[u8] {
         let end = self.stdout.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
         &self.stdout[end + 4..]
     }
 
-    /// The answer, which was complete and all that the application told.
+    /// The answer, which must be complete and the application's only record.
     pub(crate) fn complete(&self) -> Answered {
         assert_eq!(self.end, Some((0, ProtocolStatus::RequestComplete)), "{self:?}");
         assert!(self.stdout.is_empty() && self.rest.is_none(), "{self:?}");
