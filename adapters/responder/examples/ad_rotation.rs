@@ -1,5 +1,5 @@
-//! Ad rotation, as SPECweb99 has it: a page of the size that is asked for (`?s=BYTES`), with an advertisement every
-//! 4 KiB. Try it behind a server, or with `spawn-fcgi -s SOCKET -F 8 -- ad_rotation`.
+//! Ad rotation after SPECweb99: a page of the requested size (`?s=BYTES`), with an advertisement every 4 KiB. Try it
+//! behind a server, or with `spawn-fcgi -s SOCKET -F 8 -- ad_rotation`.
 //!
 //! The page is made where it leaves from: in the shared region, if the server offers one.
 

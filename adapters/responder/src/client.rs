@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Client {
     socket: OwnedFd,
     patience: Duration,
-    /// Whether anything was to be sent. For most responses that is all of it: they do without the clock.
+    /// Whether sending has begun. Most responses take one send and never read the clock.
     has_begun: bool,
     /// When it was last looked for [`Control::GiveBack`], or when there was first a reason to.
     looked: Option<Instant>,
@@ -30,7 +30,7 @@ pub(crate) struct Client {
 pub(crate) enum Stopped {
     /// The client is gone.
     Gone,
-    /// The socket took nothing for too long, or the server wants it back.
+    /// The socket was full for too long, or the server wants it back.
     HandBack,
 }
 
@@ -40,8 +40,8 @@ impl Client {
         Self { socket, patience, has_begun: false, looked: None }
     }
 
-    /// Writes all of `parts`, or as much as can be. Returns how many bytes the socket took, and why not all.
-    /// With `more`, the last bytes may wait in the kernel for what follows at once.
+    /// Writes `parts`, as far as possible. Returns how many bytes the socket took, and why not all. With `more`, the
+    /// last bytes may wait in the kernel for bytes that follow at once.
     pub(crate) fn send(
         &mut self,
         link: &mut dyn Link,
@@ -70,8 +70,7 @@ impl Client {
         (taken, Ok(()))
     }
 
-    /// Whether the server has asked for the connection since it was last looked, which costs a call a few times a
-    /// second at most.
+    /// Whether the server has asked for the connection since the last check; costs a few calls per second at most.
     pub(crate) fn is_wanted_back(&mut self, link: &mut dyn Link) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
             return false;

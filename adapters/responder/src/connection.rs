@@ -20,7 +20,7 @@ use crate::link::{Control, Link, wait, write_all};
 /// Bytes that are read with one call, and the most that wait for the application: two full records.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// What an application is asked to be (FastCGI 1.0, section 6).
+/// The role of an application (FastCGI 1.0, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// To answer a request.
@@ -36,20 +36,20 @@ pub enum Role {
 pub struct Begun {
     /// The id that all records of its response carry.
     pub id: u16,
-    /// What the application is asked to be.
+    /// The application's role.
     pub role: Role,
     /// Whether the connection stays open afterwards.
     pub keep_connection: bool,
 }
 
-/// Why a connection cannot be read any further. It is to be closed.
+/// Why a connection cannot be read any further. Close it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError {
-    /// What the server sent is not FastCGI.
+    /// The server's input is not FastCGI.
     Broken(Broken),
     /// The connection ended in the middle of a request.
     Ended,
-    /// The server does not want an answer any more.
+    /// The server no longer wants an answer.
     Aborted,
     /// The system says no.
     Failed(Errno),
@@ -60,7 +60,7 @@ impl fmt::Display for ReadError {
         match self {
             Self::Broken(broken) => write!(f, "the server sent {broken}"),
             Self::Ended => f.write_str("the server closed the connection in the middle of a request"),
-            Self::Aborted => f.write_str("the server does not want an answer any more"),
+            Self::Aborted => f.write_str("the server no longer wants an answer"),
             Self::Failed(errno) => write!(f, "the connection to the server: {errno}"),
         }
     }
@@ -81,15 +81,15 @@ impl From<ReadError> for std::io::Error {
 
 /// A connection that a server has opened: its requests one after the other, each with its variables and its body.
 ///
-/// Everything is read through one buffer. Of the body of a request the application sees that buffer, piece by piece;
-/// what an answer needs to hear of the server is found behind the body if both fit.
+/// All input goes through one buffer. The application sees a request's body in it, piece by piece; messages of the
+/// server during an answer are found after the body if both fit.
 #[derive(Debug)]
 pub struct Connection {
     socket: OwnedFd,
     descriptors: Descriptors,
     reader: RequestReader,
     buffer: Box<[u8]>,
-    /// What was received and not been parsed: `buffer[parsed..filled]`.
+    /// Received but not parsed: `buffer[parsed..filled]`.
     parsed: usize,
     filled: usize,
     /// Pieces of the body in the buffer that the application has not seen.
@@ -161,15 +161,15 @@ impl Connection {
         }
     }
 
-    /// Waits for the next request and reads its variables. What the application has left of the one before is skipped;
-    /// questions of the server are answered. `None` if the server has closed the connection.
+    /// Waits for the next request and reads its variables. Skips the unread rest of the one before, and answers the
+    /// server's queries. `None` if the server has closed the connection.
     ///
     /// # Errors
-    /// The connection is to be closed. But after [`ReadError::Failed`] with `EINTR`, a signal before the request, it can
-    /// be called again.
+    /// Close the connection. But after [`ReadError::Failed`] with `EINTR`, a signal before the request, it can be
+    /// called again.
     pub fn next_request(&mut self) -> Result<Option<Begun>, ReadError> {
         if let Some(broken @ ReadError::Broken(_)) = self.failed {
-            // It was found behind the body of the request before: nothing that follows can be believed.
+            // Found after the body of the request before: close the connection.
             return Err(broken);
         }
         self.reader.finish();
@@ -208,8 +208,8 @@ impl Connection {
         }
     }
 
-    /// Whether the server, which has just opened the connection, says something within `silence_ms`. Costs no call of
-    /// its own if it has done so already.
+    /// Whether the server, which has just opened the connection, sends something within `silence_ms`. Costs no call
+    /// if it has already.
     ///
     /// # Errors
     /// Those of `recvmsg` and `poll`.
@@ -225,8 +225,8 @@ impl Connection {
         }
     }
 
-    /// Lets the server send nothing more: at a Unix socket it learns so at once, and asks somebody else. What it has
-    /// sent before is still read, so that between two requests none is lost.
+    /// Refuses further data: on a Unix socket the server's next send fails at once, and it asks another process.
+    /// Earlier data is still read, so no request is lost in between.
     pub fn stop_receiving(&self) {
         // It can only fail because the connection has ended.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
@@ -238,7 +238,7 @@ impl Connection {
         &self.environment
     }
 
-    /// The variables of the request, to be changed where they lie.
+    /// The variables of the request, changeable in place.
     pub fn environment_mut(&mut self) -> &mut Environment {
         &mut self.environment
     }
@@ -248,17 +248,17 @@ impl Connection {
         (self.environment.offer(), &mut self.descriptors)
     }
 
-    /// Reads the next piece of the body: where it lies in [`buffer`](Self::buffer) until the next call. An empty range
-    /// is the end.
+    /// Reads the next piece of the body: its range in [`buffer`](Self::buffer), valid until the next call. An empty
+    /// range is the end.
     ///
     /// # Errors
     /// The body does not go on, now or later.
     pub fn read_body(&mut self) -> Result<Range<usize>, ReadError> {
-        // Whoever waits is not told that there is nothing yet.
+        // A blocking read never returns `None`.
         Ok(self.next_piece(RecvFlags::empty())?.unwrap_or(0..0))
     }
 
-    /// The same without waiting: `None` if nothing of the body is there yet.
+    /// The same without waiting: `None` if none of the body has arrived yet.
     ///
     /// # Errors
     /// As for [`read_body`](Self::read_body).
@@ -294,8 +294,7 @@ impl Connection {
         &mut self.buffer
     }
 
-    /// Parses all that was received of a request behind its variables; if that is nothing, receives once and parses
-    /// that.
+    /// Parses all received input after a request's variables; if there is none, receives once and parses that.
     fn receive_ahead(&mut self, flags: RecvFlags) -> Result<(), ReadError> {
         if self.parsed == self.filled {
             match self.receive_once(flags) {
@@ -317,10 +316,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Receives once, as soon as there is something. Whoever waits within `recvmsg` at a Unix socket is also woken when the
-    /// server has read what it was sent last: for nothing, and while the server sends that on. `poll` says what it waits
-    /// for. A report on what went to a client's own socket is read at once, before anybody waits: then `poll` is just
-    /// another call.
+    /// Waits for input and receives once. A thread in `recvmsg` on a Unix socket is also woken when the server reads
+    /// our last output: uselessly, and while the server is sending. `poll` waits for input only. The server reads a
+    /// report of `passfd` at once, before this waits: then `poll` would be just another call.
     fn wait_and_receive(&mut self, is_report_read_at_once: bool) -> Result<usize, Errno> {
         if !is_report_read_at_once {
             rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)], None)?;
@@ -342,12 +340,12 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Whether nobody needs what was received, but for the piece of the body that the application looks at.
+    /// Whether the received input is unused, except for the piece of the body that the application has.
     fn has_only_been_lent(&self) -> bool {
         self.parsed == self.filled && self.body.is_empty()
     }
 
-    /// Takes the next part out of what was received; `None` if there is nothing more. Answers what the server asks.
+    /// Takes the next part of the received input; `None` if there is none. Answers the server's queries.
     fn parse(&mut self) -> Result<Option<Part>, ReadError> {
         let start = self.parsed;
         let (consumed, part) =

@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
-/// Most descriptors taken from one message. An offer sends one; what the kernel cannot deliver it closes.
+/// Most descriptors taken from one message. An offer sends one; the kernel closes surplus ones.
 const DESCRIPTORS_PER_MESSAGE: usize = 8;
 
 /// Most descriptors that wait for their offer; later ones are closed. A request brings one, so this is only reached by
@@ -17,8 +17,8 @@ const WAITING_MAX: usize = 16;
 
 /// Descriptors that have arrived and belong to no offer yet.
 ///
-/// Each offer says how many descriptors came with its first byte; they are the oldest of those that wait. Every read of
-/// the connection must go through [`Descriptors::receive`]: a plain `read` loses what a message carries.
+/// Each offer says how many descriptors came with its first byte; they are the oldest in the queue. Every read of the
+/// connection must go through [`Descriptors::receive`]: a plain `read` loses what a message carries.
 #[derive(Debug, Default)]
 pub struct Descriptors {
     waiting: VecDeque<OwnedFd>,
@@ -35,8 +35,8 @@ impl Descriptors {
     /// Returns the number of bytes; 0 is the end of the connection.
     ///
     /// # Errors
-    /// Those of `recvmsg`: `EAGAIN` if nothing is there and `flags` or the socket forbid waiting, `EINTR`, `ECONNRESET`,
-    /// `ENOTSOCK`.
+    /// Those of `recvmsg`: `EAGAIN` if there is no input and `flags` or the socket forbid waiting, `EINTR`,
+    /// `ECONNRESET`, `ENOTSOCK`.
     pub fn receive(
         &mut self,
         socket: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! The variables of a request: one block of memory, in which each `name=value` becomes a C string where it lies.
+//! The variables of a request: one block of memory, in which each `name=value` becomes a C string in place.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ pub const ENVIRONMENT_BYTES_MAX: usize = 1 << 20;
 
 /// The variables of a request, in the order in which the server sent them.
 ///
-/// A pair of FastCGI lies in its block as two lengths, the name, the value. As a C string it needs a `=` between them
-/// and a zero behind them. The name moves up over the lengths, the zero takes the first byte of what follows (a length
-/// that has been read by then), and the value stays where it is: no string is copied to a place of its own.
+/// A FastCGI pair is two lengths, the name, the value. As a C string it needs a `=` between them and a final zero.
+/// The name moves over the lengths, the zero overwrites the next byte (a length that has been read by then), and the
+/// value stays in place: no string is copied elsewhere.
 #[derive(Debug, Default)]
 pub struct Environment {
     block: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Environment {
     offer: Option<Range<usize>>,
 }
 
-/// Where a variable lies in the block. The zero is at `end`.
+/// The position of a variable in the block. The zero is at `end`.
 #[derive(Debug, Clone, Copy)]
 struct Variable {
     start: usize,
@@ -93,8 +93,8 @@ impl Environment {
         })
     }
 
-    /// The variables as `name=value` with a zero behind: for C. They can be written, as programs do that cut a query
-    /// into its parameters where it lies.
+    /// The variables as `name=value` with a final zero, for C. They are writable: some programs split a query in
+    /// place.
     pub fn c_strings(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let mut rest = self.block.as_mut_slice();
         let mut at = 0;

@@ -11,7 +11,7 @@
 //! [`Answer`]; the preload library has its own parser of the connection, since the program reads it too, and uses
 //! [`Descriptors`], [`Link`] and [`Answer`].
 //!
-//! What a server does not offer is not used: then this is an ordinary FastCGI library, with records of 64 KiB.
+//! Without an offer this is an ordinary FastCGI library, with records of 64 KiB.
 
 mod answer;
 mod client;

@@ -5,41 +5,42 @@ use std::os::fd::BorrowedFd;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-/// What the server says in the middle of a request.
+/// A message of the server during a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// So many bytes of the shared region may be written again.
     Freed(u32),
-    /// The rest of the response is to be handed back as soon as possible.
+    /// Hand the rest of the response back as soon as possible.
     GiveBack,
 }
 
 /// The application's end of a FastCGI connection, as an answer uses it.
 ///
-/// Answers write records to it themselves. For what the server says meanwhile they ask, because somebody else parses
-/// the connection: [`Connection`](crate::Connection), or a library that passes the bytes on to a program's own parser.
+/// Answers write records to it themselves, but ask it for messages of the server, because the connection is parsed
+/// elsewhere: by [`Connection`](crate::Connection), or by a library that passes the bytes on to a program's own
+/// parser.
 pub trait Link {
     /// The connection.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Whether [`receive`](Self::receive) has room for more. It has none when the body of the request fills it because
-    /// the application does not read it; a control behind that cannot be seen, and an answer does without it.
+    /// Whether [`receive`](Self::receive) has room for more. It has none if the application does not read the
+    /// request's body, which fills it; an answer then does without later controls.
     fn can_receive(&self) -> bool;
 
-    /// Reads once what has arrived, without waiting. Returns false when there was nothing.
+    /// Reads once without waiting. Returns false if there was nothing.
     ///
     /// # Errors
-    /// Those of `recvmsg`; `EPROTO` for what is not FastCGI, `ECONNRESET` at the end of the connection.
+    /// Those of `recvmsg`; `EPROTO` for input that is not FastCGI, `ECONNRESET` at the end of the connection.
     fn receive(&mut self) -> Result<bool, Errno>;
 
     /// The oldest control that has been received and not been taken.
     fn next_control(&mut self) -> Option<Control>;
 }
 
-/// Writes the pieces that `parts` is made of, however many calls it takes. Empties `parts`.
+/// Writes all of `parts`, with as many calls as necessary. Empties `parts`.
 ///
 /// # Errors
-/// Those of `sendmsg`: `EPIPE` and `ECONNRESET` when the server is gone. Nobody is sent `SIGPIPE`.
+/// Those of `sendmsg`: `EPIPE` and `ECONNRESET` when the server is gone. Never raises `SIGPIPE`.
 pub(crate) fn write_all(socket: BorrowedFd<'_>, mut parts: &mut [std::io::IoSlice<'_>]) -> Result<(), Errno> {
     use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
     while !parts.is_empty() {

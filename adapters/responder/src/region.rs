@@ -7,7 +7,7 @@ use rustix::fs::SealFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Largest region that is mapped. What the server offers beyond is declined: its slices are told in 32 bits.
+/// Largest region that is mapped; larger ones are declined, since slices have 32 bits.
 const REGION_BYTES_MAX: usize = 1 << 30;
 
 /// A memory file that this process may write and the server only reads.
@@ -24,8 +24,8 @@ impl Region {
     /// Maps the first `bytes` bytes of `file`.
     ///
     /// # Errors
-    /// `EINVAL` if the file is smaller or could become so (it is not sealed against shrinking), since touching what is
-    /// no longer there would kill the process; those of `mmap`.
+    /// `EINVAL` if the file is smaller or not sealed against shrinking, since access beyond its end would kill the
+    /// process; errors of `mmap`.
     pub(crate) fn map(file: impl AsFd, bytes: usize) -> Result<Self, Errno> {
         let file = file.as_fd();
         if bytes == 0 || bytes > REGION_BYTES_MAX {
@@ -55,14 +55,14 @@ impl Region {
         self.bytes
     }
 
-    /// The bytes of `range`, to be written.
+    /// The bytes of `range`, for writing.
     ///
     /// # Panics
     /// If the range is not within the region.
     pub(crate) fn window(&mut self, range: std::ops::Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.bytes, "{range:?} of {} bytes", self.bytes);
-        // SAFETY: the range lies within the mapping, which lives as long as `self`, is initialised (a memory file reads
-        // as zeros) and cannot shrink. The server maps it for reading only, so nobody else writes these bytes.
+        // SAFETY: the range is within the mapping, which lives as long as `self`, is initialised (a memory file reads
+        // as zeros) and cannot shrink. The server maps it read-only, so these bytes have no other writer.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(range.start), range.len()) }
     }
 }

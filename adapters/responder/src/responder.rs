@@ -1,4 +1,4 @@
-//! For applications written in Rust: requests one after the other, to be read and answered like any stream.
+//! For applications in Rust: sequential requests, read and answered like any stream.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -69,8 +69,8 @@ impl Responder {
     /// Waits for the next request.
     ///
     /// # Errors
-    /// Those of `accept`: the application can no longer be reached. What goes wrong on a connection ends that
-    /// connection only.
+    /// Errors of `accept`: the application is no longer reachable. An error on a connection ends only that
+    /// connection.
     pub fn next_request(&mut self) -> io::Result<Request<'_>> {
         let (connection, begun) = loop {
             let mut connection = match self.connection.take() {
@@ -93,7 +93,7 @@ impl Responder {
             match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
                 Ok(socket) => {
                     if rustix::net::sockopt::socket_domain(&socket) != Ok(AddressFamily::UNIX) {
-                        // What is sent last would wait for an acknowledgement otherwise.
+                        // Without it the last packet would wait for an acknowledgement.
                         rustix::net::sockopt::set_tcp_nodelay(socket.as_fd(), true)?;
                     }
                     return Ok(socket);
@@ -127,13 +127,13 @@ fn read_request(connection: &mut Connection) -> Result<Option<Begun>, ReadError>
 pub struct Request<'a> {
     responder: &'a mut Responder,
     begun: Begun,
-    /// What has been received of the body and not been read, in the buffer of the connection.
+    /// The received but unread part of the body, in the buffer of the connection.
     unread: Range<usize>,
     exit_status: u32,
 }
 
 impl Request<'_> {
-    /// What the application is asked to be. Other roles than responder are rare.
+    /// The application's role. Roles other than responder are rare.
     #[must_use]
     pub fn role(&self) -> Role {
         self.begun.role
@@ -150,8 +150,8 @@ impl Request<'_> {
         self.responder.connection.iter().flat_map(|connection| connection.environment().iter())
     }
 
-    /// Where the response can be written without another copy: in the shared region itself, if it goes that way. Never
-    /// empty; to be followed by [`commit`](Self::commit).
+    /// Memory for the response without another copy: the shared region itself, by `shm`. Never empty; call
+    /// [`commit`](Self::commit) after writing.
     ///
     /// # Errors
     /// As for writing.
@@ -179,15 +179,15 @@ impl Request<'_> {
         self.write_answer(|answer, connection| answer.write_error(connection, message))
     }
 
-    /// The connection to the server, to be polled beside other descriptors: when it hangs up (`POLLRDHUP`), nobody wants
-    /// the response any more.
+    /// The connection to the server, for `poll` with other descriptors: when it hangs up (`POLLRDHUP`), the response
+    /// is no longer wanted.
     #[must_use]
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.responder.connection.as_ref().map(Link::socket)
     }
 
-    /// Reads as much of the body as has arrived, without waiting for more: `None` if that is nothing, 0 at its end. To be
-    /// called before [`socket`](Self::socket) is polled for input, since some of it may have been received already.
+    /// Reads the part of the body that has arrived, without waiting: `None` if there is none, 0 at its end. Call it
+    /// before polling [`socket`](Self::socket) for input, since some may have been received already.
     ///
     /// # Errors
     /// The body does not go on, now or later.
@@ -202,7 +202,7 @@ impl Request<'_> {
         Ok(Some(self.take_unread(buffer)))
     }
 
-    /// What the server is told as the exit status that a CGI program would have.
+    /// Sets the exit status for the server, like a CGI program's.
     pub fn set_exit_status(&mut self, status: u32) {
         self.exit_status = status;
     }
@@ -256,7 +256,7 @@ impl Drop for Request<'_> {
                 self.responder.close(connection);
             }
         } else {
-            // Whoever wants to know calls `finish`.
+            // Call `finish` to get the error.
             let _ = self.end();
         }
     }

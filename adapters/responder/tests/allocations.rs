@@ -1,4 +1,4 @@
-//! In the steady state a request costs no allocation, whichever way its answer goes.
+//! In the steady state a request costs no allocation, by any transport.
 
 mod rig;
 

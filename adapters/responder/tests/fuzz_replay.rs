@@ -1,5 +1,4 @@
-//! Goal: no input that ever mattered to a fuzz target breaks what it asserts again. Method: every file of the committed
-//! corpora, through the same functions as the targets.
+//! Goal: the committed fuzz corpora still pass. Method: every file through the same functions as the targets.
 
 #[path = "../../../fuzz/src/responder.rs"]
 pub mod invariants;

@@ -11,10 +11,10 @@ use baton_fcgi::{AnswerOutcome, Answered};
 use baton_responder::Request;
 use rig::{Client, FIELDS, HTTP_1_0, HTTP_1_1, Reply, Server, application, split, text, unchunk};
 
-/// Longer than any test: only hand-backs that a test asks for take place.
+/// Longer than any test: only requested hand-backs happen.
 const PATIENT_MS: u32 = 60_000;
 
-/// One request, answered by what `answer` writes: what the client gets, and what the server is told.
+/// One request, answered by `answer`: the client's bytes, and the server's records.
 fn exchange(about: About, answer: impl Fn(&mut Request<'_>) + Send + 'static) -> (Vec<u8>, Reply) {
     let (_dir, path) = application(answer);
     let mut server = Server::connect(&path);
@@ -142,7 +142,7 @@ fn head_gets_the_fields_alone() {
     assert!(fields.ends_with("Content-Length: 5\r\n\r\n"), "{fields}");
     assert_eq!(body, b"");
     assert_eq!(reply.answered, Some(completely(200, &response, 0, true)));
-    // An application that leaves the body out by itself has kept its word, too.
+    // An application may omit the body itself.
     let (response, reply) = output(head, b"Content-Type: text/plain\r\nContent-Length: 5\r\n\r\n");
     assert_eq!(reply.answered, Some(completely(200, &response, 0, true)));
 }
@@ -177,7 +177,7 @@ fn statuses_and_redirects_are_those_of_the_application() {
     }
 }
 
-/// What the server has to do comes to it in the ordinary way, from the first byte on, and the client hears nothing.
+/// Responses with instructions go to the server in the ordinary way, from the first byte on; the client gets nothing.
 #[test]
 fn what_only_the_server_can_do_is_declined() {
     let long = format!("X-Long: {}\r\n\r\n", "x".repeat(17 << 10));
@@ -244,7 +244,7 @@ fn a_client_that_goes_away_ends_its_own_request_only() {
     assert_eq!(split(&client.received()).1, b"hello");
 }
 
-/// What the client takes and what is handed back make the whole response, whatever its framing.
+/// The client's part and the handed-back part make the complete response, with any framing.
 #[test]
 fn a_slow_client_is_handed_back() {
     const BYTES: usize = 2_000_000;
@@ -323,7 +323,7 @@ fn the_server_can_ask_for_a_connection_that_is_not_slow() {
     assert!(body.len() >= 8 && body.chunks(4).all(|tick| tick == b"tick"));
 }
 
-/// After a hand-back the length can no longer be checked by the server: the application's end of the connection tells.
+/// After a hand-back the server cannot check the length: the application closes the connection instead.
 #[test]
 fn a_short_body_after_a_hand_back_has_no_end() {
     let (_dir, path) = application(|request| {
@@ -399,7 +399,7 @@ fn strange_offers_are_declined() {
     assert_eq!(split(&client.received()).1, b"hello");
 }
 
-/// Applications may write what a response cannot hold, and more of it than any buffer.
+/// Applications may write a body that the response cannot have, larger than any buffer.
 #[test]
 fn output_without_a_place_in_the_response_is_dropped() {
     for (about, fields) in [
@@ -423,7 +423,7 @@ fn output_without_a_place_in_the_response_is_dropped() {
     }
 }
 
-/// Each write is one that more may follow at once; the application goes on when the client has it.
+/// More may follow each write; the application continues when the client has it.
 #[test]
 fn slow_output_is_not_held_back() {
     let (seen, is_seen) = std::sync::mpsc::channel();
@@ -442,7 +442,7 @@ fn slow_output_is_not_held_back() {
     for number in 0..3_u8 {
         while received.iter().filter(|byte| **byte == b'a' + number).count() < 9000 {
             let mut piece = [0; 9000];
-            let read = client.near.read(&mut piece).expect("the output, before the application goes on");
+            let read = client.near.read(&mut piece).expect("the output, before the application continues");
             received.extend_from_slice(&piece[..read]);
         }
         seen.send(()).unwrap();

@@ -10,7 +10,7 @@ use baton_fcgi::request;
 use baton_responder::Role;
 use rig::{Server, application, text};
 
-/// Writes what it is asked for, in pieces, and a line for the error log.
+/// Writes the requested bytes, in pieces, and a line for the error log.
 fn writer() -> (tempfile::TempDir, PathBuf) {
     application(|request| {
         let number = |name: &str| -> usize {
@@ -44,7 +44,7 @@ fn responses_arrive_whole_however_they_are_written() {
     }
 }
 
-/// What is written in large pieces is cut into the largest records that need no padding.
+/// Large output is cut into the largest records that need no padding.
 #[test]
 fn records_are_large() {
     let (_dir, path) = writer();
@@ -180,9 +180,9 @@ fn requests_are_not_mixed() {
     assert_eq!(server.reply().stdout, b"one request");
 }
 
-/// Whatever is broken ends its connection, not the application.
+/// A broken connection does not end the application.
 #[test]
-fn what_is_broken_ends_the_connection_only() {
+fn broken_input_ends_only_its_connection() {
     let (_dir, path) = application(|request| {
         let mut body = Vec::new();
         let read = request.read_to_end(&mut body).map_err(|error| error.kind());

@@ -26,7 +26,7 @@ fn with_region(path: &std::path::Path) -> Server {
     server
 }
 
-/// Each request goes on where the one before has ended, around the end of the region, many times.
+/// Each request continues where the one before has ended, around the end of the region, many times.
 #[test]
 fn output_goes_around_in_the_region() {
     for piece in [1000, 60_000, 1 << 20] {
@@ -69,9 +69,9 @@ fn a_flush_is_announced_at_once() {
     assert_eq!(reply.stdout, b"firstsecond");
 }
 
-/// Only so much is written as is free: here what other responses have left.
+/// Only free bytes are written: here those that other responses have left.
 #[test]
-fn what_is_not_free_is_not_written() {
+fn only_free_bytes_are_written() {
     let (_dir, path) = writer(1000);
     let mut server = with_region(&path);
     server.region.as_mut().unwrap().frees_in = 0;
@@ -81,7 +81,7 @@ fn what_is_not_free_is_not_written() {
     server.share(1_000, &[("BYTES", "5000")], b"");
     let mut reply = Reply::default();
     server.collect(&mut reply, |reply| reply.stdout.len() >= 1000);
-    assert_eq!(reply.stdout, text(1000), "it waits for what is freed");
+    assert_eq!(reply.stdout, text(1000), "it waits for free bytes");
     let after = std::fs::read(format!("/proc/self/fd/{}", fd(&server))).unwrap();
     assert!(before[..9000] == after[..9000] && before[10_000..] == after[10_000..]);
     server.region.as_mut().unwrap().frees_in = 1;
@@ -95,7 +95,7 @@ fn fd(server: &Server) -> i32 {
     server.region.as_ref().unwrap().file.as_raw_fd()
 }
 
-/// What the server frees cannot be heard behind a body that the application does not read: the rest goes in records.
+/// `FREED` cannot be read after a body that the application does not read: the rest goes in records.
 #[test]
 fn an_unread_body_does_not_block_the_response() {
     let (_dir, path) = application(|request| {
@@ -161,7 +161,7 @@ fn space_lies_in_the_region() {
     }
 }
 
-/// What the application has been given of the body stays as it is while controls are received behind it.
+/// The application's piece of the body stays intact while controls are received after it.
 #[test]
 fn controls_do_not_overwrite_the_body() {
     let (_dir, path) = application(|request| {
@@ -173,7 +173,7 @@ fn controls_do_not_overwrite_the_body() {
         request.write_all(&[&start[..], &rest].concat()).unwrap();
     });
     let mut server = with_region(&path);
-    // More than lies before the body.
+    // More than fits before the body.
     server.region.as_mut().unwrap().frees_in = 100;
     server.share(REGION_BYTES, &[], &text(1000));
     let reply = server.reply();
@@ -200,7 +200,7 @@ fn large_responses_are_announced_in_parts() {
     assert!(reply.stdout == text(200_000));
 }
 
-/// By shared memory, in records, and made in place: the application goes on when the server has it.
+/// By shared memory, in records, and made in place: the application continues when the server has it.
 #[test]
 fn slow_output_is_not_held_back() {
     for (is_shared, is_in_place) in [(true, false), (true, true), (false, false), (false, true)] {

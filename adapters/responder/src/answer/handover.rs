@@ -18,20 +18,20 @@ use crate::link::{Link, write_all};
 #[derive(Debug)]
 pub(super) struct HandOver {
     stage: Stage,
-    /// What the offer says of the client, and the fields that it brings.
+    /// The client and the fields of the offer.
     about: offer::Client,
     fields: Vec<u8>,
-    /// The head as it goes on the wire, until it is on its way.
+    /// The head as on the wire, until it is sent.
     head: Vec<u8>,
     framing: Framing,
     status: u16,
-    /// Whether what the application writes as body is sent: not for `HEAD`, 204 and 304; a 205 has no room for it.
+    /// Whether the application's body is sent: not for `HEAD`, 204, 205 and 304.
     has_body: bool,
     /// Whether the last byte was written.
     ended: bool,
     /// With a length: bytes of the body that the application has still to write.
     body_left: u64,
-    /// What the client's socket has taken.
+    /// Bytes taken by the client's socket.
     head_sent: u64,
     body_sent: u64,
     /// Memory for the head of a chunk, and for reading heads.
@@ -46,22 +46,22 @@ enum Stage {
     Idle,
     /// The head of the application is not complete. So many bytes of it are known to hold no end.
     Head { client: Client, searched: usize },
-    /// It goes to the client.
+    /// To the client.
     Client(Client),
-    /// The rest goes to the server, as it is to appear on the wire.
+    /// The rest goes to the server, as on the wire.
     HandedBack,
-    /// The client is gone: it goes nowhere.
+    /// The client is gone: dropped.
     Gone,
 }
 
-/// What became of output.
+/// The result of sending output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It is on its way.
+    /// Sent.
     Sent,
-    /// The head goes on: what was collected is wanted again, with more.
+    /// The head is incomplete: repeat with the same and more output.
     NeedsMore,
-    /// The server has to answer: all output goes there, from its first byte on.
+    /// The server must answer: all output goes there, from its first byte on.
     Declined,
 }
 
@@ -95,7 +95,7 @@ impl HandOver {
         (self.head_sent, self.body_sent, self.ended) = (0, 0, false);
     }
 
-    /// Sends what was collected and `data` behind it. The head is looked for in what was collected alone.
+    /// Sends the collected output and `data` after it. The head must be in the collected part.
     pub(super) fn push(
         &mut self,
         link: &mut dyn Link,
@@ -126,8 +126,7 @@ impl HandOver {
         Ok(Pushed::Sent)
     }
 
-    /// Whether a response of which nothing has been sent declares, by its head in `collected`, that head and body are no
-    /// longer than `bytes`.
+    /// Whether the head in `collected` of an unsent response declares that head and body have at most `bytes`.
     pub(super) fn is_within(&self, collected: &[u8], bytes: u64) -> bool {
         let Stage::Head { searched, .. } = self.stage else { return false };
         let Some(end) = find_end(collected, searched) else { return false };
@@ -135,7 +134,7 @@ impl HandOver {
         length.is_some_and(|length| length <= bytes.saturating_sub(end as u64))
     }
 
-    /// Judges the head of the application, and makes that of the response. Returns false for what the server has to do.
+    /// Parses the application's head, and builds that of the response. Returns false if the server must act on it.
     fn accept(&mut self, text: &[u8], body_len: Option<u64>) -> bool {
         let mut buffer = std::mem::take(&mut self.text);
         buffer.clear();
@@ -161,7 +160,7 @@ impl HandOver {
         true
     }
 
-    /// Frames a piece of the body, which lies in two places, and sends it to whom it belongs.
+    /// Frames a piece of the body, in two parts, and sends it to the client or the server.
     fn deliver(
         &mut self,
         link: &mut dyn Link,
@@ -230,7 +229,7 @@ impl HandOver {
         result
     }
 
-    /// What the server is told of a response whose rest it gets.
+    /// The record for a response whose rest the server gets.
     fn rest(&self) -> Rest {
         Rest {
             may_go_on: self.framing.may_go_on(self.about),
@@ -240,7 +239,7 @@ impl HandOver {
         }
     }
 
-    /// The response has ended: closes the client's descriptor and appends what the server is told.
+    /// The response has ended: closes the client's descriptor and appends the record for the server.
     ///
     /// # Errors
     /// [`Ended::Unfinished`] if the server sends the rest of a response that has none.
@@ -269,7 +268,7 @@ impl HandOver {
         Ok(())
     }
 
-    /// Whether there is a client of whom nothing was heard: no head was ever complete.
+    /// Whether the client got no answer: no head was ever complete.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.stage, Stage::Head { .. })
     }

@@ -1,7 +1,7 @@
-//! How long output has been held back from the server, which takes an application for stuck of which it hears nothing.
+//! How long output has been held back from the server, which takes a silent application for stuck.
 //!
-//! Output is collected as long as more follows at once. There is no timer that would say when it does not: the next
-//! write finds that out, by the clock, from the time at which the server has heard of the response before.
+//! Output is collected as long as more follows at once. There is no timer: the next write checks the time since the
+//! last data to the server.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// complete before, and leave as a whole.
 const HELD_MAX: Duration = Duration::from_millis(500);
 
-/// Looking at the clock costs as much as copying so many bytes. Programs with a buffer of their own write at least 8 KB.
+/// Reading the clock costs as much as copying so many bytes. Programs with a buffer of their own write at least 8 KB.
 const LOOK_BYTES: usize = 4 << 10;
 
-/// What is held back of one response.
+/// The output held back of one response.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// When the server has heard of the response, or has asked for it.
+    /// When the server last got data of the response, or its request was sent.
     heard: Instant,
     /// How much was held back at the last look at the clock.
     looked_at: usize,
@@ -33,7 +33,7 @@ impl Held {
         *self = Self::default();
     }
 
-    /// Whether `bytes` of output have to be sent although more is sure to follow.
+    /// Whether `bytes` of output must be sent although more follows.
     pub(super) fn is_overdue(&mut self, bytes: usize) -> bool {
         if bytes < self.looked_at + LOOK_BYTES {
             return false;

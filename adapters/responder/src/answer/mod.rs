@@ -1,4 +1,4 @@
-//! One response of an application, by whichever way was offered for it.
+//! One response of an application, by the offered transport.
 //!
 //! ```text
 //!             space/commit, write                   make_room, flush, finish
@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Small writes are collected, in a buffer of one record's size or in the region itself. Large ones leave from the
-//! application's own memory, with what was collected before them, in one call. What is made slowly is not held back
-//! ([`Held`]).
+//! application's own memory, after the collected output, in one call. Slow output is not held back ([`Held`]).
 
 mod handover;
 mod held;
@@ -33,12 +32,12 @@ use held::Held;
 use records::{CONTENT_BYTES, write_stdout};
 use ring::Ring;
 
-/// What is smaller is collected on its way to a client's socket: copying it costs less than a call of its own.
+/// Smaller writes to a client's socket are collected: copying them costs less than a call.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
 
-/// A response that has declared that it is no longer, head and body, is collected as a whole on its way to a client's
-/// socket: an application that knows how long its page is will not be long in making it. One call for it all costs less
-/// than one for each record's worth, and a half of a cache of 512 KiB, of which many processors have more, holds it.
+/// A response to a client's socket whose declared length, head included, is at most this is collected as a whole: an
+/// application that knows the length will soon write it. One call costs less than one per record, and half of a cache
+/// of 512 KiB holds it.
 const WHOLE_BYTES_MAX: usize = 256 << 10;
 
 /// Bytes that are collected at a time in search of the end of a head: nearly all heads are shorter.
@@ -47,15 +46,15 @@ const HEAD_LOOK_BYTES: usize = 1 << 10;
 /// Messages for the error log are collected up to here.
 const ERRORS_BYTES_MAX: usize = 8 << 10;
 
-/// Why output has come to an end. There is nothing to be done about it but to [finish](Answer::finish), or to close.
+/// Why output has ended. The application can only [finish](Answer::finish), or close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The client is gone, and output is dropped. The request is to be finished as any other.
+    /// The client is gone, and output is dropped. Finish the request as usual.
     ClientGone,
-    /// The connection to the server is broken: it is to be closed.
+    /// The connection to the server is broken: close it.
     ConnectionLost(Errno),
-    /// Of [`Answer::finish`] alone: the rest of the response had been handed back to the server, and then it ended
-    /// before its declared length. The connection is to be closed without a further word, which tells the server so.
+    /// Only from [`Answer::finish`]: the rest of the response was handed back to the server, and it ended before its
+    /// declared length. Close the connection without another record, which tells the server.
     Unfinished,
 }
 
@@ -90,7 +89,7 @@ impl From<Ended> for std::io::Error {
 pub struct Answer {
     request_id: u16,
     way: Way,
-    /// Output that has been collected: `buffer[..filled]`. What was never used of it takes no memory.
+    /// Collected output: `buffer[..filled]`. Its unused part takes no memory.
     buffer: Box<[u8]>,
     filled: usize,
     /// How much may be collected before it is sent.
@@ -101,18 +100,18 @@ pub struct Answer {
     /// For the error log, and not sent yet.
     errors: Vec<u8>,
     errors_sent: bool,
-    /// Records that are about to be written.
+    /// Records to write.
     records: Vec<u8>,
 }
 
-/// The way of the response at hand.
+/// The transport of the current response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// There is none.
     Idle,
     Plain,
     Shared,
-    /// Through the region, which is full while what the server frees cannot be heard: plain for now.
+    /// Through the region, which is full while the server's `FREED` cannot be read: plain for now.
     SharedFull,
     HandedOver,
 }
@@ -122,7 +121,7 @@ enum Way {
 enum Why {
     /// There is no room for more of it, which follows at once.
     Room,
-    /// A large write goes along.
+    /// A large write follows.
     Direct,
     /// The application wants it.
     Flush,
@@ -156,7 +155,7 @@ impl Answer {
     }
 
     /// Begins the response to a request, with the `offer` that came for it (the value of `BATON_OFFER`), to which the
-    /// oldest of `descriptors` belong. What cannot be taken up is declined, and its descriptors are closed.
+    /// oldest of `descriptors` belong. An unusable offer is declined, and its descriptors are closed.
     pub fn begin(&mut self, request_id: u16, offer: Option<&[u8]>, descriptors: &mut Descriptors) {
         self.request_id = request_id;
         (self.filled, self.window) = (0, CONTENT_BYTES);
@@ -195,8 +194,8 @@ impl Answer {
         self.way != Way::Idle
     }
 
-    /// Where output may be written, to be followed by [`commit`](Self::commit). If it is empty,
-    /// [`make_room`](Self::make_room) helps.
+    /// Memory for output; call [`commit`](Self::commit) after writing. If it is empty, call
+    /// [`make_room`](Self::make_room).
     pub fn space(&mut self) -> &mut [u8] {
         match self.way {
             Way::Shared => self.ring.space(),
@@ -216,15 +215,15 @@ impl Answer {
         }
     }
 
-    /// Sends what was collected, so that [`space`](Self::space) is not empty.
+    /// Sends the collected output, so that [`space`](Self::space) is not empty.
     ///
     /// # Errors
-    /// Output has ended. There is space nevertheless: what is written there will be dropped.
+    /// Output has ended. There is space nevertheless; output written there is dropped.
     pub fn make_room(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
         if self.widen() { Ok(()) } else { self.send(link, &[], Why::Room) }
     }
 
-    /// Makes room for all of a response that is known to be short. Whether it was too narrow before.
+    /// Makes room for the whole of a short response. Returns whether the buffer grew.
     fn widen(&mut self) -> bool {
         let is_whole = self.way == Way::HandedOver
             && self.window < WHOLE_BYTES_MAX
@@ -235,7 +234,7 @@ impl Answer {
         is_whole
     }
 
-    /// Writes `bytes`, however many. What is large leaves at once and from where it lies; the rest is collected.
+    /// Writes any number of `bytes`. Large writes leave at once, without a copy; small ones are collected.
     ///
     /// # Errors
     /// Output has ended.
@@ -253,8 +252,8 @@ impl Answer {
         self.send(link, bytes, Why::Direct)
     }
 
-    /// Sends what was collected if it has waited for long, since the application is slow: to be called now and then by
-    /// code that writes into [`space`](Self::space). It costs a look at the clock for every few kilobytes.
+    /// Sends the collected output if it has waited for long, since the application is slow. Code that writes into
+    /// [`space`](Self::space) calls it now and then. It reads the clock every few kilobytes.
     ///
     /// # Errors
     /// Output has ended.
@@ -267,7 +266,7 @@ impl Answer {
         if self.held.is_overdue(bytes) { self.flush(link) } else { Ok(()) }
     }
 
-    /// Sends what was collected, since the application wants it to be seen.
+    /// Sends the collected output, since the application wants it to be seen.
     ///
     /// # Errors
     /// Output has ended.
@@ -275,8 +274,7 @@ impl Answer {
         self.send(link, &[], Why::Flush)
     }
 
-    /// Says that nothing follows, so that the response can reach its end before the request does. Whatever is written
-    /// later is dropped.
+    /// Ends the output, so that the response can end before the request. Later output is dropped.
     ///
     /// # Errors
     /// Output has ended before.
@@ -295,7 +293,7 @@ impl Answer {
         if self.errors.len() >= ERRORS_BYTES_MAX { self.flush_errors(link) } else { Ok(()) }
     }
 
-    /// Sends what was collected for the error log.
+    /// Sends the collected messages for the error log.
     ///
     /// # Errors
     /// The connection is lost.
@@ -305,10 +303,10 @@ impl Answer {
         self.write_records(link)
     }
 
-    /// Ends the response: sends what is left of it, gives the client's socket back, and tells the server.
+    /// Ends the response: sends the rest, closes the client's socket, and reports to the server.
     ///
     /// # Errors
-    /// [`Ended::ConnectionLost`] or [`Ended::Unfinished`]: the connection is to be closed.
+    /// [`Ended::ConnectionLost`] or [`Ended::Unfinished`]: close the connection.
     pub fn finish(&mut self, link: &mut dyn Link, app_status: u32) -> Result<(), Ended> {
         match self.send(link, &[], Why::Last) {
             Ok(()) | Err(Ended::ClientGone) => {}
@@ -350,8 +348,8 @@ impl Answer {
         self.way = Way::Idle;
     }
 
-    /// Sends what was collected and `data` behind it. At the end of a response what can go along with its last record
-    /// stays where it is.
+    /// Sends the collected output and `data` after it. At the end of a response, output that can leave with its last
+    /// record stays.
     fn send(&mut self, link: &mut dyn Link, data: &[u8], why: Why) -> Result<(), Ended> {
         match self.way {
             Way::Idle => {
@@ -383,7 +381,7 @@ impl Answer {
                     self.held.note_heard();
                     return Ok(());
                 }
-                // The head has to lie in one piece to be read; but the body that may follow it is not to be copied.
+                // The head must be contiguous to be parsed; the body after it need not be copied.
                 Ok(Pushed::NeedsMore) if !data.is_empty() => self.collect(&mut data, HEAD_LOOK_BYTES),
                 Ok(Pushed::NeedsMore) => return Ok(()),
                 Ok(Pushed::Declined) => {
@@ -455,7 +453,7 @@ impl Answer {
         }
     }
 
-    /// Adds the messages for the error log to the records that are about to be written.
+    /// Adds the messages for the error log to the records to write.
     fn push_errors(&mut self) {
         if !self.errors.is_empty() {
             push_stderr(&mut self.records, self.request_id, &self.errors);
@@ -469,7 +467,7 @@ impl Answer {
     }
 }
 
-/// Announces what has been written to the region.
+/// Announces new output in the region.
 fn push_announced(records: &mut Vec<u8>, request_id: u16, ring: &mut Ring) {
     for slice in ring.announce() {
         push_slices(records, request_id, &[slice]);

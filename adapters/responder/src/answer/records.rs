@@ -1,4 +1,4 @@
-//! Standard output as records: headers of their own, content from wherever it lies.
+//! Standard output as records: separate headers, content without a copy.
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -15,14 +15,14 @@ pub(super) const CONTENT_BYTES: usize = 65_528;
 /// Records written with one call: a megabyte, more than a Unix socket takes at once.
 const RECORDS_PER_CALL: usize = 16;
 
-/// Pieces of which the content may consist.
+/// Most pieces of the content.
 pub(super) const PIECES_MAX: usize = 6;
 
 /// Headers, as many pieces, what they are cut from, and the tail.
 const PARTS_PER_CALL: usize = 2 * RECORDS_PER_CALL + PIECES_MAX + 1;
 
-/// Writes `pieces`, one behind the other, as `FCGI_STDOUT` of this request, then `tail`, which is records already:
-/// with one call as a rule, and without copying any of it.
+/// Writes `pieces` in order as `FCGI_STDOUT` of this request, then `tail`, which consists of records: usually with
+/// one call, and without a copy.
 ///
 /// # Errors
 /// Those of `sendmsg`.
@@ -75,7 +75,7 @@ struct Cursor<'a, 'p> {
 }
 
 impl<'a> Cursor<'a, '_> {
-    /// The next bytes that lie together, at most `bytes`. There must be some left.
+    /// The next contiguous bytes, at most `bytes`. There must be some left.
     fn next(&mut self, bytes: usize) -> &'a [u8] {
         while self.at == self.pieces[self.piece].len() {
             (self.piece, self.at) = (self.piece + 1, 0);

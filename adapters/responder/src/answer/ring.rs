@@ -1,4 +1,4 @@
-//! Output through the shared region (`docs/handover-protocol.md`, section 5): where to write next, what is announced.
+//! Output through the shared region (`docs/handover-protocol.md`, section 5): the next position, and announcements.
 
 use std::os::fd::OwnedFd;
 
@@ -6,19 +6,19 @@ use baton_fcgi::RegionSlice;
 
 use crate::region::Region;
 
-/// Output is announced once so much of it has been written, even if more follows: the server can send it meanwhile.
-/// A quarter of the region, so that the application always has room to go on while the server frees what it has sent.
+/// Output of this size is announced even if more follows, so that the server can send it meanwhile. A quarter of the
+/// region, so that the application has room to continue until the server frees it.
 const ANNOUNCED_BYTES_MIN: usize = 64 << 10;
 
 /// The region of a connection and the turn of a request in it.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     region: Option<Region>,
-    /// Where the next byte goes.
+    /// The position of the next byte.
     at: usize,
     /// Bytes that may be written from there on, around the end if need be.
     free: usize,
-    /// Bytes behind `at` that have been written and not been announced.
+    /// Bytes after `at` that are written but not announced.
     unannounced: usize,
 }
 
@@ -32,7 +32,7 @@ impl Ring {
         self.region.as_ref().is_some_and(|region| region.len() == bytes && at < bytes && free <= bytes)
     }
 
-    /// Where output may be written: empty if it has to be announced or freed first.
+    /// Memory for output: empty if some must be announced or freed first.
     pub(super) fn space(&mut self) -> &mut [u8] {
         let threshold = self.threshold();
         let Some(region) = &mut self.region else { return &mut [] };
@@ -67,16 +67,16 @@ impl Ring {
         self.free = self.free.saturating_add(bytes as usize).min(most);
     }
 
-    /// Whether enough has been written to be announced though more follows.
+    /// Whether there is enough output to announce although more follows.
     pub(super) fn has_much_to_announce(&self) -> bool {
         self.unannounced >= self.threshold()
     }
 
-    /// What has been written since the last time, in order.
+    /// The output since the last announcement, in order.
     pub(super) fn announce(&mut self) -> impl Iterator<Item = RegionSlice> + use<> {
         let bytes = self.bytes();
         let len = std::mem::take(&mut self.unannounced);
-        // What was written last may have gone around the end of the region.
+        // The last output may have wrapped around the end of the region.
         let before_start = len.min(self.at);
         let before_end = len - before_start;
         [(bytes - before_end, before_end), (self.at - before_start, before_start)]

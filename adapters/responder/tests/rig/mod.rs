@@ -1,5 +1,5 @@
-//! A scripted server: asks over a FastCGI connection, collects what the application answers on it, and has a client on
-//! a TCP connection whose other end it passes on. A region that it shares is read as the server would, slice by slice.
+//! A scripted server: sends requests over a FastCGI connection, collects the answers, and has a client on a TCP
+//! connection whose other end it passes on. It reads a shared region like the server, slice by slice.
 
 #![allow(dead_code, reason = "each test program uses its part of the rig")]
 
@@ -46,11 +46,11 @@ pub(crate) fn application(answer: impl Fn(&mut Request<'_>) + Send + 'static) ->
 /// The server's end of a FastCGI connection.
 pub(crate) struct Server {
     pub(crate) socket: UnixStream,
-    /// Whether requests say that the connection is to be kept.
+    /// Whether requests keep the connection.
     pub(crate) keeps: bool,
     reader: ResponseReader,
     input: Vec<u8>,
-    /// The region that is shared, and what is told of it in the next offer.
+    /// The shared region, and its state for the next offer.
     pub(crate) region: Option<Region>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Region {
     pub(crate) at: u32,
     /// Whether it has been passed on.
     pub(crate) is_known: bool,
-    /// In how many records it is told what is freed; none is freed with 0.
+    /// The number of records that report freed bytes; 0 frees none.
     pub(crate) frees_in: u32,
     /// How many slices were announced, and the most bytes of them in one.
     pub(crate) slices: usize,
@@ -80,7 +80,7 @@ impl Region {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     /// Standard output, in order, through records and slices, before the rest was handed back.
@@ -88,7 +88,7 @@ pub(crate) struct Reply {
     pub(crate) stderr: Vec<u8>,
     pub(crate) answered: Option<Answered>,
     pub(crate) rest: Option<Rest>,
-    /// Standard output behind `rest`.
+    /// Standard output after `rest`.
     pub(crate) wire: Vec<u8>,
     /// The application's exit status; `None` if the connection ended without.
     pub(crate) end: Option<u32>,
@@ -208,14 +208,14 @@ impl Server {
         self.reader.begin(ID);
     }
 
-    /// Collects what comes up to the end of the request, or of the connection.
+    /// Collects records up to the end of the request, or of the connection.
     pub(crate) fn reply(&mut self) -> Reply {
         let mut reply = Reply::default();
         self.collect(&mut reply, |reply| reply.end.is_some());
         reply
     }
 
-    /// Collects what comes until it is enough, or the connection ends.
+    /// Collects records until there are enough, or the connection ends.
     pub(crate) fn collect(&mut self, reply: &mut Reply, is_enough: impl Fn(&Reply) -> bool) {
         while !is_enough(reply) {
             let (consumed, part) = self.reader.read(&self.input).unwrap();
@@ -223,7 +223,7 @@ impl Server {
                 Part::NeedMore => {
                     let mut more = [0; 1 << 16];
                     let read = match self.socket.read(&mut more) {
-                        // An application that closes while something is on its way to it.
+                        // The application closed with unread input.
                         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
                         read => read.unwrap(),
                     };
@@ -329,7 +329,7 @@ impl Client {
         client
     }
 
-    /// All that the client gets, once the server has closed its end: nobody else may have it open.
+    /// All that the client gets, once the server has closed its end, which must be the only copy.
     pub(crate) fn received(self) -> Vec<u8> {
         let Self { mut near, far } = self;
         drop(far);
@@ -339,13 +339,13 @@ impl Client {
     }
 }
 
-/// What is told of a client that speaks HTTP/1.1.
+/// The offer for an HTTP/1.1 client.
 pub(crate) const HTTP_1_1: offer::Client = offer::Client { minor: 1, keep: true, head: false };
 
-/// What is told of one that speaks HTTP/1.0 and wants to go on.
+/// The offer for an HTTP/1.0 client that wants to keep the connection.
 pub(crate) const HTTP_1_0: offer::Client = offer::Client { minor: 0, keep: true, head: false };
 
-/// Takes a response apart: its head, blank line included, and what follows.
+/// Splits a response into its head, blank line included, and body.
 pub(crate) fn split(response: &[u8]) -> (String, Vec<u8>) {
     let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head") + 4;
     (String::from_utf8(response[..end].to_vec()).unwrap(), response[end..].to_vec())
@@ -367,7 +367,7 @@ pub(crate) fn unchunk(mut body: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Text of a length, no part of which looks like another.
+/// Text of a length whose parts all differ.
 pub(crate) fn text(bytes: usize) -> Vec<u8> {
     (0..).flat_map(|line: u32| format!("{line:07} of many lines\n").into_bytes()).take(bytes).collect()
 }

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
-/// A port of 127.0.0.1 that the kernel gives to nobody by itself while this lives: neither who connects gets it, nor who
-/// wants any. Who asks for this very port, as servers do, by `SO_REUSEADDR`, may listen there.
+/// A reserved port of 127.0.0.1: while this lives, the kernel assigns it neither to connections nor to `bind` with
+/// port 0. A server that binds this very port with `SO_REUSEADDR` may listen on it.
 pub(crate) struct Port {
     _held: OwnedFd,
     pub(crate) number: u16,
