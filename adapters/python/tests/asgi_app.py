@@ -157,7 +157,7 @@ async def pathsend(_: Scope, _receive: Receive, send: Send, query: dict[str, str
 
 
 async def until_disconnect(_: Scope, receive: Receive, send: Send, query: dict[str, str]) -> None:
-    """Sends one piece, and tells by a file what comes of it."""
+    """Sends one piece, and writes the outcome to a file."""
     await start(send)
     await body(send, b"first\n", more=True)
     events: list[str] = []
@@ -173,7 +173,7 @@ async def until_disconnect(_: Scope, receive: Receive, send: Send, query: dict[s
 
 
 async def idle_stream(_: Scope, _receive: Receive, send: Send, query: dict[str, str]) -> None:
-    """Says nothing between its first and its last word until a file is there."""
+    """Pauses between its first and its last piece until a file exists."""
     await start(send)
     await body(send, b"first ", more=True)
     while not os.path.exists(query["go"]):

@@ -25,7 +25,7 @@ def asgi() -> Iterator[Served]:
 
 @pytest.fixture
 def big_file(tmp_path: Path) -> Path:
-    """A file that is larger than any buffer on its way."""
+    """A file larger than any buffer on the path."""
     path = tmp_path / "roots" / "big.bin"
     path.parent.mkdir()
     path.write_bytes(bytes(range(256)) * 12_000 + b"end")

@@ -13,7 +13,7 @@ from wsgi_app import pattern
 
 app = Flask(__name__)
 app.secret_key = "for tests only"
-# What the application sends must not depend on when it is asked.
+# Responses must not depend on the time of the request.
 app.config["SESSION_REFRESH_EACH_REQUEST"] = False
 FILE = os.environ.get("TEST_FILE", __file__)
 

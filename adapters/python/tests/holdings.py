@@ -1,4 +1,4 @@
-"""What a process holds while it answers: by that one sees from outside how its answer travels."""
+"""A process's descriptors and mappings during an answer, which show its transport from outside."""
 
 from __future__ import annotations
 

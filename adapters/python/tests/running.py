@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 class Served:
-    """A running command; `path` is its socket, `log` what it has written to its standard error."""
+    """A running command; `path` is its socket, `log` its standard error."""
 
     def __init__(self, application: str, *options: str, bind: str | None = None, chdir: Path = HERE) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="baton-fastcgi-")

@@ -84,14 +84,14 @@ class Result:
 
     stdout: bytes = b""
     stderr: bytes = b""
-    # STDOUT content as it came as records, without what came through the region.
+    # STDOUT content that came in records, not through the region.
     inline_bytes: int = 0
     slices: list[tuple[int, int]] = field(default_factory=list)
     answered: Answered | None = None
     rest: Answered | None = None
     app_status: int | None = None
     protocol_status: int | None = None
-    # What the client has received, with `passfd`.
+    # The client's bytes, by `passfd`.
     wire: bytes = b""
 
     @property
@@ -170,7 +170,7 @@ class Application:
         except BlockingIOError:
             return
         except (BrokenPipeError, ConnectionResetError):
-            # What it has answered before it closed is still to be read.
+            # Its answers before it closed can still be read.
             self._unsent.clear()
 
     def _receive(self) -> bytes:
@@ -178,7 +178,7 @@ class Application:
         if writable:
             self._send_some()
         elif not readable:
-            raise TimeoutError("the application neither answers nor takes anything")
+            raise TimeoutError("the application neither answers nor reads")
         if not readable:
             return self._receive()
         try:
@@ -229,7 +229,7 @@ class Application:
                     assert length > 0
                     assert offset + length <= len(self.region)
                     stdout += self.region[offset : offset + length]
-                    # What has been freed may be overwritten: make sure that nobody still needs it.
+                    # Overwrite freed bytes, so that a late use shows.
                     self.region[offset : offset + length] = b"\xee" * length
                     result.slices.append((offset, length))
                     freed += length
@@ -366,14 +366,14 @@ class Client:
 
         def join() -> bytes:
             thread.join(LIMIT_S)
-            assert pieces, "the connection to the client has not ended: somebody still holds it"
+            assert pieces, "the connection to the client has not ended: a copy of it is open"
             return pieces[0]
 
         return join
 
 
 def as_http(result: Result, method: str = "GET", minor: int = 1, keep: bool = True) -> bytes:
-    """The answer that Baton makes of an ordinary one, framed by what is known with the head (section 4)."""
+    """Baton's answer to the client from an ordinary response, framed as in section 4."""
     fields, body = result.cgi()
     status = dict(fields)[b"Status"]
     out = b"HTTP/1.1 " + (status if b" " in status else status + b" ") + b"\r\n" + FIELDS
@@ -397,7 +397,7 @@ def as_http(result: Result, method: str = "GET", minor: int = 1, keep: bool = Tr
 
 
 def unchunk(wire: bytes) -> bytes:
-    """The answer with its body taken out of its chunks, which have to be complete."""
+    """The answer with its body decoded from its chunks, which must be complete."""
     head, _, rest = wire.partition(b"\r\n\r\n")
     if b"Transfer-Encoding: chunked" not in head:
         return wire
@@ -406,7 +406,7 @@ def unchunk(wire: bytes) -> bytes:
         size, _, rest = rest.partition(b"\r\n")
         count = int(size, 16)
         if count == 0:
-            assert rest == b"\r\n", "something behind the last chunk"
+            assert rest == b"\r\n", "bytes after the last chunk"
             return head + b"\r\n\r\n" + bytes(body)
         assert rest[count : count + 2] == b"\r\n"
         body += rest[:count]

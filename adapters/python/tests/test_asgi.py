@@ -135,7 +135,7 @@ def test_bodies_of_requests_arrive_whole(asgi: Served) -> None:
         for transport in (app.plain, app.shm):
             assert transport("POST", "/echo", body=body).body == body
         assert unchunk(app.passfd("POST", "/echo", body=body).wire).partition(b"\r\n\r\n")[2] == body
-        # A request whose body nobody reads, and after it the next one.
+        # A request with an unread body, and the next one after it.
         for transport in (app.plain, app.shm):
             assert transport("POST", "/ignores_body?n=900000", body=body * 3).body == pattern(900_000)
         assert app.plain("POST", "/digest", body=b"x").body.startswith(b"1 ")
@@ -204,7 +204,7 @@ def test_an_application_learns_that_nobody_waits(asgi: Served, tmp_path: Path, h
                 app.send(record(2, 1))
             else:
                 app.close()
-        wait_until(lambda: told.exists() and told.read_text(), "the application to tell")
+        wait_until(lambda: told.exists() and told.read_text(), "the application to report")
         assert told.read_text() == "http.request http.disconnect ClientGoneError"
         if how == "abort":
             assert app.result().is_complete

@@ -1,4 +1,4 @@
-"""What goes wrong: in the application, with the client, with the server, on the wire. Afterwards all is well again."""
+"""Faults of the application, the client, the server, and on the wire. Afterwards everything works again."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_close_is_called_whatever_happens(wsgi: Served, tmp_path: Path) -> None:
     path = tmp_path / "closed"
     with wsgi.connect() as app:
         app.plain("GET", f"/closes?count=3&path={path}")
-        # What is said after the answer is the next request's no more.
+        # Output after the answer does not go to the next request.
         assert app.plain("GET", "/size?n=5").stderr == b""
     wsgi.wait_for_log("closed at last")
     # The answer does not wait for it.
@@ -171,7 +171,7 @@ def test_close_is_called_whatever_happens(wsgi: Served, tmp_path: Path) -> None:
         report = app.result().answered
         assert report is not None
         assert (report.flags, report.outcome) == (0, 1)
-    # It was not asked for the rest, which nobody would have received.
+    # The rest was not requested, as the client was gone.
     wait_until(lambda: path.exists() and path.read_text(), "close() after part of the body")
     assert int(path.read_text()) > 0
 
@@ -385,7 +385,7 @@ def test_paths_are_divided_as_the_server_says(wsgi: Served) -> None:
 
 
 def test_random_streams_end_their_connection_or_are_answered(wsgi: Served) -> None:
-    """Whatever comes, the process goes on: the fixture looks."""
+    """The process survives any input; the fixture checks it."""
     seed = pattern(40_000)
     for number in range(60):
         damaged = bytearray(REQUEST * 3)

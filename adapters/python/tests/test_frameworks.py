@@ -1,4 +1,4 @@
-"""Flask and Starlette behind every transport and behind a real nginx: what people do with them, and equal answers."""
+"""Flask and Starlette behind every transport and behind a real nginx: common uses give equal answers."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_errors(way: Way) -> None:
 
 
 def test_tracebacks_reach_the_log_of_the_server(served: Served) -> None:
-    """What a framework does not catch or log itself is on the error stream; nginx writes that to its error log."""
+    """Errors that a framework neither catches nor logs are on the error stream; nginx writes them to its error log."""
     direct = DirectWay(served, "passfd")
     answer = direct.ask("GET", "/error-in-stream")
     direct.close()

@@ -1,4 +1,4 @@
-"""The client's socket is handed back when the client takes nothing, or the server wants it (section 4)."""
+"""The client's socket is handed back when the client reads nothing, or the server wants it (section 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_so_far(client: Client, count: int) -> bytes:
 
 
 def check_rest(result: Result, client: Client, expected: bytes) -> bytes:
-    """REST tells exactly what the client's socket has taken; what follows is the rest of the bytes on the wire."""
+    """REST says exactly how much the client's socket has taken; the rest of the bytes on the wire follows."""
     report = result.rest
     assert report is not None
     assert result.answered is None
@@ -77,7 +77,7 @@ def test_rest_says_that_the_connection_cannot_go_on(wsgi: Served) -> None:
 
 
 def test_a_client_that_reads_slowly_but_steadily_is_answered(wsgi: Served) -> None:
-    """Patience begins anew with every byte that is taken."""
+    """Every byte taken restarts the patience."""
     with wsgi.connect() as app, Client(SMALL_BUFFERS) as client:
         app.offer_client(client, "GET", "/size?n=600000", patience=2000)
         app.send(NO_BODY)

@@ -1,4 +1,4 @@
-"""Processes and threads: starting, stopping, reloading, recycling, dying, and who gets which connection."""
+"""Processes and threads: start, stop, reload, recycling, death, and distribution of connections."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_end_of_the_watching_process_ends_the_others() -> None:
         assert len(workers) == 2
         os.kill(served.process.pid, signal.SIGKILL)
         served.process.wait()
-        # They are not our children: whoever inherits them may leave them as zombies, which hold nothing.
+        # They are not our children: their new parent may leave them as zombies, which hold nothing.
         wait_until(lambda: all(is_gone(pid) or is_zombie(pid) for pid in workers), "the workers to end")
 
 
@@ -224,13 +224,13 @@ def test_connections_spread_over_processes() -> None:
     """A process that has a connection for each of its threads leaves the next one to those that have not."""
     with Served("wsgi_app", "--processes", "4", "--threads", "1") as served, contextlib.ExitStack() as stack:
         wait_until(lambda: len(served.workers()) == 4 and all(map(is_waiting, served.workers())), "the processes")
-        # How fast each wakes up is the machine's affair. If nobody stood back, one process would take them all.
+        # The order of wake-ups depends on the machine. Without fairness, one process would take them all.
         pids = {pid_of(stack.enter_context(served.connect())) for _ in range(20)}
         assert len(pids) == 4
 
 
 def is_waiting(pid: int) -> bool:
-    """Whether a process has got as far as its epoll. On its way there it opens and closes files, modules above all."""
+    """Whether a process has reached its epoll. Before, it opens and closes files, mainly modules."""
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
             if "eventpoll" in os.readlink(f"/proc/{pid}/fd/{name}"):
@@ -318,7 +318,7 @@ def test_the_socket_goes_with_the_process_unless_it_is_anothers(tmp_path: Path, 
     with Served("wsgi_app", "--processes", processes, bind=f"unix:{path}") as served:
         with Application(path) as app:
             assert app.plain("GET", "/size?n=5").body == pattern(5)
-        # The first one's file is kept, so that its number is not given to the second.
+        # The first one's file is kept, so that its inode number is not reused.
         os.rename(path, f"{path}.old")
         with socket.socket(socket.AF_UNIX) as another:
             another.bind(path)

@@ -20,7 +20,7 @@ RECORDS = st.lists(st.builds(Record, st.integers(0, 255), st.integers(0, 65_535)
 
 
 def feed(reader: RecordReader, data: bytes, cuts: list[int]) -> list[Record]:
-    """Feeds `data` in pieces of the lengths `cuts`, again and again, as far as the reader has room."""
+    """Feeds `data` in pieces of the lengths `cuts`, cyclically, as far as the reader has room."""
     out: list[Record] = []
     at = turn = 0
     while at < len(data):

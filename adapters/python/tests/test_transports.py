@@ -10,7 +10,7 @@ from running import Served
 from server_side import NO_BODY, Client, Result, as_http, begin, params_records, request_params, unchunk
 from wsgi_app import pattern
 
-# Everything that ends well, whatever the way.
+# Requests that succeed by every transport.
 TARGETS = [
     "/size?n=0",
     "/size?n=1",
@@ -57,7 +57,7 @@ def test_answers_are_identical(wsgi: Served, target: str) -> None:
 
 
 def check_report(passed: Result) -> None:
-    """ANSWERED says what the client has received."""
+    """ANSWERED counts the bytes that the client has received."""
     report = passed.answered
     assert report is not None
     head, _, body = unchunk(passed.wire).partition(b"\r\n\r\n")
@@ -192,7 +192,7 @@ def test_a_region_that_was_never_sent_is_not_used(wsgi: Served) -> None:
 
 
 def test_an_unread_body_does_not_stop_an_answer_through_the_region(wsgi: Served) -> None:
-    """FREED stands behind a body that nobody reads: the rest has to go another way."""
+    """FREED follows an unread body: the rest must go in records."""
     with wsgi.connect() as app:
         result = app.shm("POST", "/ignores_body?n=2000000", body=b"b" * 8_000_000, size=65_536)
         assert result.body == pattern(2_000_000)

@@ -1,4 +1,4 @@
-"""Ways from a client to an application: each transport with the tests as the server, and nginx as the server."""
+"""Paths from a client to an application: each transport with the tests as the server, and nginx as the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer:
     status: int
     fields: list[tuple[str, str]]
     body: bytes
-    # What the application said on its error stream, where the way tells it.
+    # The application's error stream, if the path shows it.
     stderr: bytes = b""
     is_complete: bool = True
 
@@ -103,7 +103,7 @@ http {{
 
 
 class HttpWay:
-    """A real server in front of the application, and a client of it."""
+    """A real server before the application, and a client of it."""
 
     def __init__(self, name: str, command: list[str], address: str | tuple[str, int], log: Path) -> None:
         self.name = name
@@ -142,7 +142,7 @@ class HttpWay:
 
     @property
     def log(self) -> str:
-        """What the server has written to its error log."""
+        """The server's error log."""
         return self._log.read_text()
 
     def close(self) -> None:
@@ -206,12 +206,12 @@ root = "{folder}"
 path = "/"
 fastcgi = {{ to = "unix:{socket}", transport = "{transport}", named_files = ["{named_files}"] }}
 """
-# A built Baton to test with, if there is one to be tested with.
+# A built Baton to test with, if there is one.
 BATON = os.environ.get("BATON")
 
 
 class BatonWay(HttpWay):
-    """Baton itself; the name ends with the transport that it shall use."""
+    """Baton itself; the name ends with the transport to use."""
 
     def __init__(self, served: Served, name: str, named_files: Path = Path("/nonexistent")) -> None:
         assert BATON is not None
@@ -228,7 +228,7 @@ class BatonWay(HttpWay):
         served.connect().close()
         command = [BATON, "run", "--config", str(folder / "baton.toml")]
         super().__init__(name, command, ("127.0.0.1", 0), folder / "log")
-        # It has chosen a port, and tells which.
+        # It has chosen a port, and prints it.
         serves = re.compile(r"http://127\.0\.0\.1:(\d+)/")
         wait_until(lambda: serves.search(self.log), "Baton serves")
         told = serves.search(self.log)

@@ -17,7 +17,7 @@ TEXT = [("Content-Type", "text/plain")]
 
 
 def pattern(count: int) -> bytes:
-    """Bytes in which every displacement shows."""
+    """Bytes that reveal any displacement."""
     block = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(128))
     return (block * (count // len(block) + 1))[:count]
 
@@ -164,7 +164,7 @@ def sleeps(_: Environ, start_response: Any, query: dict[str, str]) -> Iterable[b
 
 
 def waits_for_file(_: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
-    """Says that it has begun by making one file, and answers when another one is there."""
+    """Creates one file when it begins, and answers when another one exists."""
     open(query["begun"], "w").close()
     while not os.path.exists(query["go"]):
         time.sleep(0.01)
@@ -173,7 +173,7 @@ def waits_for_file(_: Environ, start_response: Any, query: dict[str, str]) -> It
 
 
 def lingers(_: Environ, start_response: Any, query: dict[str, str]) -> Iterator[bytes]:
-    """Has said all that it declared, and goes on until a file is there."""
+    """Has sent its declared length, and continues until a file exists."""
     start_response("200 OK", [*TEXT, ("Content-Length", "4")])
     yield b"said"
     while not os.path.exists(query["go"]):
@@ -182,7 +182,7 @@ def lingers(_: Environ, start_response: Any, query: dict[str, str]) -> Iterator[
 
 
 class Closing:
-    """A body that tells by a file that it was closed, and on the error stream as well."""
+    """A body that reports its close in a file and on the error stream."""
 
     def __init__(self, path: str, count: int, errors: Any) -> None:
         self.path = path

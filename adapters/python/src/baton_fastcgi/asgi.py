@@ -34,7 +34,7 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 
 
 class ClientGoneError(OSError):
-    """Raised by `send` once nobody waits for the response, as version 2.4 of the specification asks."""
+    """Raised by `send` once the client is gone, as version 2.4 of the specification requires."""
 
 
 class Exchange:
@@ -51,7 +51,7 @@ class Exchange:
         self._watched_client: ClientSocket | None = request.client
 
     async def run(self, application: Application, root_path: bytes | None, state: dict[str, Any]) -> None:
-        """Calls the application and sends what it answers. Its exceptions end here."""
+        """Calls the application and sends its response. Catches its exceptions."""
         self._request.when_wanted_back = self._give_back_soon
         try:
             await application(make_scope(self._request, root_path, state), self._receive, self._send)
@@ -89,7 +89,7 @@ class Exchange:
     async def _send(self, message: Message) -> None:
         kind = message["type"]
         if self._response.is_unwanted:
-            raise ClientGoneError("nobody waits for the response any more")
+            raise ClientGoneError("the client is gone")
         if kind == "http.response.start":
             if self._response.is_started:
                 raise RuntimeError("http.response.start was sent twice")
@@ -118,11 +118,11 @@ class Exchange:
             self._waiter.wake()
 
     async def _report_failure(self, text: str) -> None:
-        """500 with the traceback on the error stream, or the end of a response that had begun."""
+        """500 with the traceback on the error stream, or the end of a partly sent response."""
         response = self._response
         try:
             if response.has_ended:
-                # The client has its answer; the process's own log is the place for what came later.
+                # The client has its answer; later errors go to the process's own log.
                 sys.stderr.write(text)
             elif response.is_unwanted:
                 await response.abandon()
@@ -148,7 +148,7 @@ class Exchange:
 
 
 def make_scope(request: Request, root_path: bytes | None, state: dict[str, Any]) -> Scope:
-    """The `http` scope of a request; `state` is what the application made at its start-up, copied for each request."""
+    """The `http` scope of a request; `state` is a copy of the application's start-up state for each request."""
     script_name, path_info = split_path(request, root_path)
     path = script_name + path_info
     uri = request.param(b"REQUEST_URI").partition(b"?")[0]

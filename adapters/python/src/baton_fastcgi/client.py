@@ -20,7 +20,7 @@ class ClientSocket:
 
     def __init__(self, descriptor: int) -> None:
         """Raises OSError, with `descriptor` closed, if it is not a socket."""
-        # For those who wait for the descriptor: since the server holds the socket as well, epoll would not forget it.
+        # For users of epoll: since the server holds the socket, too, closing it would not remove it from epoll.
         self.when_closing: Callable[[], None] | None = None
         try:
             # The family does not matter for sending; naming one spares the system calls that would find it out.
@@ -54,7 +54,7 @@ class ClientSocket:
         return os.sendfile(self._socket.fileno(), descriptor, offset, count)
 
     def state(self) -> ClientState:
-        """What the client does now. Nothing is taken from what it has sent."""
+        """The client's state. Reads none of its input."""
         try:
             return (
                 ClientState.SENDING if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) else ClientState.GONE
@@ -73,10 +73,10 @@ class ClientSocket:
 
 
 class ClientState(Enum):
-    """What a look at the client's socket shows."""
+    """The state of a client's socket."""
 
     QUIET = 1
-    # It has sent more, behind which its end cannot be seen.
+    # It has sent more data, which hides its end.
     SENDING = 2
     # It has closed its side, or the connection is broken.
     GONE = 3

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _processes(options: argparse.Namespace) -> int:
     if options.processes is not None:
         return int(options.processes)
-    # Whoever passes a socket watches over the process as well.
+    # A supervisor that passes a socket also supervises the process.
     return 0 if options.fd is not None else os.cpu_count() or 1
 
 
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="baton-fastcgi",
         description="Serves a WSGI or ASGI application over FastCGI.",
-        epilog="SIGTERM, SIGINT: answer what has begun, then end. SIGHUP: load the application anew.",
+        epilog="SIGTERM, SIGINT: finish requests in flight, then end. SIGHUP: reload the application.",
     )
     parser.add_argument("application", help="module:name of the application; the name is 'application' if left out")
     address = parser.add_mutually_exclusive_group(required=True)
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--processes",
         type=int,
         metavar="N",
-        help="processes that serve; 0: this one alone, watched over by whoever started it "
+        help="processes that serve; 0: this one alone, under another supervisor "
         "(default: one for each CPU, with --fd 0)",
     )
     add("--threads", type=int, default=_DEFAULTS.threads, metavar="N", help="WSGI: threads of a process (%(default)s)")

@@ -47,7 +47,7 @@ _LINGER_S = 1.0
 
 
 class DisconnectedError(Exception):
-    """The server has closed the connection, or what it sent was broken: nobody is left to be answered."""
+    """The server has closed the connection or broken the protocol."""
 
 
 class Connection:
@@ -59,7 +59,7 @@ class Connection:
     def __init__(self, sock: socket.socket, make_waiter: MakeWaiter, *, requests_at_once: int) -> None:
         sock.setblocking(False)
         self.is_closed = False
-        # No request has come yet, but whoever connects is about to send one.
+        # No request has come yet, but a server that connects is about to send one.
         self.is_fresh = True
         self.region: Region | None = None
         self._socket = sock
@@ -72,7 +72,7 @@ class Connection:
         self._params: bytearray | None = None
         self._request: Request | None = None
         self._is_taken = False
-        # Answers to management records, and the application's error output: sent before whatever is sent next.
+        # Answers to management records, and the application's error output: sent before any other output.
         self._waiting_output: list[Buffer] = []
         self._errors: deque[bytes] = deque()
         self._errors_bytes = 0
@@ -94,7 +94,7 @@ class Connection:
 
     @property
     def request_id(self) -> int:
-        """Of the request under way."""
+        """Of the current request."""
         return self._request_id
 
     @property
@@ -122,13 +122,13 @@ class Connection:
             self.hung_up()
 
     def hung_up(self) -> None:
-        """The server is gone, and so is whoever sent the request."""
+        """The server is gone, and the client with it."""
         self.is_closed = True
         if self._request is not None:
             self._request.body.abort()
 
     def hang_up(self) -> None:
-        """Gives the connection up, without an end of the request: the one way to say that an answer is cut short."""
+        """Closes the connection without an end of the request: the only sign of a truncated answer."""
         self.hung_up()
 
     def _receive_bytes(self) -> int:
@@ -153,7 +153,7 @@ class Connection:
         elif kind == records.BEGIN_REQUEST:
             self._handle_begin(request_id, content)
         elif request_id != self._request_id:
-            # What still comes for a request that has been answered, or was refused, is of no use any more.
+            # Ignore records of a request that was answered or refused.
             return
         elif kind == records.PARAMS:
             self._handle_params(content)
@@ -202,7 +202,7 @@ class Connection:
 
     def _handle_params(self, content: bytes) -> None:
         if self._params is None:
-            raise BrokenProtocolError("parameters behind their end")
+            raise BrokenProtocolError("parameters after their end")
         self._params += content
         if len(self._params) > PARAMS_BYTES_MAX:
             raise BrokenProtocolError("too many parameters")
@@ -232,7 +232,7 @@ class Connection:
                     self.region.begin(offer.at, offer.free)
                     request.may_use_region = True
         except (OSError, ValueError):
-            # What came is not what was offered. The ordinary way of answering is always open.
+            # The descriptors do not match the offer. Answer in the ordinary way.
             pass
         finally:
             for descriptor in arrived:
@@ -246,7 +246,7 @@ class Connection:
 
     def _handle_abort(self) -> None:
         if self._request is None:
-            # Nobody knows which descriptors belong to parameters that never came.
+            # Without parameters, the owner of the descriptors is unknown.
             self._refuse(self._request_id, records.REQUEST_COMPLETE)
             self._forget()
         else:
@@ -265,14 +265,14 @@ class Connection:
     # ----- requests
 
     def take_request(self) -> Request | None:
-        """The request that has begun and whose parameters are complete; each is returned once."""
+        """A new request with complete parameters; each is returned once."""
         if self._request is None or self._is_taken or self.is_closed:
             return None
         self._is_taken = True
         return self._request
 
     async def next_request(self, stops: Callable[[], bool]) -> Request | None:
-        """Waits for the next request; None when the connection has ended, or `stops` says so while none has begun."""
+        """Waits for the next request; None when the connection has ended, or `stops` is true while none has begun."""
         while True:
             try:
                 await self.flush()
@@ -349,7 +349,7 @@ class Connection:
         return records.stream_records(records.STDERR, self._request_id, errors)
 
     async def flush(self) -> None:
-        """Sends what waits to be sent."""
+        """Sends pending output."""
         if self._errors or self._waiting_output:
             await self.send(())
 
@@ -387,7 +387,7 @@ class Connection:
         self.hung_up()
 
     def close(self) -> None:
-        """Closes the socket and whatever came over it."""
+        """Closes the socket and received descriptors."""
         self.hung_up()
         if self._request is not None:
             self._request.release()

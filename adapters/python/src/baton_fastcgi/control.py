@@ -1,4 +1,4 @@
-"""How a serving process is told to stop: by a signal, by the end of the process that watches over it, or by itself."""
+"""How a serving process stops: by a signal, by the end of its supervisor, or by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Control:
         self._lifeline = lifeline
         self._ready = ready
         self._reading, self._writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        # A watching process tells us what it wants by SIGTERM; what a terminal sends to all of us is for it alone.
+        # A supervisor uses SIGTERM; a terminal's signals to the whole group are for the supervisor.
         self._stops = {signal.SIGTERM} if lifeline is not None else {*_STOP_SIGNALS, signal.SIGHUP}
         for number in (*_STOP_SIGNALS, signal.SIGHUP):
             signal.signal(number, _note)
@@ -45,7 +45,7 @@ class Control:
         return self._is_stopped
 
     def wake_all(self) -> None:
-        """Stop: from now on the descriptors are readable, so that every thread that waits sees it."""
+        """Stop: from now on the descriptors are readable, so that every waiting thread sees it."""
         self._is_stopped = True
         try:
             os.write(self._writing, b"\0")
@@ -67,4 +67,4 @@ class Control:
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:
-    """The wake-up pipe tells the rest."""
+    """The wake-up pipe carries the signal."""

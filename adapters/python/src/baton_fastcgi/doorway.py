@@ -46,7 +46,7 @@ class Doorway:
             self._mode = mode
 
     def close(self) -> None:
-        """Waits for connections no more; the socket stays open."""
+        """Stops waiting for connections; the socket stays open."""
         if self._mode:
             self._epoll.unregister(self.descriptor)
             self._mode = 0

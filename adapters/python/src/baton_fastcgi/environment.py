@@ -36,7 +36,7 @@ def wsgi_environ(request: Request, root_path: bytes | None) -> dict[str, Any]:
     environ["wsgi.version"] = (1, 0)
     environ["wsgi.url_scheme"] = url_scheme(request)
     environ["wsgi.run_once"] = False
-    # Reading to the end needs no CONTENT_LENGTH: the server tells where the body ends.
+    # Reading to the end needs no CONTENT_LENGTH: FastCGI marks the end of the body.
     environ["wsgi.input_terminated"] = True
     return environ
 

@@ -11,7 +11,7 @@ from baton_fastcgi.records import Buffer
 
 # Of one file read at a time, when its bytes have to pass through this process.
 READ_BYTES = 4 * 65_528
-# What the server accepts: names of one response, bytes of one name, and of the header that tells where they are.
+# The server's limits: names per response, bytes per name, and of the header with their positions.
 _NAMES_MAX = 1024
 _NAME_BYTES_MAX = 4096
 _MAP_BYTES_MAX = 8 * 1024
@@ -59,7 +59,7 @@ class FileRange:
         self.path = None
 
     def cut(self, length: int) -> None:
-        """Leaves out what is behind the first `length` bytes."""
+        """Leaves out everything after the first `length` bytes."""
         self.length = min(self.length, length)
         self.path = None
 
@@ -125,7 +125,7 @@ def name_for_server(file: FileRange, roots: list[str]) -> bytes | None:
 
 
 def name_map(parts: Sequence[Part], roots: list[str]) -> tuple[bytes, list[Buffer]] | None:
-    """The value of `X-ZeroCopy`, and the body with names in the place of files; None unless all files can be named."""
+    """The value of `X-ZeroCopy`, and the body with names instead of files; None unless all files can be named."""
     if not 0 < sum(isinstance(part, FileRange) for part in parts) <= _NAMES_MAX:
         return None
     pairs: list[bytes] = []

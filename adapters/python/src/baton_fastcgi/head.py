@@ -11,10 +11,10 @@ from baton_fastcgi.offer import PassFdOffer
 
 Field = tuple[bytes, bytes]
 
-# What a server accepts as the head of a CGI response.
+# Limit of a server for the head of a CGI response.
 HEAD_BYTES_MAX = 16 * 1024
 
-# Fields that tell the server to do something: it has to see the response.
+# Instructions to the server, which must see the response.
 INSTRUCTIONS = frozenset((b"x-zerocopy", b"x-sendfile", b"x-accel-redirect"))
 
 # Fields of one hop, and fields that are the server's own (hand-over protocol, section 4).
@@ -30,7 +30,7 @@ _ONCE = INSTRUCTIONS | {b"location"}
 _IS_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _HAS_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]").search
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-# Statuses without a body, and the length that is told of it: a client takes 205 to have one.
+# Statuses without a body, and the length to send: clients expect one with 205.
 _WITHOUT_BODY = {204: None, 205: 0, 304: None}
 
 
@@ -59,7 +59,7 @@ class Head:
 
 
 def make_head(status: int, reason: bytes | None, fields: Iterable[Field]) -> Head:
-    """Checks what the application gave; a reason of None is the usual one. Raises `BadHeadError`."""
+    """Checks the application's head; a reason of None is the usual one. Raises `BadHeadError`."""
     if not 200 <= status <= 999:
         raise BadHeadError(f"{status} is not the status of a response")
     if reason is None:
@@ -104,7 +104,7 @@ def cgi_head(head: Head) -> bytes:
 
 @dataclass(frozen=True)
 class HttpHead:
-    """The head for the client, and what it promises."""
+    """The head for the client, and its framing."""
 
     wire: bytes
     is_chunked: bool
@@ -129,7 +129,7 @@ def http_head(head: Head, offer: PassFdOffer) -> HttpHead:
 
 
 def _edited(own: list[Field], offered: bytes) -> tuple[bytes, list[Field], bytes]:
-    """Does what the lines in front of the offered fields say: those without them, the own ones, defaults that lack."""
+    """Applies the edits before the offered fields: drops fields, adds missing defaults."""
     dropped: set[bytes] = set()
     defaults: list[bytes] = []
     while offered[:1] in (b"/", b"?"):

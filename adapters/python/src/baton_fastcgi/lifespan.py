@@ -11,11 +11,11 @@ from baton_fastcgi.asgi import ASGI_VERSIONS, Application, Message
 
 
 class StartUpError(Exception):
-    """The application said that it cannot start."""
+    """The application reported that it cannot start."""
 
 
 class Lifespan:
-    """One `lifespan` call of an application. An application that knows no lifespan goes without."""
+    """One `lifespan` call of an application. Applications may lack support for it."""
 
     def __init__(self, application: Application) -> None:
         self.state: dict[str, Any] = {}

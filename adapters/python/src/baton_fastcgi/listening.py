@@ -1,4 +1,4 @@
-"""The listening socket: made from an address, or taken from whoever started us."""
+"""The listening socket: created from an address, or inherited."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from baton_fastcgi.settings import SettingsError
 
-# The descriptor on which a FastCGI application finds its listening socket (FastCGI specification, section 2.2).
+# The descriptor of a FastCGI application's listening socket (FastCGI specification, section 2.2).
 FCGI_LISTENSOCK_FILENO = 0
 
-# As many as the kernel allows (net.core.somaxconn): an application that is busy must not refuse anybody.
+# As many as the kernel allows (net.core.somaxconn): a busy application must not refuse connections.
 _BACKLOG = 4096
 _HOST_AND_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^:\[\]]*)):([0-9]{1,5})").fullmatch
 
@@ -53,7 +53,7 @@ def _listen_unix(path: str, mode: int | None) -> socket.socket:
 
 
 def _remove_stale(path: str) -> None:
-    """Removes the file of a socket on which nobody listens any more."""
+    """Removes the file of a socket that has no listener."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return
@@ -81,12 +81,12 @@ class SocketFile:
         name = listener.getsockname()
         if listener.family != socket.AF_UNIX or not isinstance(name, str):
             return None
-        # Whatever becomes the working directory of the application.
+        # The application may change its working directory.
         path = os.path.abspath(name)
         return SocketFile(path, _identity(path), os.getpid())
 
     def remove(self) -> None:
-        """Removes it, unless another file has taken its place, or this is a process that the application has forked."""
+        """Removes it, unless another file has replaced it, or this is a process that the application has forked."""
         try:
             if os.getpid() == self.pid and _identity(self.path) == self.identity:
                 os.unlink(self.path)

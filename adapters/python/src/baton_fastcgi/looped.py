@@ -69,7 +69,7 @@ class LoopedServer:
             waiter.wake()
 
     def _lets_go(self, connection: Connection) -> bool:
-        """Whether an idle connection is to be closed. A server that has just connected is waited for."""
+        """Whether to close an idle connection, but not one of a server that has just connected."""
         if not self._stopping.is_set():
             return False
         return not connection.is_fresh or self._loop.time() >= self._stopped_at + FRESH_S

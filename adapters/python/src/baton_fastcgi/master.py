@@ -77,7 +77,7 @@ class Master:
     def run(self) -> int:
         """Returns the exit status, when all processes have ended after SIGTERM or SIGINT, or none could start."""
         self._signals, wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        # The processes hold the end that is never written to: it tells them when this one is no more.
+        # The processes hold the other end of this pipe: its end of file tells them that this process has ended.
         self._lifeline, self._life = os.pipe2(os.O_CLOEXEC)
         for number in _SIGNALS:
             signal.signal(number, _note)
@@ -104,7 +104,7 @@ class Master:
         ready, say_ready = os.pipe2(os.O_CLOEXEC)
         sys.stdout.flush()
         sys.stderr.flush()
-        # Until the new process has handlers of its own, a signal to it would reach ours.
+        # Until the new process has its own handlers, a signal to it would run ours.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid == 0:
@@ -180,7 +180,7 @@ class Master:
         self._settled_generation = worker.generation
         old = [each for each in self._workers.values() if each.generation != self._generation and each.deadline is None]
         ready = sum(each.is_ready and each.generation == self._generation for each in self._workers.values())
-        # The last one of the new generation ends whatever is left of the old ones.
+        # The last one of the new generation ends all remaining old ones.
         for each in old if ready >= self.processes else old[:1]:
             self._end(each)
 
@@ -220,7 +220,7 @@ class Master:
             # It could be loaded before: its files are just being changed, perhaps.
             self._next_start = time.monotonic() + _DELAY_MAX_S
         else:
-            _say("the application cannot be loaded anew; the old processes go on")
+            _say("the application cannot be reloaded; the old processes go on")
             self._generation = self._settled_generation
 
     # ----- ending
@@ -258,4 +258,4 @@ def _say(text: str) -> None:
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:
-    """The wake-up pipe tells the rest."""
+    """The wake-up pipe carries the signal."""

@@ -43,7 +43,7 @@ class PassFdOffer:
     keep: bool
     head: bool
     patience_ms: int
-    # Complete lines; in front of them edits of the application's own fields (section 2).
+    # Complete lines, preceded by edits of the application's own fields (section 2).
     fields: bytes
 
 
@@ -103,7 +103,7 @@ _OFFER_WORDS = frozenset((b"fds", b"minor", b"keep", b"head", b"patience", b"siz
 
 
 def slices(request_id: int, ranges: Iterable[tuple[int, int]]) -> bytes:
-    """Announces (offset, length) of what lies in the region: at most `SLICES_MAX` ranges."""
+    """Announces (offset, length) of output in the region: at most `SLICES_MAX` ranges."""
     return record(BATON, request_id, bytes((_SLICES,)) + b"".join(struct.pack(">II", *each) for each in ranges))
 
 

@@ -20,7 +20,7 @@ class Outlet(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the client is known to be gone, so that what is written is dropped."""
+        """Whether the client is known to be gone, so that output is dropped."""
 
     async def write(self, parts: Sequence[Part], *, last: bool) -> None:
         """Sends a piece of the body, with the head before the first one; `last` ends the request as complete.
@@ -29,10 +29,10 @@ class Outlet(Protocol):
         """
 
     async def fail(self) -> None:
-        """Ends a request whose response cannot be completed, so that nobody takes it for complete."""
+        """Ends a request with an incomplete response, so that it does not look complete."""
 
     async def abandon(self) -> None:
-        """Ends a request whose response nobody wants any more."""
+        """Ends a request whose response is no longer wanted."""
 
 
 async def send_stdout(connection: Connection, parts: Sequence[Part], *, last: bool) -> None:
@@ -73,7 +73,7 @@ class PlainOutlet:
         await send_stdout(self._connection, parts, last=last)
 
     async def fail(self) -> None:
-        # FastCGI has no word for a response that ends in the middle: only a connection that ends says so.
+        # FastCGI has no record for a truncated response: close the connection.
         await self._connection.flush()
         self._connection.hang_up()
 

@@ -52,7 +52,7 @@ class ClientOutlet:
         self._progress = Progress(status)
         self._has_begun = False
         self._is_handed_back = False
-        # What the client has not taken of the piece being written.
+        # The unsent rest of the current piece.
         self._queue: deque[tuple[_Use, Part]] = deque()
 
     async def write(self, parts: Sequence[Part], *, last: bool) -> None:
@@ -102,7 +102,7 @@ class ClientOutlet:
         return out
 
     async def _send_to_client(self) -> None:
-        """Until the queue is empty, the client is gone, or the socket has to be handed back."""
+        """Until the queue is empty, the client is gone, or the socket must be handed back."""
         deadline = 0.0
         while self._queue:
             if self._request.is_wanted_back:
@@ -147,7 +147,7 @@ class ClientOutlet:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            # A file system that cannot do it: its bytes go the long way.
+            # The file system does not support it: read and send.
             piece = file.read()
             if not file.length:
                 self._queue.popleft()
@@ -162,7 +162,7 @@ class ClientOutlet:
         return taken
 
     def _count(self, taken: int) -> None:
-        """Takes what the client has taken out of the queue, and counts it."""
+        """Removes sent bytes from the queue, and counts them."""
         while taken:
             use, part = self._queue.popleft()
             assert not isinstance(part, FileRange)
@@ -176,7 +176,7 @@ class ClientOutlet:
                 self._progress.body_bytes += count
 
     async def _send_to_server(self, *, last: bool) -> None:
-        """What is left, as it is to appear on the wire; REST first, the client's descriptor closed before it."""
+        """The rest, as on the wire; closes the client's descriptor, then sends REST first."""
         if self._client.is_open:
             self._client.close()
             report = rest(self._connection.request_id, self._progress, may_go_on=self._head.may_go_on)

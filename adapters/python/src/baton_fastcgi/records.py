@@ -21,7 +21,7 @@ STDERR = 7
 GET_VALUES = 9
 GET_VALUES_RESULT = 10
 UNKNOWN_TYPE = 11
-# Baton's own records; their content begins with a byte that tells the kind.
+# Baton's own records; their content begins with a kind byte.
 BATON = 66
 
 ROLE_RESPONDER = 1
@@ -42,7 +42,7 @@ _LONG_LENGTH = 0x8000_0000
 
 
 class BrokenProtocolError(Exception):
-    """The peer sent something that is not FastCGI, or not what may come here: its connection has to be closed."""
+    """The peer broke the protocol: close its connection."""
 
 
 class Record(NamedTuple):

@@ -7,12 +7,12 @@ import os
 
 
 class Region:
-    """A mapped region of `size` bytes: where the next byte goes, and how many may be written."""
+    """A mapped region of `size` bytes: the position of the next byte, and how many may be written."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         """Maps `descriptor` and closes it. Raises OSError or ValueError if it is not memory of that size."""
         try:
-            # mmap itself refuses a file that is shorter than what is mapped, so that no access can fail later.
+            # mmap refuses a file shorter than the mapping, so no access can fail later.
             self._map = mmap.mmap(descriptor, size)
         finally:
             os.close(descriptor)

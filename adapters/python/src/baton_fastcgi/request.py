@@ -1,4 +1,4 @@
-"""A request as it comes over FastCGI: parameters, body, and what the server offers for the answer."""
+"""A FastCGI request: parameters, body, and the server's offer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Body:
         self.held_bytes += len(piece)
 
     def abort(self) -> None:
-        """Nobody waits for the answer any more, and no more of the body comes."""
+        """The answer is no longer wanted, and no more of the body comes."""
         self.is_aborted = True
 
     def take(self, count_max: int) -> bytes:
@@ -69,7 +69,7 @@ class Request:
         return self.params.get(b"REQUEST_METHOD") == b"HEAD"
 
     def take_client(self) -> ClientSocket | None:
-        """The client's socket, for the one who answers on it and closes it."""
+        """The client's socket; the caller closes it."""
         client, self.client = self.client, None
         return client
 

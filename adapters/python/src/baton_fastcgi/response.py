@@ -47,7 +47,7 @@ class Response:
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether it is known that nobody waits for the response any more."""
+        """Whether the client is known to be gone."""
         return self._request.body.is_aborted or (self._outlet is not None and self._outlet.is_gone)
 
     def start(self, head: Head) -> None:
@@ -75,26 +75,26 @@ class Response:
             assert outlet is not None
             self.has_begun = True
         else:
-            # The server may have told meanwhile that it wants the socket back, or no answer at all.
+            # The server may have asked meanwhile for the socket, or aborted the request.
             self._connection.waiter.look()
         parts = self._within_length(parts)
         if last and self._missing_bytes and not self._drops_body:
             await outlet.write(parts, last=False)
             raise ShortBodyError(f"{self._missing_bytes} bytes are missing of the declared Content-Length")
-        # With its last byte a response of a known length is complete, though the application may not have said so.
+        # A response of a known length is complete with its last byte, even before the application ends it.
         last = last or (self._missing_bytes == 0 and not self._drops_body)
         if parts or last or is_first:
             await outlet.write(parts, last=last)
         self.has_ended = last
 
     async def fail(self) -> None:
-        """Ends a response that cannot be completed; nobody will take it for complete."""
+        """Ends an incomplete response so that it does not look complete."""
         if not self.has_ended:
             self.has_ended = True
             await self._outlet_or_default().fail()
 
     async def abandon(self) -> None:
-        """Ends a response that nobody wants any more."""
+        """Ends a response that is no longer wanted."""
         if not self.has_ended:
             self.has_ended = True
             await self._outlet_or_default().abandon()
@@ -118,11 +118,11 @@ class Response:
             raise RuntimeError("a body before the head")
         if last:
             parts = self._name_files(head, parts)
-            # Of a HEAD request the application may have left the body out, whose length would be told.
+            # For HEAD the application may have omitted the body, so its length is unknown.
             says_length = head.content_length is not None or head.instructs_server
             if head.has_body and not says_length and not self._request.is_head:
                 head.content_length = sum(map(len, parts))
-        # Names of files are wanted with HEAD as well: the server tells their length.
+        # Names of files are sent for HEAD, too: the server needs their lengths.
         self._drops_body = not head.has_body or (self._request.is_head and not head.instructs_server)
         self._missing_bytes = None if head.instructs_server else head.content_length
         self._open_outlet(head)

@@ -71,7 +71,7 @@ def _listener(bind: str | None, fd: int | None, mode: int | None) -> tuple[socke
         return listener, SocketFile.of(listener)
     if fd is not None and bind is None:
         return inherit(fd), None
-    raise SettingsError("either bind or fd has to be given")
+    raise SettingsError("either bind or fd must be given")
 
 
 def _serve(serve: Callable[[Control], None], settings: Settings, file: SocketFile | None) -> int:

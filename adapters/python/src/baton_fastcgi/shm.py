@@ -12,9 +12,9 @@ from baton_fastcgi.records import STDOUT, Buffer, record, stream_records
 from baton_fastcgi.region import Region
 from baton_fastcgi.vector import join_small
 
-# Up to here a copy through the socket costs less than a range of the region that has to be freed again.
+# Up to here a copy through the socket costs less than a range of the region and its FREED.
 _INLINE_BYTES_MAX = 4096
-# With less of the region to write to, turns are too short to be worth their records.
+# With less free space in the region, pieces are too small to be worth their records.
 ROOM_BYTES_MIN = 16 * 1024
 
 
@@ -24,7 +24,7 @@ class RegionOutlet(PlainOutlet):
     def __init__(self, connection: Connection, head: bytes, region: Region) -> None:
         super().__init__(connection, head)
         self._region = region
-        # Not less than this is waited for, so that a server that frees little by little does not make short turns.
+        # Wait for at least this much, so that a server that frees in small steps does not cause small pieces.
         self._turn_bytes = region.free_bytes // 4
         self._announced: list[tuple[int, int]] = []
         self._records: list[Buffer] = []
@@ -93,7 +93,7 @@ class RegionOutlet(PlainOutlet):
             self._announced = []
 
     async def _has_room(self, wanted_bytes: int) -> bool:
-        """Waits for room in the region. False when none can come, because FREED stands behind a body nobody reads."""
+        """Waits for room in the region. False if FREED cannot be read, because it follows an unread body."""
         wanted_bytes = min(wanted_bytes, self._turn_bytes)
         if self._region.free_bytes >= wanted_bytes:
             return True

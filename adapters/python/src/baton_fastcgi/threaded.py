@@ -120,7 +120,7 @@ class ThreadedServer:
             return self._connections[descriptor]
 
     def _serve_connection(self, connection: Connection) -> None:
-        """Answers the requests that are there, then leaves the connection to whoever sees the next one."""
+        """Answers the available requests, then leaves the connection to the thread that sees the next one."""
         connection.receive()
         self._answer_all(connection)
         self._leave(connection)
@@ -151,7 +151,7 @@ class ThreadedServer:
         try:
             exchange.run(self._application, multithread=settings.threads > 1, multiprocess=settings.processes > 1)
         except BaseException:
-            # The application wants the process to end, or there is an error of ours: another process goes on.
+            # The application ends the process, or we have a bug: another process goes on.
             traceback.print_exc()
             connection.hang_up()
             self._stop()

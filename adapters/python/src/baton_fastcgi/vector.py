@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from baton_fastcgi.records import Buffer
 
-# Buffers of one call: what the kernel takes at most (UIO_MAXIOV).
+# Most buffers of one call (UIO_MAXIOV).
 _BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
 # Copying pieces below this size together costs less than naming each to the kernel.
 _SMALL_BYTES = 2048
@@ -26,7 +26,7 @@ def send_some(sock: socket.socket, buffers: Sequence[Buffer], flags: int = 0) ->
 
 
 def without_first(buffers: Sequence[Buffer], count: int) -> Sequence[Buffer]:
-    """What is left of `buffers` behind their first `count` bytes."""
+    """The rest of `buffers` after their first `count` bytes."""
     for index, buffer in enumerate(buffers):
         if count < len(buffer):
             return [memoryview(buffer)[count:], *buffers[index + 1 :]] if count else buffers[index:]

@@ -29,7 +29,7 @@ class Input(Protocol):
         """False while more input has to stay in the kernel, and after the end."""
 
     def receive(self) -> None:
-        """Takes what the socket holds, without waiting."""
+        """Receives available input, without waiting."""
 
     def hung_up(self) -> None:
         """Notes that the peer has gone, though input is not wanted."""
@@ -45,7 +45,7 @@ class Waiter(Protocol):
         """
 
     def look(self) -> None:
-        """Receives what has come, if nobody else does."""
+        """Receives available input, unless another thread does."""
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -90,7 +90,7 @@ class BlockingWaiter:
 
 
 class LoopWaiter:
-    """Waits on an asyncio loop. Input is received as it comes, also while nobody waits."""
+    """Waits on an asyncio loop. Receives input as it comes, also without a waiter."""
 
     def __init__(self, source: Input, loop: asyncio.AbstractEventLoop) -> None:
         self._source = source
@@ -100,7 +100,7 @@ class LoopWaiter:
         self.update()
 
     def update(self) -> None:
-        """Has to be called when `wants_input` may have changed by something else than input."""
+        """Call it when `wants_input` may have changed for another reason than input."""
         if self._source.wants_input != self._is_reading:
             self._is_reading = not self._is_reading
             if self._is_reading:
@@ -109,14 +109,14 @@ class LoopWaiter:
                 self._loop.remove_reader(self._source.descriptor)
 
     def close(self) -> None:
-        """Forgets the socket; has to be called before the socket is closed."""
+        """Forgets the socket; call it before closing the socket."""
         if self._is_reading:
             self._is_reading = False
             self._loop.remove_reader(self._source.descriptor)
         self.wake()
 
     def wake(self) -> None:
-        """Lets all who wait look again."""
+        """Wakes all waiters."""
         for future in self._waiting:
             _settle(future, True)
 

@@ -41,7 +41,7 @@ class FileWrapper:
             yield block
 
     def as_range(self) -> FileRange | None:
-        """What is left of the file, if it is a regular file behind a descriptor."""
+        """The rest of the file, if it is a regular file with a descriptor."""
         try:
             descriptor = self.filelike.fileno()
             status = os.fstat(descriptor)
@@ -66,7 +66,7 @@ class Exchange:
         self._root_path = root_path
 
     def run(self, application: Application, *, multithread: bool, multiprocess: bool) -> None:
-        """Calls the application and sends what it answers. Exceptions end here, unless they end the process."""
+        """Calls the application and sends its response. Catches exceptions, except those that end the process."""
         environ: Environ = wsgi_environ(self._request, self._root_path)
         environ["wsgi.input"] = open_input(self._connection, self._request)
         environ["wsgi.errors"] = self._errors
@@ -137,11 +137,11 @@ class Exchange:
         try:
             self._write([_checked(data)], last=False)
         except DisconnectedError:
-            # Nobody takes it any more, which is no fault of the application.
+            # The client is gone, which is not the application's fault.
             return
 
     def _report_failure(self) -> None:
-        """500 with the traceback on the error stream, or the end of a response that had begun."""
+        """500 with the traceback on the error stream, or the end of a partly sent response."""
         response = self._response
         if self._request.body.is_aborted:
             return self._end_unwanted()
@@ -167,7 +167,7 @@ SERVER_ERROR_TEXT = b"Internal Server Error\n"
 
 
 def internal_server_error() -> Head:
-    """The head of the answer in place of one that the application could not give."""
+    """The head of a response that replaces the application's."""
     return make_head(500, None, [(b"Content-Type", b"text/plain; charset=utf-8")])
 
 

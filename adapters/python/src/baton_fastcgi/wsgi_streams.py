@@ -13,7 +13,7 @@ from baton_fastcgi.waiting import run
 
 
 class ErrorStream(io.TextIOBase):
-    """`wsgi.errors`: goes to the server's error log with the request; afterwards to this process's standard error."""
+    """`wsgi.errors`: the server's error log during the request, this process's standard error afterwards."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection: Connection | None = connection
