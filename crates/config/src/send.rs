@@ -59,8 +59,9 @@ settings! {
         backlog: u64 = 4_096, Integer(1, 65_535);
         /// Seconds for which the kernel keeps a connection that has sent nothing from the server; 0: not at all.
         defer_accept_s: u64 = 5, Integer(0, 600);
-        /// Sends connections to the listener of the CPU on which they arrive (`n-copy`, `auto`), where the network
-        /// card spreads them well.
+        /// Sends connections to the worker on the CPU on which they arrive, where the network card spreads them well. It needs
+        /// workers with a listener and a CPU each (`auto`, `n-copy`, `pipeline`), and no more of them than CPUs; else a
+        /// warning says why it has no effect.
         listener_per_cpu: bool = false, Flag;
     }
 }

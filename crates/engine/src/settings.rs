@@ -80,7 +80,7 @@ pub struct Tuning {
     pub send_quantum_bytes: u64,
     /// Whether processes are bound to CPUs where the architecture has one per CPU.
     pub affinity: bool,
-    /// Whether connections go to the listener of the CPU on which they arrive (`n-copy`, `auto`).
+    /// Whether connections go to the worker on the CPU on which they arrive; see [`Topology::cpu_of_listener`](crate::Topology).
     pub steering: bool,
     /// Size of a connection's send buffer; `None`: the kernel's choice.
     pub socket_send_buffer_bytes: Option<usize>,

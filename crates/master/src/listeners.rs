@@ -3,6 +3,7 @@
 //! Where processes have sockets of their own (`SO_REUSEPORT`), the master opens and keeps all of them: others serve the
 //! queue of a worker that died (`failover`).
 
+use std::fmt::Display;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use baton_engine::arch::ListenerSharing;
 use baton_engine::listen::{
     self, ListenAddress, ListenOptions, address_of, remove_socket_file, remove_stale_socket,
 };
-use baton_report::Trouble;
+use baton_report::{Trouble, log};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::inherited::InheritedSocket;
@@ -60,15 +61,14 @@ impl Listening {
 }
 
 /// How sockets are made: fixed while the master lives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SocketSetup {
     /// Which workers accept from which sockets.
     pub(super) sharing: ListenerSharing,
     /// Number of worker processes.
     pub(super) processes: usize,
-    /// Whether the CPU on which a connection arrives decides which process gets it. Only where process n is bound
-    /// to CPU n.
-    pub(super) steered: bool,
+    /// The CPU whose connections go to each process's listener. `None`: a hash decides.
+    pub(super) cpu_of_listener: Option<Vec<usize>>,
     /// What they are made with; `reuse_port` is set as `sharing` needs it.
     pub(super) options: ListenOptions,
 }
@@ -193,9 +193,24 @@ impl Listeners {
         sockets: Vec<OwnedFd>,
     ) -> Result<Listening, Trouble> {
         let actual = address_of(&sockets[0]).map_err(|error| cannot_listen(wanted, &error))?;
+        if let (Some(cpus), ListenAddress::Tcp(_)) = (&self.setup.cpu_of_listener, wanted) {
+            self.steer(wanted, &sockets, cpus);
+        }
         let id = self.next_id;
         self.next_id += 1;
         Ok(Listening { id, wanted: wanted.clone(), actual, managed, sockets })
+    }
+
+    fn steer(&self, address: &ListenAddress, sockets: &[OwnedFd], cpus: &[usize]) {
+        let no_effect = |why: &dyn Display| {
+            log::warning(format_args!("`send.listener_per_cpu` has no effect on {address}: {why}"));
+        };
+        if sockets.len() != cpus.len() {
+            let (passed, workers) = (sockets.len(), cpus.len());
+            no_effect(&format_args!("{passed} sockets were passed for {workers} workers"));
+        } else if let Err(error) = baton_sys::tcp::steer_by_cpu(&sockets[0], cpus) {
+            no_effect(&error);
+        }
     }
 
     fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
@@ -223,9 +238,6 @@ impl Listeners {
         let mut sockets = vec![first];
         while sockets.len() < self.setup.processes {
             sockets.push(listen::bind(&actual, &options)?);
-        }
-        if self.setup.steered {
-            baton_sys::tcp::steer_by_cpu(&sockets[0])?;
         }
         Ok(sockets)
     }
@@ -264,7 +276,7 @@ mod tests {
     fn setup(sharing: ListenerSharing) -> SocketSetup {
         let options =
             ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
-        SocketSetup { sharing, processes: 3, steered: false, options }
+        SocketSetup { sharing, processes: 3, cpu_of_listener: None, options }
     }
 
     fn tcp(text: &str) -> ListenAddress {

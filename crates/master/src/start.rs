@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource};
-use baton_engine::arch::{ListenerSharing, Topology, topology};
+use baton_engine::arch::{Topology, topology};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
@@ -65,12 +65,13 @@ pub(super) fn prepare(
         defer_accept_s: tuning.defer_accept_s,
         send_buffer_bytes: tuning.socket_send_buffer_bytes,
     };
-    let setup = SocketSetup {
-        sharing: topology.listeners,
-        processes: topology.processes,
-        steered: tuning.steering && process_n_is_on_cpu_n(&topology),
-        options,
-    };
+    let cpu_of_listener = tuning.steering.then(|| topology.cpu_of_listener()).transpose();
+    let cpu_of_listener = cpu_of_listener.unwrap_or_else(|why| {
+        log::warning(format_args!("`send.listener_per_cpu` has no effect: {why}"));
+        None
+    });
+    let setup =
+        SocketSetup { sharing: topology.listeners, processes: topology.processes, cpu_of_listener, options };
     let inherited = baton_sys::activation::inherited()
         .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
     let mut passed =
@@ -188,12 +189,7 @@ impl Equipment {
     }
 }
 
-fn process_n_is_on_cpu_n(topology: &Topology) -> bool {
-    topology.listeners == ListenerSharing::PerProcess
-        && topology.cpu_of_process.iter().enumerate().all(|(process, cpu)| *cpu == Some(process))
-}
-
-/// Opens an admin listener, or takes the inherited one for the address.
+/// Opens an admin listener, or takes the one that was left for the address.
 fn open_admin(
     address: &ListenAddress,
     left: &mut Vec<(ListenAddress, OwnedFd)>,

@@ -6,6 +6,7 @@
 mod common;
 
 mod admin;
+mod cpus;
 mod descriptors;
 mod ending;
 mod logs;

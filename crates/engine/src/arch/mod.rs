@@ -92,6 +92,29 @@ pub struct Topology {
     pub listeners: ListenerSharing,
 }
 
+impl Topology {
+    /// The CPU of each process's listeners, by which connections can be [steered](Tuning::steering).
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn cpu_of_listener(&self) -> Result<Vec<usize>, &'static str> {
+        if self.processes == 1 {
+            return Err("there is one worker");
+        }
+        if self.listeners == ListenerSharing::Shared {
+            return Err("all workers of this architecture accept from one socket");
+        }
+        let bound: Option<Vec<usize>> = self.cpu_of_process.iter().copied().collect();
+        let cpus = bound.ok_or("`server.cpu_affinity` is off")?;
+        let is_shared = |(index, cpu): (usize, &usize)| cpus[..index].contains(cpu);
+        if cpus.iter().enumerate().any(is_shared) {
+            Err("there are more workers than CPUs")
+        } else {
+            Ok(cpus)
+        }
+    }
+}
+
 /// Who accepts from which socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerSharing {
