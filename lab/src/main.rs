@@ -97,6 +97,13 @@ struct BenchArguments {
     /// Architectures to run it under
     #[arg(long, value_delimiter = ',', default_value = "auto")]
     architectures: Vec<String>,
+    /// More settings for all of them; may be repeated
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
+    /// CPUs of each server. With one, each has one worker; with more, Baton has as many as the architecture chooses for
+    /// them, nginx and h2o one for each. Where no CPU is left for the client, it shares them and sleeps (see --sleep)
+    #[arg(long, default_value_t = 1)]
+    cpus: usize,
     /// Other servers; the first one that is installed is the reference
     #[arg(long, value_delimiter = ',', default_value = "nginx,lighttpd,h2o,apache2")]
     servers: Vec<String>,
@@ -139,6 +146,10 @@ struct DiskArguments {
     /// More settings for all of them; may be repeated
     #[arg(long = "set", short = 's', value_name = "SECTION.KEY=VALUE")]
     settings: Vec<String>,
+    /// CPUs of each server. Baton has as many workers as the architecture chooses for them, nginx one for each. Where no
+    /// CPU is left for the client, it shares them
+    #[arg(long, default_value_t = 1)]
+    cpus: usize,
     /// Leave nginx out
     #[arg(long)]
     without_nginx: bool,
@@ -305,6 +316,8 @@ fn bench(arguments: BenchArguments) -> Result<bool> {
     let settings = BenchSettings {
         baton: arguments.baton,
         architectures: arguments.architectures,
+        baton_settings: arguments.settings,
+        cpus: arguments.cpus,
         others: arguments.servers,
         workloads: arguments.workloads,
         rounds: arguments.rounds,
@@ -324,6 +337,7 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
         baton: arguments.baton,
         architectures: arguments.architectures,
         baton_settings: arguments.settings,
+        cpus: arguments.cpus,
         nginx: !arguments.without_nginx,
         memory_mib: arguments.memory_mib,
         disk_mb_per_s: arguments.disk_mb,

@@ -47,7 +47,7 @@ pub struct ApplicationsSettings {
 /// If there are fewer than two CPUs, a program is missing, or no server can be started.
 pub fn run(settings: &ApplicationsSettings) -> Result<String> {
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let machine = Machine::prepare(Isolation::WhenRoot)?;
+    let machine = Machine::prepare(Isolation::WhenRoot, 1)?;
     let root = folder.join("root");
     let rounds = Rounds { count: settings.rounds, duration: settings.duration, sleep: false };
     let (php, c): (Vec<Response>, Vec<Response>) =

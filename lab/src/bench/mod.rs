@@ -1,6 +1,6 @@
 //! Compares servers: the same files, load and CPUs, in many interleaved rounds.
 //!
-//! The server runs on the first CPU and the client on the second. What decides is the server's CPU time per request,
+//! The server runs on the first CPU and the client on the second, unless the server is given more. What decides is the server's CPU time per request,
 //! read from the CPU clocks of all its processes; requests per second only mean something when the server's CPU is
 //! saturated.
 
@@ -27,6 +27,10 @@ pub struct BenchSettings {
     pub baton: PathBuf,
     /// Under which architectures to measure it.
     pub architectures: Vec<String>,
+    /// More settings for all of them, as `section.key=value`.
+    pub baton_settings: Vec<String>,
+    /// CPUs of each server. With one, Baton has one worker; with more, as many as the architecture chooses for them.
+    pub cpus: usize,
     /// The other servers, by name; those that are not installed are left out.
     pub others: Vec<String>,
     /// What to measure.
@@ -51,7 +55,7 @@ pub struct BenchSettings {
 /// If there are fewer than two CPUs, the folder cannot be written, or no server can be started.
 pub fn run(settings: &BenchSettings) -> Result<String> {
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let machine = Machine::prepare(settings.isolation)?;
+    let machine = Machine::prepare(settings.isolation, settings.cpus)?;
     let root = folder.join("root");
     files::write_all(&root, mix::DIRECTORIES)?;
     let mut output = match &settings.output {
@@ -72,7 +76,9 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
             }
         }
         ensure!(!servers.is_empty(), "no server could be started");
-        let rounds = Rounds { count: settings.rounds, duration: settings.duration, sleep: settings.sleep };
+        // A client that spins would take a CPU from the servers.
+        let sleep = settings.sleep || machine.has_client_beside_server();
+        let rounds = Rounds { count: settings.rounds, duration: settings.duration, sleep };
         rounds.measure(*workload, &servers, &machine, |cell| {
             eprintln!("{cell}");
             if let Some(file) = &mut output {
@@ -88,10 +94,11 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
 /// The contenders of this workload; the reference (the first of the others) comes first.
 fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
     let others = OTHER_NAMES.iter().filter(|name| settings.others.iter().any(|wanted| wanted == *name));
-    let architectures = settings.architectures.iter();
-    let all = others
-        .filter_map(|name| Entry::other(name))
-        .chain(architectures.map(|architecture| Entry::baton(&settings.baton, architecture).workers(1)));
+    let baton = settings.architectures.iter().map(|architecture| {
+        let entry = Entry::baton(&settings.baton, architecture).settings(&settings.baton_settings);
+        if settings.cpus == 1 { entry.workers(1) } else { entry }
+    });
+    let all = others.filter_map(|name| Entry::other(name)).chain(baton);
     if workload == Workload::Log {
         all.filter_map(|entry| entry.logging().map(|logging| [entry, logging])).flatten().collect()
     } else {

@@ -65,10 +65,10 @@ pub(crate) struct Figures {
     /// The application's part of it, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) application_us_per_request: Option<f64>,
-    /// Share of its CPU that the server used, with its application, of all time.
+    /// How many CPUs the server used, with its application, on average.
     pub(crate) server_utilisation: f64,
     pub(crate) client_utilisation: f64,
-    /// Share of the server's CPU in use.
+    /// How many of the server's CPUs were in use, on average.
     pub(crate) cpu_busy: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -142,10 +142,10 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
     let idle_connection_bytes = (idle_connections > 0)
         .then(|| memory_bytes(&processes).saturating_sub(memory_before) as f64 / idle_connections as f64);
     let cpu_times = || (cpu_time(&processes), cpu_time(&application));
-    let (ticks_before, cpu_before) = (CpuTicks::of(machine.server_cpu)?, cpu_times());
+    let (ticks_before, cpu_before) = (CpuTicks::of(&machine.server_cpus)?, cpu_times());
     let report = load.run()?;
     let cpu_after = cpu_times();
-    let cpu_busy = CpuTicks::of(machine.server_cpu)?.busy_since(ticks_before);
+    let cpu_busy = CpuTicks::of(&machine.server_cpus)?.busy_since(ticks_before);
 
     if report.failed() > 0 || report.requests == 0 {
         bail!("{} requests failed: {}", report.failed(), report.first_failure.unwrap_or_default());
@@ -155,6 +155,7 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
     let cpu = cpu_after.0.saturating_sub(cpu_before.0) + application_cpu;
     let per_request = |time: Duration| time.as_secs_f64() * 1e6 / load.requests as f64;
     let server_utilisation = cpu.as_secs_f64() / load.seconds;
+    let foreign = cpu_busy - server_utilisation - machine.beside_server(load.client_utilisation);
     let spoiled_client = !sleep && load.client_utilisation < SPINNING_CLIENT_MIN;
     Ok(Figures {
         requests_per_second: load.requests_per_second,
@@ -167,7 +168,7 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
         p50_us: load.latency_us.p50,
         p99_us: load.latency_us.p99,
         idle_connection_bytes,
-        disturbed: cpu_busy - server_utilisation > FOREIGN_MAX || spoiled_client,
+        disturbed: foreign > FOREIGN_MAX || spoiled_client,
     })
 }
 

@@ -41,7 +41,7 @@ pub struct CopiesSettings {
 /// If a program is missing, a server cannot be started, strace may not attach, or a response is wrong.
 pub fn run(settings: &CopiesSettings) -> Result<String> {
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let machine = Machine::prepare(Isolation::WhenRoot)?;
+    let machine = Machine::prepare(Isolation::WhenRoot, 1)?;
     let (root, executable) = (folder.join("root"), compile_ad_rotation(&folder)?);
     let library = drop_in(&settings.programs.libfcgi, &folder)?;
     let mut text = String::new();

@@ -41,6 +41,8 @@ pub struct DiskSettings {
     pub architectures: Vec<String>,
     /// More settings for all of them, as `section.key=value`.
     pub baton_settings: Vec<String>,
+    /// CPUs of each server. Baton has as many workers as the architecture chooses for them, nginx one for each.
+    pub cpus: usize,
     /// Whether nginx takes part, with and without `aio threads`.
     pub nginx: bool,
     /// Memory of each server, page cache included, in MiB.
@@ -73,7 +75,7 @@ pub fn run(settings: &DiskSettings) -> Result<String> {
         "only root may bound the memory of a server and throttle a disk: control groups, a loop device and mounts are needed"
     );
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let machine = Machine::prepare(Isolation::WhenRoot)?;
+    let machine = Machine::prepare(Isolation::WhenRoot, settings.cpus)?;
     // Dropped in reverse order: servers first, then their groups.
     let groups = Groups::new()?;
     let content = Content { directories: settings.directories };

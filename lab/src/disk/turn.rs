@@ -78,7 +78,7 @@ pub(super) struct Throughput {
     pub(super) cpu_us_per_request: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
-    /// Share of the server's CPU that others used.
+    /// How much of the server's CPUs others used.
     foreign: f64,
 }
 
@@ -93,12 +93,12 @@ impl Throughput {
     ) -> Result<Self> {
         let mut load = contestant.load(content.mix(turn), MIX_CONNECTIONS, None, duration)?;
         let processes = contestant.server.processes();
-        let (cpu, ticks) = (cpu_time(&processes), CpuTicks::of(machine.server_cpu)?);
+        let (cpu, ticks) = (cpu_time(&processes), CpuTicks::of(&machine.server_cpus)?);
         let disk = contestant.volume.bytes_read()?;
         let report = without_failures(load.run()?)?;
         let disk = contestant.volume.bytes_read()? - disk;
         let cpu = cpu_time(&processes).saturating_sub(cpu).as_secs_f64();
-        let busy = CpuTicks::of(machine.server_cpu)?.busy_since(ticks);
+        let busy = CpuTicks::of(&machine.server_cpus)?.busy_since(ticks);
         let figures = report.figures();
         Ok(Self {
             requests_per_second: figures.requests_per_second,
@@ -107,7 +107,7 @@ impl Throughput {
             cpu_us_per_request: cpu * 1e6 / figures.requests as f64,
             p50_ms: figures.latency_us.p50 / 1e3,
             p99_ms: figures.latency_us.p99 / 1e3,
-            foreign: busy - cpu / figures.seconds,
+            foreign: busy - cpu / figures.seconds - machine.beside_server(figures.client_utilisation),
         })
     }
 }

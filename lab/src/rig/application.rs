@@ -51,7 +51,7 @@ impl Application {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let socket = folder.join("socket");
         let _ = fs::remove_file(&socket);
-        machine.run_on(machine.server_cpu)?;
+        machine.run_on(&machine.server_cpus)?;
         let children = match program {
             Program::AdRotation { executable, library, named_file } => {
                 ad_rotation(executable, library.as_deref(), named_file.as_deref(), processes, folder, &socket)
@@ -60,7 +60,7 @@ impl Application {
                 php_fpm(preload.as_deref(), extension.as_ref(), processes, folder, &socket)
             }
         };
-        machine.run_on(machine.client_cpu)?;
+        machine.run_on(&machine.client_cpus)?;
         let mut application = Self { socket, children: children? };
         application.wait_until_it_listens().with_context(|| format!("see {}", folder.display()))?;
         machine.favour(&application.processes());

@@ -20,21 +20,31 @@ pub enum Isolation {
 /// The machine of the measurements.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    pub(crate) server_cpu: usize,
-    pub(crate) client_cpu: usize,
+    pub(crate) server_cpus: Vec<usize>,
+    /// Other ones, or, where there are none, the same.
+    pub(crate) client_cpus: Vec<usize>,
     /// Descriptors that one process may have.
     pub(crate) descriptors: u64,
     isolated: bool,
 }
 
 impl Machine {
-    /// Changes this process, and thereby all that it starts: call it while there is only one thread.
-    pub(crate) fn prepare(isolation: Isolation) -> Result<Self> {
+    /// With so many CPUs for the server. Changes this process, and thereby all that it starts: call it while there is only
+    /// one thread.
+    pub(crate) fn prepare(isolation: Isolation, cpus: usize) -> Result<Self> {
         let allowed = sched_getaffinity(None)?;
-        let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-        let (Some(server_cpu), Some(client_cpu)) = (cpus.next(), cpus.next()) else {
-            anyhow::bail!("a comparison needs two CPUs: one for the server, one for the client");
-        };
+        let mut server_cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+        ensure!(
+            server_cpus.len() >= 2,
+            "a comparison needs two CPUs: one for the server, one for the client"
+        );
+        ensure!((1..=server_cpus.len()).contains(&cpus), "there are {} CPUs, not {cpus}", server_cpus.len());
+        let mut client_cpus = server_cpus.split_off(cpus);
+        if client_cpus.is_empty() {
+            client_cpus.clone_from(&server_cpus);
+        }
+        // One is enough for its one thread, and it does not move.
+        client_cpus.truncate(if cpus == 1 { 1 } else { client_cpus.len() });
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
         let root = getuid().is_root();
@@ -47,17 +57,27 @@ impl Machine {
             let _ = nice(PRIORITY);
             favour("self");
         }
-        let machine =
-            Self { server_cpu, client_cpu, descriptors: limit.maximum.unwrap_or(1 << 20), isolated };
-        machine.run_on(client_cpu)?;
+        let descriptors = limit.maximum.unwrap_or(1 << 20);
+        let machine = Self { server_cpus, client_cpus, descriptors, isolated };
+        machine.run_on(&machine.client_cpus)?;
         Ok(machine)
     }
 
-    /// Binds this process, and its later children, to one CPU.
-    pub(crate) fn run_on(&self, cpu: usize) -> Result<()> {
+    /// Binds this process, and its later children, to these CPUs.
+    pub(crate) fn run_on(&self, cpus: &[usize]) -> Result<()> {
         let mut set = CpuSet::new();
-        set.set(cpu);
-        sched_setaffinity(None, &set).with_context(|| format!("binding to CPU {cpu}"))
+        cpus.iter().for_each(|&cpu| set.set(cpu));
+        sched_setaffinity(None, &set).with_context(|| format!("binding to CPUs {cpus:?}"))
+    }
+
+    /// Whether the client takes CPU time from the server.
+    pub(crate) fn has_client_beside_server(&self) -> bool {
+        self.client_cpus == self.server_cpus
+    }
+
+    /// What the client uses of the server's CPUs, if it uses this much of its own.
+    pub(crate) fn beside_server(&self, client_utilisation: f64) -> f64 {
+        if self.has_client_beside_server() { client_utilisation } else { 0.0 }
     }
 
     /// Raises the priority of processes that have begun a session of their own, like servers and php-fpm's master,
@@ -83,11 +103,15 @@ impl Machine {
             model.unwrap_or("unknown CPU"),
             text("/proc/sys/kernel/osrelease").trim(),
             text("/proc/sys/net/ipv4/tcp_congestion_control").trim(),
-            self.server_cpu,
-            self.client_cpu,
+            list(&self.server_cpus),
+            list(&self.client_cpus),
             if self.isolated { "private network namespace" } else { "shared network namespace" },
         )
     }
+}
+
+fn list(cpus: &[usize]) -> String {
+    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Sets the priority of a process's session, where the scheduler has one for sessions.
@@ -115,32 +139,41 @@ fn private_network() -> Result<()> {
     Ok(())
 }
 
-/// Ticks of the clock that a CPU was busy, and that it was there at all.
+/// Ticks of the clock that CPUs were busy, and that they were there at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuTicks {
+    cpus: usize,
     busy: u64,
     all: u64,
 }
 
 impl CpuTicks {
-    /// The account of one CPU so far.
-    pub(crate) fn of(cpu: usize) -> Result<Self> {
+    /// The account of these CPUs so far.
+    pub(crate) fn of(cpus: &[usize]) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
-        Self::parse(&text, cpu).with_context(|| format!("no CPU {cpu} in /proc/stat"))
+        let mut sum = Self { cpus: cpus.len(), busy: 0, all: 0 };
+        for &cpu in cpus {
+            let (busy, all) =
+                Self::parse(&text, cpu).with_context(|| format!("no CPU {cpu} in /proc/stat"))?;
+            sum.busy += busy;
+            sum.all += all;
+        }
+        Ok(sum)
     }
 
-    fn parse(text: &str, cpu: usize) -> Option<Self> {
+    /// Ticks of one CPU: busy ones, and all.
+    fn parse(text: &str, cpu: usize) -> Option<(u64, u64)> {
         let name = format!("cpu{cpu} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
         let ticks: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
         // user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
         let all: u64 = ticks.iter().take(8).sum();
-        Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all })
+        Some((all - ticks.get(3)? - ticks.get(4)?, all))
     }
 
-    /// The busy share since `earlier`.
+    /// How many CPUs were busy since `earlier`, on average.
     pub(crate) fn busy_since(self, earlier: Self) -> f64 {
-        (self.busy - earlier.busy) as f64 / (self.all - earlier.all).max(1) as f64
+        (self.busy - earlier.busy) as f64 / (self.all - earlier.all).max(1) as f64 * self.cpus as f64
     }
 }
 
@@ -149,15 +182,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busy_share_is_what_was_neither_idle_nor_waiting() {
+    fn busy_is_what_was_neither_idle_nor_waiting() {
         let text = |user, idle| {
             format!(
                 "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\ncpu1 {user} 0 10 {idle} 5 0 5 0 7 0\n"
             )
         };
-        let before = CpuTicks::parse(&text(100, 1000), 1).unwrap();
-        let after = CpuTicks::parse(&text(130, 1010), 1).unwrap();
-        assert!((after.busy_since(before) - 0.75).abs() < 1e-9);
+        let ticks = |text: &str| {
+            let (busy, all) = CpuTicks::parse(text, 1).unwrap();
+            CpuTicks { cpus: 2, busy, all }
+        };
+        let (before, after) = (ticks(&text(100, 1000)), ticks(&text(130, 1010)));
+        assert!((after.busy_since(before) - 1.5).abs() < 1e-9, "three quarters of two CPUs");
         assert!(CpuTicks::parse(&text(1, 1), 2).is_none());
     }
 }

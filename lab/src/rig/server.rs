@@ -29,8 +29,8 @@ enum Kind {
     Other { server: &'static Other, words: Vec<(&'static str, String)> },
 }
 
-/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@` and
-/// `@DESCRIPTORS@` are replaced, and the words of its entry.
+/// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`,
+/// `@WORKERS@` and `@DESCRIPTORS@` are replaced, and the words of its entry.
 #[derive(Debug)]
 struct Other {
     name: &'static str,
@@ -111,7 +111,7 @@ impl Entry {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// With so many worker processes; otherwise Baton chooses. The others are configured with one.
+    /// With so many worker processes; otherwise Baton chooses. The others have one for each CPU.
     pub(crate) fn workers(mut self, count: usize) -> Self {
         if let Kind::Baton { workers, .. } = &mut self.kind {
             *workers = Some(count);
@@ -176,7 +176,7 @@ impl Running {
         // The affinity of this process is inherited. The server has a session of its own, like a daemon: schedulers
         // with autogroups share CPUs among sessions first. A server that outlived a killed lab would spoil the next
         // measurement.
-        machine.run_on(machine.server_cpu)?;
+        machine.run_on(&machine.server_cpus)?;
         let child = Command::new("sh")
             .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
             .args(&entry.groups)
@@ -188,7 +188,7 @@ impl Running {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn();
-        machine.run_on(machine.client_cpu)?;
+        machine.run_on(&machine.client_cpus)?;
         let mut running = Self { name: entry.name.clone(), port, child: child.context("sh")? };
         running.wait_until_it_listens().with_context(|| format!("see {}", run.join("output").display()))?;
         machine.favour(&running.processes());
@@ -288,6 +288,7 @@ impl Entry {
                         .replace("@RUN@", &run.display().to_string())
                         .replace("@USER@", if getuid().is_root() { "root" } else { "nobody" })
                         .replace("@ACCESS_LOG@", &access_log)
+                        .replace("@WORKERS@", &machine.server_cpus.len().to_string())
                         .replace("@DESCRIPTORS@", &machine.descriptors.min(DESCRIPTORS_MAX).to_string())
                 };
                 fs::write(run.join("conf"), replace(other.configuration))?;

@@ -56,7 +56,7 @@ enum Moment {
 /// If we are not root, a program is missing, or no server can be started.
 pub fn run(settings: &SlowReadersSettings) -> Result<String> {
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let machine = Machine::prepare(Isolation::WhenRoot)?;
+    let machine = Machine::prepare(Isolation::WhenRoot, 1)?;
     ensure!(
         machine.is_isolated(),
         "only root may give the loopback device other packets: a network of our own is needed"
