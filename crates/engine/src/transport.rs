@@ -253,11 +253,12 @@ impl Transport {
     /// it is over, so that nothing can be answered on it; the loop will not be told so again.
     pub(crate) fn hand_over(&self, terms: Terms, sent: u64) -> Option<HandOver> {
         let Terms { minor, keep, head, fields } = terms;
-        let sent = sent.saturating_add(self.sent_by_others);
         match &self.kind {
             Kind::Socket(_) if self.hung_up => None,
             Kind::Socket(socket) => {
-                Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields, sent })
+                // Without encryption the kernel counts what we do.
+                socket.note_written(sent.saturating_add(self.sent_by_others));
+                Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
             }
             #[cfg(test)]
             Kind::Memory(_) => None,

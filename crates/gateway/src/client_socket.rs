@@ -12,9 +12,10 @@
 //! [0018]: ../../../docs/decisions/0018-sockets-that-were-passed.md
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use baton_sys::progress;
 use rustix::net::{Shutdown, sockopt};
 
 /// A client's socket. Dropping it ends the connection for all holders of copies.
@@ -22,6 +23,8 @@ use rustix::net::{Shutdown, sockopt};
 pub struct ClientSocket {
     socket: OwnedFd,
     was_passed: AtomicBool,
+    /// What the kernel counts as written if all writers have told the server of it.
+    written: AtomicU64,
 }
 
 impl ClientSocket {
@@ -34,6 +37,23 @@ impl ClientSocket {
     /// A copy is about to be sent.
     pub(crate) fn note_passed(&self) {
         self.was_passed.store(true, Relaxed);
+    }
+
+    /// So many bytes have been written to the connection since its beginning, as the kernel counts them. To be told before
+    /// the socket is offered to an application.
+    pub fn note_written(&self, bytes: u64) {
+        self.written.store(bytes, Relaxed);
+    }
+
+    /// Whether nothing has been written beyond what was [noted](Self::note_written), as far as the kernel can tell: of a
+    /// Unix socket it cannot.
+    pub(crate) fn is_untouched(&self) -> bool {
+        progress::bytes_written(self).is_ok_and(|written| written == self.written.load(Relaxed))
+    }
+
+    /// Bytes that the client has acknowledged; `None`: the kernel does not tell.
+    pub(crate) fn bytes_acknowledged(&self) -> Option<u64> {
+        progress::bytes_acknowledged(self).ok()
     }
 
     /// Resets the connection: what the client has not taken yet is dropped, and nothing that it gets looks like the
@@ -52,7 +72,7 @@ impl ClientSocket {
 
 impl From<OwnedFd> for ClientSocket {
     fn from(socket: OwnedFd) -> Self {
-        Self { socket, was_passed: AtomicBool::new(false) }
+        Self { socket, was_passed: AtomicBool::new(false), written: AtomicU64::new(0) }
     }
 }
 
@@ -69,5 +89,33 @@ impl Drop for ClientSocket {
             let _ = sockopt::set_socket_linger(&self.socket, None);
             let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// Goal: what others have written shows, whatever the server has written before. Method: a copy, which is what an
+    /// application has.
+    #[test]
+    fn what_an_application_has_written_shows() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        server.write_all(b"an earlier response").unwrap();
+        let mut application = server.try_clone().unwrap();
+        let socket = ClientSocket::from(OwnedFd::from(server));
+        assert!(!socket.is_untouched(), "it was not told");
+        socket.note_written(19);
+        assert!(socket.is_untouched());
+        application.write_all(b"x").unwrap();
+        assert!(!socket.is_untouched());
+        let unix = ClientSocket::from(OwnedFd::from(UnixStream::pair().unwrap().0));
+        assert!(!unix.is_untouched(), "nothing can be known of it");
     }
 }

@@ -15,8 +15,6 @@ use baton_fcgi::offer::{Client, Offer, Transport};
 #[derive(Debug)]
 pub(crate) struct HandedOver {
     client: Arc<ClientSocket>,
-    /// Bytes that were written to the client before.
-    sent: u64,
     /// Bytes that the client had acknowledged at the last look.
     acknowledged: Option<u64>,
     /// Looks in a row at which that was the same.
@@ -26,12 +24,12 @@ pub(crate) struct HandedOver {
 impl HandedOver {
     /// Offers the socket: appends the offer to a block of parameters.
     pub(crate) fn offer(handover: &HandOver, patience_ms: u32, block: &mut Vec<u8>) -> Self {
-        let HandOver { minor, keep, head, sent, .. } = *handover;
+        let HandOver { minor, keep, head, .. } = *handover;
         let transport = Transport::PassFd(Client { minor, keep, head });
         Offer { transport, fds: 1, patience_ms, fields: &handover.fields }.push(block);
         let client = Arc::clone(&handover.client);
         client.note_passed();
-        Self { client, sent, acknowledged: None, looks_without_progress: 0 }
+        Self { client, acknowledged: None, looks_without_progress: 0 }
     }
 
     /// The socket whose descriptor goes with the offer.
@@ -41,16 +39,16 @@ impl HandedOver {
 
     /// Looks at the client, [`LOOKS`] times in the time allowed. Whether nothing has happened for all of that time.
     pub(crate) fn is_stuck(&mut self) -> bool {
-        let acknowledged = baton_sys::progress::bytes_acknowledged(&*self.client).ok();
+        let acknowledged = self.client.bytes_acknowledged();
         let progress = self.acknowledged.is_some() && acknowledged != self.acknowledged;
         self.acknowledged = acknowledged;
         self.looks_without_progress = if progress { 0 } else { self.looks_without_progress + 1 };
         self.looks_without_progress >= LOOKS
     }
 
-    /// Whether nobody has written anything to the client, as far as the kernel can tell: of a Unix socket it cannot.
+    /// Whether the application is known to have written nothing to the client.
     pub(crate) fn is_untouched(&self) -> bool {
-        baton_sys::progress::bytes_written(&*self.client).is_ok_and(|written| written == self.sent)
+        self.client.is_untouched()
     }
 
     /// Ends the client's connection for everyone who has the socket. Nothing that looks complete must come out of it,

@@ -40,7 +40,4 @@ pub struct HandOver {
     pub head: bool,
     /// Complete fields of the response head: `Name: value CRLF`.
     pub fields: Vec<u8>,
-    /// Bytes that were written to the client before, as far as is known: if the kernel has counted as many when the
-    /// application is gone, that has written nothing.
-    pub sent: u64,
 }

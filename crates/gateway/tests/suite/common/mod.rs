@@ -72,7 +72,6 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>)
         keep: true,
         head: false,
         fields: b"Server: test\r\n".to_vec(),
-        sent: 0,
     };
     Request { handover: Some(handover), ..get(application) }
 }
