@@ -29,6 +29,8 @@ pub(crate) enum Wake {
     Stepped(Need),
     /// What there is new of the answer that an application gives.
     News(Option<News>),
+    /// The application wants more of the request's body.
+    BodyWanted,
     /// Its deadline has passed.
     TimedOut,
     /// It has to end now, with this outcome for what is under way.
@@ -99,6 +101,10 @@ impl Session {
             }
             Wake::News(news) => {
                 self.handle_news(news, ctx);
+                None
+            }
+            Wake::BodyWanted => {
+                self.handle_body_wanted();
                 None
             }
             Wake::TimedOut => Some(self.handle_timeout(ctx)),

@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
     pub(crate) heads: Pool,
+    /// Memory for pieces of bodies that applications are given while they arrive.
+    pub(crate) bodies: Pool,
     /// What has been counted.
     pub(crate) tally: Tally,
     pub(crate) log: Option<AccessLog>,
@@ -81,6 +83,7 @@ impl Context {
             draining: false,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
+            bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),
             tally,
             log,
             remarks,
@@ -109,3 +112,9 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Room for one incomplete head and a full read behind it.
 pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Bytes of a body that an application is given at a time.
+pub(crate) const BODY_PIECE_BYTES: usize = 64 * 1024;
+
+/// Pieces of memory for them that a loop keeps: 4 MiB.
+const BODY_PIECES_MAX: usize = 64;

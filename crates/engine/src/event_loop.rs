@@ -242,7 +242,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// Lets those go on for whom there is something new from an application.
     fn bring_news(&mut self) {
         while let Some(whose) = self.gateway.poll_news() {
-            self.advance(Token::from_data(whose), Wake::Turn);
+            let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+            self.advance(Token::from_data(whose), wake);
         }
     }
 
@@ -320,11 +321,23 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     self.gateway.begin(token.to_data(), *request, now_ms);
                     need = Need::News;
                 }
+                Need::Body(part) => {
+                    let (whose, now_ms) = (token.to_data(), self.ctx.clock.now_ms());
+                    match part {
+                        Ok(part) => self.gateway.push_body(whose, part, now_ms),
+                        Err(why) => self.gateway.fail_body(whose, why, now_ms),
+                    }
+                    let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+                    need = guest.client.advance(wake, &mut self.ctx);
+                }
                 Need::News => {
                     let (whose, now_ms) = (token.to_data(), self.ctx.clock.now_ms());
                     self.gateway.note_sent(whose, now_ms);
-                    let news = self.gateway.take(whose);
-                    need = guest.client.advance(Wake::News(news), &mut self.ctx);
+                    let wake = match self.gateway.wants_body(whose) {
+                        true => Wake::BodyWanted,
+                        false => Wake::News(self.gateway.take(whose)),
+                    };
+                    need = guest.client.advance(wake, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
                     // To hear when nobody is there any more to take the answer; without that, sending it will tell.

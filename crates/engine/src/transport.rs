@@ -2,7 +2,7 @@
 //!
 //! A session asks what its transport can do instead of knowing what it is: whether ranges of files may leave by
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
-//! happens here, without waiting; the gateway reads and passes it only when the session has lent it out.
+//! happens here, without waiting.
 //!
 //! Kinds: a socket, and memory, over which the simulation runs sessions without a kernel between.
 
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use baton_gateway::{Admission, Arriving, ClientSocket, HandOver};
+use baton_gateway::{ClientSocket, HandOver};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
@@ -70,15 +70,6 @@ pub(crate) struct Terms {
     pub(crate) head: bool,
     /// Complete fields of the response head: `Name: value CRLF`.
     pub(crate) fields: Vec<u8>,
-}
-
-/// What the client has not sent yet of a request's body.
-#[derive(Debug)]
-pub(crate) struct BodyRest {
-    /// Bytes, at least one.
-    pub(crate) left: u64,
-    /// Leave to hold a process of the application for as long as they take.
-    pub(crate) admission: Admission,
 }
 
 impl Transport {
@@ -263,11 +254,6 @@ impl Transport {
             #[cfg(test)]
             Kind::Memory(_) => None,
         }
-    }
-
-    /// Lends the input out, for the rest of a body, for which the client may be silent for `timeout_ms` at a time.
-    pub(crate) fn lend_input(&self, rest: BodyRest, timeout_ms: u64) -> Arriving {
-        Arriving::new(Arc::clone(self.socket()), rest.left, timeout_ms, rest.admission)
     }
 
     /// Cuts the connection: what the client has not taken yet is dropped. It is to be closed behind this.

@@ -23,8 +23,6 @@ pub(crate) struct Answer {
     spool: Spool,
     stderr: Vec<u8>,
     stderr_bytes: usize,
-    /// Bytes of the request's body that nobody has read.
-    unread: u64,
     /// Somebody may have the client's socket still, who has not used it.
     must_end: bool,
     ending: Option<Ending>,
@@ -67,7 +65,6 @@ impl Answer {
             spool: Spool::new(bounds),
             stderr: Vec::new(),
             stderr_bytes: 0,
-            unread: 0,
             must_end: false,
             ending: None,
         }
@@ -173,11 +170,6 @@ impl Answer {
         self.must_end = true;
     }
 
-    /// So many bytes of the request's body were not read.
-    pub(crate) fn note_unread(&mut self, bytes: u64) {
-        self.unread = bytes;
-    }
-
     /// Whether nothing more comes from the application.
     pub(crate) fn is_over(&self) -> bool {
         self.ending.is_some()
@@ -232,11 +224,10 @@ impl Answer {
             return None;
         }
         Some(match self.ending? {
-            Ending::End { app_status } => News::End { app_status, unread: self.unread },
+            Ending::End { app_status } => News::End { app_status },
             Ending::Answered(answered) => News::Answered(answered),
             Ending::Failed { why, client_lost } => {
-                let Self { unread, must_end, .. } = *self;
-                News::Failed(Failure { why, client_lost, must_end, unread })
+                News::Failed(Failure { why, client_lost, must_end: self.must_end })
             }
         })
     }

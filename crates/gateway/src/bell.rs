@@ -2,12 +2,12 @@
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use crate::Why;
 use crate::connection::Doing;
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::pool::Pool;
 use crate::service::is_unaccepted;
-use crate::{Request, Why};
 
 impl Gateway {
     /// Listens to the bell of a pool.
@@ -56,8 +56,7 @@ impl Gateway {
             }
             let Some(connection) = self.connections.get_mut(id) else { continue };
             let Doing::Serving { whose } = connection.doing else { continue };
-            let request = self.exchanges.get(&whose).and_then(|exchange| exchange.request.as_ref());
-            if request.is_some_and(Request::can_be_repeated) {
+            if self.exchanges.get(&whose).is_some_and(|exchange| !exchange.is_partly_gone) {
                 self.close(id);
                 self.put_back(whose, index, now_ms);
             } else {

@@ -20,16 +20,6 @@ impl ConnectionId {
         Self::DATA.start | u64::from(self.generation) << 16 | u64::from(self.index)
     }
 
-    /// The number for the client whose body goes to the connection.
-    pub(crate) fn to_client_data(self) -> u64 {
-        self.to_data() | CLIENT
-    }
-
-    /// Whether an event is the client's, not the connection's own.
-    pub(crate) fn is_client(data: u64) -> bool {
-        data & CLIENT != 0
-    }
-
     /// What epoll carries for the bell of a pool: no connection's.
     pub(crate) fn bell(pool: usize) -> Self {
         Self { index: BELL, generation: pool as u16 & GENERATION_MASK }
@@ -103,11 +93,8 @@ impl Connections {
     }
 }
 
-/// Tells clients from connections.
-const CLIENT: u64 = 1 << 30;
-
 /// In the place of an index.
 const BELL: u16 = u16::MAX;
 
-/// What is left of 30 bits behind the index.
-const GENERATION_MASK: u16 = (1 << 14) - 1;
+/// What is left of 31 bits behind the index.
+const GENERATION_MASK: u16 = (1 << 15) - 1;

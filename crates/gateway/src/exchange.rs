@@ -15,6 +15,10 @@ pub(crate) struct Exchange {
     pub(crate) at: At,
     /// Whether its news have been announced and not been looked at.
     pub(crate) is_announced: bool,
+    /// Whether more of the request's body is wanted, which has not been told.
+    pub(crate) wants_body: bool,
+    /// Whether some of what the application was told of the request is not here any more.
+    pub(crate) is_partly_gone: bool,
     /// Whether it has been sent a second time, although the application may have begun with it.
     pub(crate) is_retried: bool,
     /// How often it was sent to an application that has not seen it.
@@ -43,6 +47,8 @@ impl Exchange {
             pool,
             at: At::Queue,
             is_announced: false,
+            wants_body: false,
+            is_partly_gone: false,
             is_retried: false,
             times_unseen: 0,
             connecting_until_ms: None,

@@ -1,72 +1,103 @@
-//! Bodies that are given to applications while they arrive: from the client's socket to the application's, a piece at a
-//! time, as long as both go along.
+//! Bodies that are given to applications while they arrive: asked for a piece at a time, as the application takes them.
+//!
+//! ```text
+//!   client ──► session ── push_body ──► Gateway ──► application
+//!                 ▲                        │
+//!                 └─────── wants_body ◄────┘ when it has taken what there was
+//! ```
+//!
+//! The slower side sets the pace: no more than one piece of a body lies here.
 
-use crate::arriving::{Arrival, Arriving};
-use crate::connection::Doing;
+use baton_buf::Slice;
+
 use crate::connections::ConnectionId;
-use crate::exchange::Exchange;
+use crate::exchange::At;
 use crate::gateway::Gateway;
-use crate::{Request, Why};
+use crate::{Admission, Why};
+
+/// The rest of a request's body, which the client has not sent yet.
+#[derive(Debug)]
+pub struct BodyRest {
+    left: u64,
+    _admission: Admission,
+}
+
+impl BodyRest {
+    /// `left` bytes, at least one, are still to come.
+    pub fn new(left: u64, admission: Admission) -> Self {
+        debug_assert!(left > 0, "nothing is left of a body that is complete");
+        Self { left, _admission: admission }
+    }
+
+    /// Bytes that have not been pushed.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+}
 
 impl Gateway {
-    /// Brings what has arrived of a body to its application, if that has taken what came before.
-    pub(crate) fn feed(&mut self, id: ConnectionId, now_ms: u64) {
-        for _ in 0..PIECES_PER_TURN {
-            let Some(connection) = self.connections.get_mut(id) else { return };
-            let Doing::Serving { whose } = connection.doing else { return };
-            if connection.has_to_write() || !connection.awaits_body() {
-                return;
-            }
-            let Some(Exchange { request: Some(request), .. }) = self.exchanges.get_mut(&whose) else {
-                return;
-            };
-            let Some(arriving) = &mut request.rest else { return };
-            match arriving.read(&mut self.input) {
-                Arrival::Part(part) => {
-                    let is_last = arriving.left() == 0;
-                    connection.push_body(part, is_last);
-                    connection.client_due_ms = u64::MAX;
-                    // Nobody can repeat the request any more.
-                    request.body.clear();
-                    if is_last {
-                        request.rest = None;
-                    }
-                    if !self.write(id) {
-                        return self.read(id, now_ms);
-                    }
-                    self.extend_deadline(id, now_ms);
-                }
-                Arrival::NotYet => {
-                    let due_ms = now_ms.saturating_add(arriving.timeout_ms());
-                    connection.client_due_ms = connection.client_due_ms.min(due_ms);
-                    if arriving.watch(&self.epoll, id).is_err() {
-                        return self.fail_on_connection(id, whose, Why::BodyLost, now_ms);
-                    }
-                    return self.extend_deadline(id, now_ms);
-                }
-                Arrival::Gone => return self.fail_on_connection(id, whose, Why::ClientGone, now_ms),
-            }
+    /// Whether more of a request's body is wanted. Each time that it is, this is said once, and answered by
+    /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body) when there is more.
+    pub fn wants_body(&mut self, whose: u64) -> bool {
+        self.exchanges.get_mut(&whose).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
+    }
+
+    /// Adds the next piece of a request's body, which is complete when as much has come as was left. Of a request that has
+    /// been answered it is dropped.
+    pub fn push_body(&mut self, whose: u64, part: Slice, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let at = exchange.at;
+        let Some(request) = &mut exchange.request else { return };
+        let Some(rest) = &mut request.rest else { return };
+        debug_assert!(part.len() as u64 <= rest.left, "more than was promised");
+        rest.left = rest.left.saturating_sub(part.len() as u64);
+        let is_last = rest.left == 0;
+        if is_last {
+            request.rest = None;
         }
-        self.give_turn(id);
+        let (At::Connection(id), connections) = (at, &mut self.connections) else {
+            // The application will be sent the request with all that there is.
+            return request.body.push(part);
+        };
+        let Some(connection) = connections.get_mut(id).filter(|connection| connection.awaits_body()) else {
+            return request.body.push(part);
+        };
+        connection.push_body(part, is_last);
+        // The request cannot be repeated any more.
+        exchange.is_partly_gone = true;
+        request.body.clear();
+        if !self.write(id) {
+            return self.read(id, now_ms);
+        }
+        self.extend_deadline(id, now_ms);
+        self.ask_for_body(id);
+    }
+
+    /// The rest of a request's body will not come: the request fails for this reason.
+    pub fn fail_body(&mut self, whose: u64, why: Why, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get(&whose) else { return };
+        match exchange.at {
+            At::Connection(id) => self.fail_on_connection(id, whose, why, now_ms),
+            At::Queue => {
+                if let Some(pool) = &mut self.pools[exchange.pool] {
+                    pool.leave(whose);
+                }
+                self.fail(whose, why, false);
+            }
+            At::Over => {}
+        }
+    }
+
+    /// Asks for more of the body of a connection's request, if the application has taken what there was.
+    pub(crate) fn ask_for_body(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id)
+            && let Some(whose) = connection.ask_for_body()
+            && let Some(exchange) = self.exchanges.get_mut(&whose)
+        {
+            exchange.wants_body = true;
+            // As long as it takes the client, which the session looks after.
+            connection.deadline_ms = u64::MAX;
+            self.announce(whose);
+        }
     }
 }
-
-impl Request {
-    /// The length of the body, with what is still arriving.
-    pub fn body_len(&self) -> u64 {
-        self.body.len() + self.unread()
-    }
-
-    /// Bytes of the body that are still with the client.
-    pub(crate) fn unread(&self) -> u64 {
-        self.rest.as_ref().map_or(0, Arriving::left)
-    }
-
-    /// Whether all that the application was told of the request is still there.
-    pub(crate) fn can_be_repeated(&self) -> bool {
-        self.rest.as_ref().is_none_or(Arriving::is_untouched)
-    }
-}
-
-/// Pieces of one body that are passed on before others have their turn.
-const PIECES_PER_TURN: usize = 4;

@@ -90,9 +90,6 @@ impl Gateway {
 
     /// Takes note of an event of a connection.
     pub fn handle_event(&mut self, data: u64, flags: EventFlags, now_ms: u64) {
-        if ConnectionId::is_client(data) {
-            return self.feed(ConnectionId::from_data(data), now_ms);
-        }
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         let readable = hung_up || flags.contains(EventFlags::IN);
         let writable = hung_up || flags.contains(EventFlags::OUT);
@@ -111,7 +108,6 @@ impl Gateway {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.has_turn = false;
                 self.read(id, now_ms);
-                self.feed(id, now_ms);
             }
         }
         self.serve_released(now_ms);
@@ -226,7 +222,7 @@ impl Gateway {
     /// Tells the caller that a request has news, if it has.
     pub(crate) fn announce(&mut self, whose: u64) {
         if let Some(exchange) = self.exchanges.get_mut(&whose)
-            && exchange.answer.has_news()
+            && (exchange.wants_body || exchange.answer.has_news())
             && !std::mem::replace(&mut exchange.is_announced, true)
         {
             self.news.push_back(whose);

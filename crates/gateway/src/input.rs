@@ -8,9 +8,6 @@ use std::os::fd::OwnedFd;
 
 use baton_buf::{Buffer, Pool, Slice, Unfrozen};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-
-use crate::ClientSocket;
 
 /// The memory into which one loop reads.
 #[derive(Debug)]
@@ -39,45 +36,10 @@ impl Input {
     /// # Errors
     /// `EAGAIN`, `ECONNRESET` and the like.
     pub(crate) fn read(&mut self, socket: &OwnedFd) -> Result<Received<'_>, Errno> {
-        let mut memory = self.memory();
-        let result = rustix::io::read(socket, rustix::buffer::spare_capacity(&mut *memory));
-        self.sort(memory, result)
-    }
-
-    /// Reads what a client has sent, without waiting, and never more than so many bytes. Nothing: it sends no more.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `ECONNRESET` and the like.
-    pub(crate) fn read_at_most(
-        &mut self,
-        client: &ClientSocket,
-        bytes_max: u64,
-    ) -> Result<Received<'_>, Errno> {
-        let mut memory = self.memory();
-        let result = match usize::try_from(bytes_max) {
-            Ok(len) if len < memory.capacity() => {
-                memory.resize(len, 0);
-                let result = rustix::net::recv(client, &mut memory[..], RecvFlags::DONTWAIT);
-                memory.truncate(result.map_or(0, |(count, _)| count));
-                result
-            }
-            _ => {
-                let space = rustix::buffer::spare_capacity(&mut *memory);
-                rustix::net::recv(client, space, RecvFlags::DONTWAIT)
-            }
-        };
-        self.sort(memory, result.map(|(_, count)| count))
-    }
-
-    fn memory(&mut self) -> Unfrozen {
         let mut memory = self.spare.take().unwrap_or_else(|| self.pool.take());
         memory.clear();
         memory.reserve_exact(READ_BYTES);
-        memory
-    }
-
-    /// Leaves a lot where it was read, and little to be copied.
-    fn sort(&mut self, memory: Unfrozen, result: Result<usize, Errno>) -> Result<Received<'_>, Errno> {
+        let result = rustix::io::read(socket, rustix::buffer::spare_capacity(&mut *memory));
         if matches!(result, Ok(count) if count > COPIED_BYTES_MAX) {
             return Ok(Received::Kept(self.pool.freeze(memory)));
         }

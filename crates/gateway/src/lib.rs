@@ -15,6 +15,7 @@
 //!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
+//! [`Gateway::push_body`], [`Gateway::fail_body`],
 //! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_news`],
 //! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
 //! events, then the time, then takes the news:
@@ -38,7 +39,6 @@
 
 mod admission;
 mod answer;
-mod arriving;
 mod bell;
 mod client_socket;
 mod connection;
@@ -65,8 +65,8 @@ mod temporary;
 mod traffic;
 
 pub use admission::{Admission, StreamedBodies};
-pub use arriving::Arriving;
 pub use client_socket::ClientSocket;
+pub use feeding::BodyRest;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use request::{HandOver, Request};

@@ -24,8 +24,6 @@ pub enum News {
     End {
         /// What the application says of itself: 0 by convention if all went well.
         app_status: u32,
-        /// Bytes of the request's body that nobody has read from the client.
-        unread: u64,
     },
     /// The application has answered on the client's socket, which is the server's again. The last news of its request.
     Answered(Answered),
@@ -44,8 +42,6 @@ pub struct Failure {
     /// Whether the application has had the client's socket, has written nothing to it, and is gone. Since somebody may
     /// have a copy of the socket still, the answer is to be the last, and the socket to be shut for writing behind it.
     pub must_end: bool,
-    /// Bytes of the request's body that nobody has read from the client.
-    pub unread: u64,
 }
 
 /// The reason of a [`Failure`].
@@ -71,8 +67,6 @@ pub enum Why {
     ClientGone,
     /// The client was silent for too long in the middle of the request's body.
     BodyTimedOut,
-    /// The request's body cannot be read on.
-    BodyLost,
     /// The request itself cannot be said in the application's protocol.
     BadRequest(Broken),
 }
@@ -85,7 +79,6 @@ impl Why {
             Self::TimedOut => 504,
             Self::BadRequest(_) | Self::ClientGone => 400,
             Self::BodyTimedOut => 408,
-            Self::BodyLost => 500,
             Self::NoConnection(_) | Self::Ended | Self::Broken(_) | Self::BadHead(_) => 502,
         }
     }
@@ -108,7 +101,6 @@ impl Why {
             Self::Overloaded => "overloaded",
             Self::ClientGone => "client-gone",
             Self::BodyTimedOut => "body-timed-out",
-            Self::BodyLost => "body-lost",
             Self::BadRequest(_) => "bad-request",
         }
     }
@@ -134,9 +126,6 @@ impl fmt::Display for Why {
             Self::Overloaded => f.write_str("it refuses requests, being overloaded"),
             Self::ClientGone => f.write_str("its client went away in the middle of the request's body"),
             Self::BodyTimedOut => f.write_str("its client was silent in the middle of the request's body"),
-            Self::BodyLost => {
-                f.write_str("the request's body cannot be read on: no descriptors or no memory")
-            }
             Self::BadRequest(broken) => write!(f, "the request cannot be said in its protocol: {broken}"),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 
-use crate::{Application, Arriving, ClientSocket};
+use crate::{Application, BodyRest, ClientSocket};
 
 /// A request for an application.
 #[derive(Debug)]
@@ -15,14 +15,21 @@ pub struct Request {
     pub params: Vec<u8>,
     /// The body, or its beginning.
     pub body: Aggregate,
-    /// What is left of the body, if it is to be passed on while it arrives. There must be no `handover` then: as long as
-    /// it is read from, nobody else may have the client's socket.
-    pub rest: Option<Arriving>,
+    /// What is left of the body, if it is to be passed on while it arrives. There must be no `handover` then: whoever has
+    /// the client's socket must find a request's end in front of its input.
+    pub rest: Option<BodyRest>,
     /// Whether it does no harm to ask twice (RFC 9110 section 9.2.2): then it is, if a connection that was used before
     /// ends without an answer.
     pub idempotent: bool,
     /// The client's socket, if the application may answer on it.
     pub handover: Option<HandOver>,
+}
+
+impl Request {
+    /// The length of the body, with what is still to come.
+    pub fn body_len(&self) -> u64 {
+        self.body.len() + self.rest.as_ref().map_or(0, BodyRest::left)
+    }
 }
 
 /// A client's socket, and what an application has to know to answer on it.

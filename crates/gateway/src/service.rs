@@ -14,7 +14,7 @@ use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
 use crate::roster::Parting;
 use crate::shm::SharedRegion;
-use crate::{Application, Request, Why, socket};
+use crate::{Application, Why, socket};
 
 impl Gateway {
     /// The pool of an application.
@@ -191,7 +191,7 @@ impl Gateway {
         if !self.write(id) {
             return self.read(id, now_ms);
         }
-        self.feed(id, now_ms);
+        self.ask_for_body(id);
     }
 
     /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
@@ -274,7 +274,7 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let request = exchange.request.as_ref();
-        let possible = connection.was_used() && request.is_some_and(Request::can_be_repeated);
+        let possible = connection.was_used() && !exchange.is_partly_gone;
         let idempotent = request.is_some_and(|request| request.idempotent);
         let harmless = why == Why::Overloaded || (idempotent && connection.client_is_untouched());
         if possible && connection.is_unseen() && exchange.times_unseen < TIMES_UNSEEN_MAX {
@@ -336,7 +336,6 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         exchange.at = At::Over;
         if let Some(request) = exchange.request.take() {
-            exchange.answer.note_unread(request.unread());
             self.keep_memory(request.params);
         }
         self.announce(whose);

@@ -34,7 +34,7 @@ impl Gateway {
                     self.write(id);
                 }
                 self.read(id, now_ms);
-                self.feed(id, now_ms);
+                self.ask_for_body(id);
             }
             // Nothing was asked: the application has closed it, or does not know what it does; unless the event is of
             // what was read already, in a turn of its own.
@@ -154,8 +154,6 @@ impl Gateway {
                 let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
                 if !stuck {
                     self.extend_deadline(id, now_ms);
-                } else if connection.client_due_ms != u64::MAX {
-                    self.fail_on_connection(id, whose, Why::BodyTimedOut, now_ms);
                 } else if !self.end_process(id, whose, now_ms) {
                     self.fail_on_connection(id, whose, Why::TimedOut, now_ms);
                 }
@@ -241,7 +239,7 @@ impl Gateway {
         }
     }
 
-    /// Has a connection read, and its request's body passed on, without an event.
+    /// Has a connection read without an event.
     pub(crate) fn give_turn(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
             && !std::mem::replace(&mut connection.has_turn, true)
@@ -255,9 +253,9 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
-        connection.deadline_ms = match connection.client_due_ms {
-            u64::MAX => now_ms + pool.application.settings().timeout_ms.div_ceil(looks),
-            client_due_ms => client_due_ms,
+        connection.deadline_ms = match connection.awaits_client() {
+            true => u64::MAX,
+            false => now_ms + pool.application.settings().timeout_ms.div_ceil(looks),
         };
         let due_ms = connection.deadline_ms;
         self.note_due(due_ms);

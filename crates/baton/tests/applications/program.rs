@@ -44,7 +44,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
     let size = text(request, "QUERY_STRING").parse().unwrap_or(0);
     let named: PathBuf = folder.join("named");
     match path.as_str() {
-        "/echo" | "/progress" | "/refuses" | "/fails" | "/counts" => {
+        "/echo" | "/mirror" | "/progress" | "/refuses" | "/fails" | "/counts" => {
             let query = text(request, "QUERY_STRING");
             take_upload(&path, &query, request, folder)
         }
@@ -187,6 +187,17 @@ pub(crate) fn take_upload(
                 }
                 total += count;
                 writeln!(request, "{total}")?;
+                request.flush()?;
+            }
+        }
+        "/mirror" => {
+            write!(request, "Content-Length: {query}\r\n\r\n")?;
+            let mut buffer = vec![0; 65_536];
+            loop {
+                match request.read(&mut buffer)? {
+                    0 => return Ok(()),
+                    count => request.write_all(&buffer[..count])?,
+                }
                 request.flush()?;
             }
         }

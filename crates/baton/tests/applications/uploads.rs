@@ -15,6 +15,7 @@ under_every_architecture!(
     an_application_that_fails_in_the_middle_of_a_body,
     a_body_that_breaks_off_does_not_look_complete,
     bodies_of_any_length_are_passed_on,
+    a_client_may_send_all_of_its_body_before_it_reads,
     the_same_as_scgi,
 );
 
@@ -122,6 +123,19 @@ fn bodies_of_any_length_are_passed_on(server: &Server, below: &str) {
         client.send(piece);
     }
     assert!(client.answer_to("PUT").body == body);
+}
+
+/// Goal: a client that takes nothing of its answer is read all the same. Method: the application answers while it reads,
+/// more than sockets hold; by one transport, since it is the session that is tested.
+fn a_client_may_send_all_of_its_body_before_it_reads(server: &Server, below: &str) {
+    if below != "/unix" {
+        return;
+    }
+    let mut client = server.connect();
+    let body = pattern(24 << 20, 6);
+    post(&mut client, &format!("{below}-uploads/mirror?{}", body.len()), body.len());
+    client.send(&body);
+    assert!(client.answer_to("POST").body == body);
 }
 
 /// Not another transport, but another protocol: once for all of them.

@@ -10,7 +10,7 @@ use baton_content::{Tree, TreeConfig};
 use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
-use baton_gateway::{Admission, Request};
+use baton_gateway::{Admission, BodyRest, Request};
 use baton_http::{BodyFraming, Method, ReplyHead, RequestHead, Status, Version, as_uri};
 
 use super::page::{Page, SERVER};
@@ -18,7 +18,7 @@ use super::{Answer, Asked, Given, Ready};
 use crate::context::Context;
 use crate::plan::{Delegate, Plan};
 use crate::protocol::{self, Body, Responder};
-use crate::transport::{BodyRest, Transport};
+use crate::transport::Transport;
 use crate::upload::Upload;
 
 /// A request on its way to an application, and what the answer needs to know of it.
@@ -28,8 +28,6 @@ pub(crate) struct Delegation {
     pub(crate) request: Request,
     /// The fields of its response on the client's own connection, if it may answer there.
     pub(crate) passed_fields: Option<Vec<u8>>,
-    /// What is left of the body, if it is to be passed on while it arrives.
-    pub(crate) rest: Option<BodyRest>,
     /// Where it came from.
     pub(crate) origin: Origin,
 }
@@ -195,14 +193,14 @@ impl Asked<'_> {
             BodyFraming::Length(length) => length.saturating_sub(body.len()),
             _ => 0,
         };
-        let rest = admission.filter(|_| left > 0).map(|admission| BodyRest { left, admission });
+        let rest = admission.filter(|_| left > 0).map(|admission| BodyRest::new(left, admission));
         let block = self.parameters(head, client, delegate, program, body.len() + left);
         // A connection from which a body is still read cannot be given away.
         let may_hand_over = delegate.hand_over && rest.is_none();
         let passed_fields = may_hand_over.then(|| response_fields(ctx, self.server_header, delegate));
         let idempotent = matches!(self.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
-        let asked = Request { application, params: block, body, rest: None, idempotent, handover: None };
+        let asked = Request { application, params: block, body, rest, idempotent, handover: None };
         let origin = Origin {
             plan: Arc::clone(&ctx.plan),
             delegate: Arc::clone(delegate),
@@ -210,7 +208,7 @@ impl Asked<'_> {
             method: self.method,
             head: request.head_bytes.into(),
         };
-        Delegation { request: asked, passed_fields, rest, origin }
+        Delegation { request: asked, passed_fields, origin }
     }
 
     fn parameters(

@@ -31,6 +31,7 @@ impl Session {
                 self.wait_for(Waiting::Send, ctx);
                 Need::Writable
             }
+            Waiting::Body if self.feeding.is_some() => Need::Body(Err(self.time_out_body())),
             Waiting::Head | Waiting::Body if self.outlet.is_empty() => {
                 let inbox = std::mem::take(&mut self.inbox);
                 self.refuse(
@@ -60,7 +61,8 @@ impl Session {
             Need::Readable => self.awaited_input(),
             Need::Writable => Waiting::Send,
             Need::Job(_) | Need::JobUnderWay => Waiting::Job,
-            Need::Delegate(_) | Need::News | Need::NewsUnderWay => Waiting::Application,
+            Need::News | Need::NewsUnderWay if self.awaits_body() => Waiting::Body,
+            Need::Delegate(_) | Need::Body(_) | Need::News | Need::NewsUnderWay => Waiting::Application,
             Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {

@@ -10,8 +10,8 @@
 //!            └─ Failed: an error page. Later on: what there is, and a cut, so that nothing looks complete
 //! ```
 //!
-//! Until it hears of it, the session neither reads from nor writes to its socket: the application may have it, or the
-//! gateway reads the rest of the request's body from it.
+//! Until it hears of it, the session neither reads from nor writes to its socket, since the application may have it; but for
+//! the rest of a request's body (see `feeding`).
 
 use baton_buf::{Aggregate, Piece};
 use baton_fcgi::cgi::{CgiHead, Instruction};
@@ -35,8 +35,6 @@ pub(super) struct Delegated {
     started_ms: u64,
     /// The application may have the client's socket.
     pub(super) handed_over: bool,
-    /// The gateway reads from the client's socket, of which the session therefore knows nothing.
-    pub(super) is_read_by_others: bool,
     progress: Progress,
     /// There was nothing new when the session asked last.
     pub(super) quiet: bool,
@@ -71,7 +69,6 @@ impl Delegated {
             text,
             started_ms: now_ms,
             handed_over: false,
-            is_read_by_others: false,
             progress: Progress::Waiting,
             quiet: false,
             redirected,
@@ -130,7 +127,7 @@ impl Session {
             Some(News::Body(body)) => self.take_body(&mut delegated, body, ctx),
             Some(News::Rest(rest)) => self.take_rest(&mut delegated, rest, ctx),
             Some(News::Stderr(lines)) => delegated.tell(&lines, ctx),
-            Some(News::End { unread, .. }) => return self.end_delegated(delegated, unread, ctx),
+            Some(News::End { .. }) => return self.end_delegated(delegated, ctx),
             Some(News::Answered(answered)) => return self.answered_elsewhere(&mut delegated, answered, ctx),
             Some(News::Failed(failure)) => return self.fail_delegated(&mut delegated, &failure, ctx),
         }
@@ -187,8 +184,8 @@ impl Session {
         delegated.progress = Progress::Sending;
     }
 
-    fn end_delegated(&mut self, mut delegated: Box<Delegated>, unread: u64, ctx: &mut Context) {
-        self.take_input_back(&delegated, unread);
+    fn end_delegated(&mut self, mut delegated: Box<Delegated>, ctx: &mut Context) {
+        self.pass_unread_body(&delegated);
         if let Progress::Held { body, .. } = &delegated.progress {
             let whole = body.len();
             self.begin_held(&mut delegated, Some(whole), ctx);
@@ -200,7 +197,7 @@ impl Session {
             }
             // All was said, and nothing of it was an answer.
             Progress::Waiting | Progress::Held { .. } => {
-                let failure = Failure { why: Why::Ended, client_lost: false, must_end: false, unread };
+                let failure = Failure { why: Why::Ended, client_lost: false, must_end: false };
                 return self.fail_delegated(&mut delegated, &failure, ctx);
             }
             Progress::Sending => {}
@@ -271,12 +268,10 @@ impl Session {
                 self.end(outcome, ctx);
                 return;
             }
-            if delegated.is_read_by_others {
-                self.transport.handle_readable();
-            }
+            self.stop_feeding();
             return self.cut_off(self.protocol.close_that_shows_a_cut(), outcome, ctx);
         }
-        self.take_input_back(delegated, failure.unread);
+        self.pass_unread_body(delegated);
         if outcome == Outcome::TimedOut || failure.must_end {
             self.protocol.close_behind();
         }
@@ -308,15 +303,12 @@ impl Session {
         self.state = State::Ending(close.lingering(self.has_unread_input()));
     }
 
-    /// The client's input is the session's again, with so many bytes in front that belong to the request that has been
-    /// answered.
-    fn take_input_back(&mut self, delegated: &Delegated, unread: u64) {
-        if delegated.is_read_by_others {
-            self.transport.handle_readable();
-            // A request that is sent elsewhere within the site would be looked for behind them.
-            let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
-            self.protocol.pass_unread(unread, is_answered);
-        }
+    /// What the application has left of the request's body is not wanted.
+    fn pass_unread_body(&mut self, delegated: &Delegated) {
+        // A request that is sent elsewhere within the site would be looked for behind it.
+        let is_answered = !matches!(delegated.progress, Progress::Collecting { .. });
+        let left = self.stop_feeding();
+        self.protocol.pass_unread(left, is_answered);
     }
 
     pub(super) fn go_on_after_application(&mut self) {

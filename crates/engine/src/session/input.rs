@@ -8,6 +8,7 @@ use baton_http::Status;
 
 use super::deadline::Waiting;
 use super::delegated::Delegated;
+use super::feeding::Feeding;
 use super::{Need, Session, State};
 use crate::context::{Context, SCRATCH_BYTES};
 use crate::exchange::{self, Answer, Delegation, Given};
@@ -191,13 +192,13 @@ impl Session {
 
     /// Gives a request away.
     fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
-        let Delegation { request: mut given, passed_fields, rest, origin } = delegation;
+        let Delegation { request: mut given, passed_fields, origin } = delegation;
         given.handover = passed_fields.and_then(|fields| {
             let Client { minor, keep, head } = self.protocol.respond(&mut self.outlet, ctx.draining).client();
             let keep = keep && origin.delegate.keep_passed;
             self.transport.hand_over(Terms { minor, keep, head, fields }, self.outlet.sent())
         });
-        given.rest = rest.map(|rest| self.transport.lend_input(rest, ctx.plan.limits.body_timeout_ms));
+        self.feeding = given.rest.as_ref().map(|rest| Feeding::new(rest.left()));
         let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
         let (text, redirected) = match self.redirected.take() {
             Some(redirected) => (redirected.text, redirected.times),
@@ -205,7 +206,6 @@ impl Session {
         };
         let mut delegated = Delegated::new(origin, text, redirected, ctx.clock.now_ms());
         delegated.handed_over = given.handover.is_some();
-        delegated.is_read_by_others = given.rest.is_some();
         self.state = State::Delegated(Box::new(delegated));
         self.protocol.handle_given_away();
         Next::Application(Box::new(given))

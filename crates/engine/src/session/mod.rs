@@ -5,6 +5,7 @@
 
 mod deadline;
 mod delegated;
+mod feeding;
 mod input;
 mod named;
 mod under_way;
@@ -15,9 +16,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_buf::Stop;
+use baton_buf::{Slice, Stop};
 use baton_content::Found;
-use baton_gateway::ClientSocket;
+use baton_gateway::{ClientSocket, Why};
 
 use crate::context::Context;
 use crate::job::{Job, JobDone};
@@ -30,6 +31,7 @@ use crate::upload::Upload;
 use crate::ways::Trial;
 use deadline::Waiting;
 use delegated::Delegated;
+use feeding::Feeding;
 use named::{Naming, Redirected};
 use under_way::UnderWay;
 
@@ -46,6 +48,8 @@ pub(crate) enum Need {
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_news`].
     Delegate(Box<baton_gateway::Request>),
+    /// A piece of the body of the request that was given away to be passed on, or word that there will be none.
+    Body(Result<Slice, Why>),
     /// The next news of the answer to the request that was given away, or word that there is none.
     News,
     /// To be woken when there is news of that answer.
@@ -79,6 +83,8 @@ pub(crate) struct Session {
     inbox: Vec<u8>,
     /// The body of the request at the front of the inbox, if somebody wants it.
     upload: Option<Box<Upload>>,
+    /// The rest of the body of the request that was given away, if that was not complete.
+    feeding: Option<Feeding>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
     /// What is in the outlet is measured: nothing else is in it.
@@ -131,6 +137,7 @@ impl Session {
             outlet: Outlet::default(),
             inbox: Vec::new(),
             upload: None,
+            feeding: None,
             inbox_untried: false,
             trial: None,
             under_way: VecDeque::new(),
@@ -227,6 +234,10 @@ impl Session {
 
     fn go(&mut self, ctx: &mut Context, stage: Stage) -> Need {
         loop {
+            // First, whatever is to be sent: the client may take nothing before it has sent its body.
+            if let Some(need) = self.feed(ctx) {
+                return need;
+            }
             if !self.outlet.is_empty() {
                 if stage == Stage::Read {
                     return Need::Writable;

@@ -183,6 +183,7 @@ impl Game {
                 Need::Turn => {}
                 Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
+                Need::Body(_) => panic!("requests are given away without bodies here"),
                 Need::Delegate(_) | Need::News => {
                     let news = self.news.pop();
                     self.session.handle_news(news, &mut self.ctx);
@@ -218,18 +219,16 @@ impl Told {
                 body_bytes: 2,
             })
         };
-        let failed = |must_end, client_lost| {
-            News::Failed(Failure { why: Why::Ended, client_lost, must_end, unread: 0 })
-        };
+        let failed = |must_end, client_lost| News::Failed(Failure { why: Why::Ended, client_lost, must_end });
         let head = || News::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
         let mut in_order = match self {
             Self::Answered { may_go_on } => vec![answered(true, may_go_on)],
             Self::AnsweredInPart => vec![answered(false, false)],
             Self::HandedBack { may_go_on } => {
                 let rest = Rest { may_go_on, status: 200, head_sent: 40, body_sent: 2 };
-                vec![News::Rest(rest), body(400_000), News::End { app_status: 0, unread: 0 }]
+                vec![News::Rest(rest), body(400_000), News::End { app_status: 0 }]
             }
-            Self::InTheOrdinaryWay => vec![head(), body(10), News::End { app_status: 0, unread: 0 }],
+            Self::InTheOrdinaryWay => vec![head(), body(10), News::End { app_status: 0 }],
             Self::BeginsAndPauses => vec![head(), body(400_000)],
             Self::FailsBeforeAll { must_end } => vec![failed(must_end, false)],
             Self::FailsWithItsClient => vec![failed(false, true)],

@@ -344,7 +344,9 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(_) | Need::News | Need::NewsUnderWay => panic!("there are no applications"),
+                Need::Delegate(_) | Need::Body(_) | Need::News | Need::NewsUnderWay => {
+                    panic!("there are no applications")
+                }
                 Need::Finished => {
                     self.seats[who].session = None;
                     let lost_output = self.seats[who].client.end.lost_output();

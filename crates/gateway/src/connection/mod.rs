@@ -41,8 +41,8 @@ pub(crate) struct Connection {
     pub(crate) deadline_ms: u64,
     /// When the client has had its moment, for which the application waits.
     pub(crate) moment_ms: u64,
-    /// When the client has to have sent more of the request's body; `u64::MAX`: it is not its turn.
-    pub(crate) client_due_ms: u64,
+    /// Whether the client was asked for more of the request's body.
+    awaits_client: bool,
     /// Whether the socket is watched for room to write.
     pub(crate) watches_room: bool,
     /// Whether its turn to be read comes without an event.
@@ -119,7 +119,7 @@ impl Connection {
             doing,
             deadline_ms: u64::MAX,
             moment_ms: u64::MAX,
-            client_due_ms: u64::MAX,
+            awaits_client: false,
             watches_room: false,
             has_turn: false,
             is_accepted: false,
@@ -191,7 +191,7 @@ impl Connection {
         self.requests += 1;
         (self.has_written, self.has_heard) = (false, false);
         (self.offered, self.took_offer_up) = (offered, false);
-        self.client_due_ms = u64::MAX;
+        self.awaits_client = false;
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
             self.way = Way::Scgi;
@@ -237,7 +237,20 @@ impl Connection {
 
     /// Adds some of a body that was not complete when the request began.
     pub(crate) fn push_body(&mut self, part: Slice, is_last: bool) {
+        self.awaits_client = false;
         self.outgoing.push_more_body(part, is_last);
+    }
+
+    /// Takes note that the client is asked for more of the body, if the application has taken what there was: whose it is.
+    pub(crate) fn ask_for_body(&mut self) -> Option<u64> {
+        let Doing::Serving { whose } = self.doing else { return None };
+        let is_wanted = self.awaits_body() && !self.has_to_write();
+        (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(whose)
+    }
+
+    /// Whether it is the client's turn: it was asked for more of the body.
+    pub(crate) fn awaits_client(&self) -> bool {
+        self.awaits_client
     }
 
     /// Whether the application can be given more of the body.
@@ -294,7 +307,7 @@ impl Connection {
     /// Takes note that nothing can be written any more. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
         self.outgoing = Outgoing::default();
-        self.client_due_ms = u64::MAX;
+        self.awaits_client = false;
         self.keeps = false;
         self.handle_ready(true, true);
     }

@@ -1,25 +1,24 @@
 //! Bodies that are given to the application while they arrive.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Application, ClientSocket, Failure, Settings, StreamedBodies, TransportChoice, Why};
+use baton_gateway::{Application, Failure, Settings, StreamedBodies, TransportChoice, Why};
 
 use crate::common::app::{App, Event};
 use crate::common::driver::{Driver, Ending};
-use crate::common::{application, client, get, streamed};
+use crate::common::{application, get, streamed};
 
 const HELLO: &[u8] = b"Content-Type: text/plain\n\nhello";
 
-/// The client may be silent for as long as the test runs.
+/// As long as the test runs.
 const LONG_MS: u64 = 100_000;
 
 fn admitting(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
     application(app, |settings| {
         settings.streamed_bodies = StreamedBodies::default().with_max(1);
+        settings.transport = TransportChoice::Plain;
         change(settings);
     })
 }
@@ -58,18 +57,12 @@ fn processes_are_known_when_they_have_been_seen() {
     assert!(admits(&application), "it is remembered for a while");
 }
 
-/// Descriptors in the interest set of the loop.
-fn watched(driver: &Driver) -> usize {
-    let known = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", driver.epoll_number())).unwrap();
-    known.lines().filter(|line| line.starts_with("tfd:")).count()
-}
-
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-/// Goal: the application sees the body as it arrives, byte by byte, never more of the client's input than the body, and
-/// an end only behind all of it; then nothing is left of it in the loop, and the connection is used again.
+/// Goal: the application sees the body as it is pushed, byte by byte, and an end only behind all of it; then the
+/// connection is used again.
 #[test]
 fn a_body_is_passed_on_as_it_arrives() {
     for transport in [TransportChoice::Plain, TransportChoice::Shm] {
@@ -91,35 +84,30 @@ fn a_body_is_passed_on_as_it_arrives() {
             }
         });
         let application = admitting(&app, |settings| settings.transport = transport);
-        let (server, mut peer) = client();
         let mut driver = Driver::new();
         let body = bytes(200_000);
-        let before = watched(&driver);
-        driver.begin(1, streamed(&application, &server, &body[..70_000], 130_000, LONG_MS));
+        driver.begin(1, streamed(&application, &body[..70_000], 130_000));
         assert!(!admits(&application), "it has taken the only place");
-        for end in [70_000, 70_001, 150_000] {
+        let mut before = 70_000;
+        for end in [70_001, 150_000, 200_000] {
             let mut total = 0;
             driver.run_until(|_| {
                 total = see.try_iter().last().unwrap_or(total);
-                total == end
+                total == before
             });
-            let next = if end == 70_000 { 70_001 } else { 150_000 };
-            peer.write_all(&body[end..next.max(end)]).unwrap();
+            driver.push(1, &body[before..end]);
+            before = end;
         }
-        peer.write_all(&[&body[150_000..], b"GET /next"].concat()).unwrap();
         let got = driver.finish(1);
         assert!(got.body == body && got.ending == Some(Ending::Complete));
         assert!(admits(&application), "and given it back");
-        let mut next = [0; 100];
-        assert_eq!(rustix::net::recv(&server, &mut next, rustix::net::RecvFlags::empty()).unwrap().1, 9);
-        driver.run_until(|driver| driver.report("connections") == 0);
-        assert_eq!(watched(&driver), before, "nothing is watched for any more");
         driver.ask(2, get(&application));
+        assert_eq!(driver.report("connections_opened"), 1);
     }
 }
 
-/// Goal: neither side is read further than the other one goes along. Method: an application that does not read before it
-/// is told to; the client can send no more than what sockets hold.
+/// Goal: more is wanted only when the application has taken what there was, and it has all of its time meanwhile. Method:
+/// an application that does not read before it is told to.
 #[test]
 fn the_client_waits_for_the_application() {
     let (go, wait) = mpsc::channel::<()>();
@@ -131,50 +119,49 @@ fn the_client_waits_for_the_application() {
             peer.answer(&asked, &[b"X-A: b\n\n", len.as_bytes()].concat());
         }
     });
-    let application = admitting(&app, |settings| {
-        settings.transport = TransportChoice::Plain;
-        settings.timeout_ms = LONG_MS;
-    });
-    let (server, mut peer) = client();
+    let application = admitting(&app, |settings| settings.timeout_ms = LONG_MS);
     let mut driver = Driver::new();
     let body = vec![7; 40 << 20];
-    driver.begin(1, streamed(&application, &server, &body[..70_000], body.len() as u64 - 70_000, LONG_MS));
-    peer.set_nonblocking(true).unwrap();
-    let mut sent = 70_000;
-    let mut push = |peer: &mut TcpStream| {
-        let mut progress = false;
-        while sent < body.len() {
-            match peer.write(&body[sent..]) {
-                Ok(count) => (sent, progress) = (sent + count, true),
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    break;
-                }
-            }
-        }
-        (sent, progress)
-    };
-    // Sockets grow for a while: until nothing moves for many rounds.
-    let (mut quiet, mut stuck_at) = (0, 0);
-    while quiet < 20 {
-        let (sent, progress) = push(&mut peer);
-        quiet = if progress { 0 } else { quiet + 1 };
-        stuck_at = sent;
-        driver.run_for(Duration::from_millis(10));
+    let mut pieces = body[70_000..].chunks(64 << 10);
+    driver.begin(1, streamed(&application, &body[..70_000], (body.len() - 70_000) as u64));
+    let mut pushed = 70_000;
+    driver.run_for(Duration::from_millis(10));
+    while driver.got(1).wants > 0 {
+        let piece = pieces.next().expect("sockets do not hold all of it");
+        driver.push(1, piece);
+        pushed += piece.len();
+        driver.run_for(Duration::ZERO);
     }
-    assert!(stuck_at < 30 << 20, "{stuck_at} bytes were taken for an application that reads nothing");
+    driver.run_for(Duration::from_millis(50));
+    assert_eq!(driver.got(1).wants, 0, "{pushed} bytes lie there unread");
+    assert!(pushed < 30 << 20, "{pushed} bytes were taken for an application that reads nothing");
     go.send(()).unwrap();
-    driver.run_until(|driver| {
-        push(&mut peer);
-        driver.got(1).is_over()
+    for piece in pieces {
+        driver.push(1, piece);
+    }
+    assert_eq!(driver.finish(1).body, (40 << 20).to_string().as_bytes());
+}
+
+/// Goal: the client's time is not the application's. Method: a client that takes longer than an application may.
+#[test]
+fn an_application_that_waits_for_the_body_is_not_late() {
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            peer.answer(&asked, &[b"X-A: b\n\n", &asked.stdin[..]].concat());
+        }
     });
-    assert_eq!(driver.got(1).body, (40 << 20).to_string().as_bytes());
+    let application = admitting(&app, |settings| settings.timeout_ms = 30);
+    let mut driver = Driver::new();
+    driver.begin(1, streamed(&application, b"beginning", 4));
+    driver.run_for(Duration::from_millis(100));
+    driver.push(1, b"more");
+    assert_eq!(driver.finish(1).body, b"beginningmore");
 }
 
 /// Goal: a body that breaks off never looks complete, and is not said to be the application's fault.
 #[test]
-fn a_client_that_goes_away_breaks_the_body_off() {
-    for is_reset in [false, true] {
+fn a_body_that_breaks_off_is_not_ended() {
+    for why in [Why::ClientGone, Why::BodyTimedOut] {
         let (seen, see) = mpsc::channel();
         let app = App::start(move |peer| {
             peer.head().unwrap();
@@ -184,40 +171,57 @@ fn a_client_that_goes_away_breaks_the_body_off() {
             }
             seen.send(ended).unwrap();
         });
-        let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
-        let (server, peer) = client();
+        let application = admitting(&app, |_| {});
         let mut driver = Driver::new();
-        driver.begin(1, streamed(&application, &server, b"beginning", 1000, LONG_MS));
-        (&peer).write_all(b"more").unwrap();
+        driver.begin(1, streamed(&application, b"beginning", 1000));
+        driver.push(1, b"more");
         driver.run_for(Duration::from_millis(20));
-        if is_reset {
-            rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
-        }
-        drop(peer);
-        let failure = Failure { why: Why::ClientGone, client_lost: false, must_end: false, unread: 996 };
+        driver.gateway.fail_body(1, why, driver.now_ms());
+        let failure = Failure { why, client_lost: false, must_end: false };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)));
         assert!(!see.recv().unwrap(), "the end of a body that is not complete");
         assert!(admits(&application));
         assert_eq!((driver.report("failures"), driver.report("abandoned")), (0.into(), 1.into()));
     }
-}
-
-#[test]
-fn a_client_that_falls_silent_is_not_waited_for() {
-    let app = App::start(|peer| {
-        peer.head().unwrap();
-        while peer.event().is_some() {}
-    });
-    let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
-    let (server, _peer) = client();
-    let mut driver = Driver::new();
-    driver.begin(1, streamed(&application, &server, b"beginning", 1000, 30));
-    assert_eq!(driver.finish(1).why(), Why::BodyTimedOut);
     assert_eq!(Why::BodyTimedOut.status(), 408);
 }
 
-/// An application that has what it needs answers; what it has not read stays with the client, and its connection is of
-/// no further use.
+/// Goal: what comes of a body before its request has a connection is kept for that. Method: the only connection is used.
+#[test]
+fn a_body_may_come_while_its_request_waits() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let app = App::start(move |peer| {
+        while let Some(asked) = peer.request() {
+            let _ = wait.lock().unwrap().recv();
+            peer.answer(&asked, &[b"X-A: b\n\n", &asked.stdin[..]].concat());
+        }
+    });
+    for ends_early in [false, true] {
+        let application = admitting(&app, |settings| settings.connections_max = 1);
+        let mut driver = Driver::new();
+        driver.begin(1, get(&application));
+        driver.begin(2, streamed(&application, b"beginning", 8));
+        let now_ms = driver.now_ms();
+        assert!(!driver.gateway.wants_body(2), "nobody wants it yet");
+        driver.gateway.push_body(2, b"more".to_vec().into(), now_ms);
+        if ends_early {
+            driver.gateway.fail_body(2, Why::ClientGone, now_ms);
+            assert_eq!(driver.finish(2).why(), Why::ClientGone);
+        }
+        go.send(()).unwrap();
+        assert_eq!(driver.finish(1).ending, Some(Ending::Complete));
+        if !ends_early {
+            driver.push(2, b"last");
+            go.send(()).unwrap();
+            assert_eq!(driver.finish(2).body, b"beginningmorelast");
+        }
+        assert!(admits(&application));
+    }
+}
+
+/// An application that has what it needs answers; its connection is of no further use, and what comes of the body after
+/// that is dropped.
 #[test]
 fn an_application_may_answer_before_the_end_of_the_body() {
     let app = App::start(|peer| {
@@ -225,21 +229,24 @@ fn an_application_may_answer_before_the_end_of_the_body() {
             peer.answer(&asked, HELLO);
         }
     });
-    let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
-    let (server, _peer) = client();
+    let application = admitting(&app, |_| {});
     let mut driver = Driver::new();
-    driver.begin(1, streamed(&application, &server, b"beginning", 1000, LONG_MS));
+    driver.begin(1, streamed(&application, b"beginning", 1000));
+    driver.run_until(|driver| driver.report("connections") == 0);
+    driver.gateway.push_body(1, b"late".to_vec().into(), driver.now_ms());
     let got = driver.finish(1);
-    assert_eq!((&got.body[..], got.ending, got.unread), (&b"hello"[..], Some(Ending::Complete), 1000));
+    assert_eq!((&got.body[..], got.ending), (&b"hello"[..], Some(Ending::Complete)));
     assert!(admits(&application));
-    assert_eq!(driver.report("connections"), 0);
 }
 
 /// Goal: a request is repeated only as long as all of it is there. Method: connections that were used before are closed
-/// without an answer, before or after something was read of the rest; idempotent requests, which are repeated otherwise.
+/// without an answer, before or after some of the rest was passed on, or all; idempotent requests, which are repeated
+/// otherwise.
 #[test]
-fn a_request_is_not_repeated_once_its_body_was_read() {
-    for (sent, expected) in [(&b""[..], None), (b"more", Some(Why::Ended))] {
+fn a_request_is_not_repeated_once_its_body_was_passed_on() {
+    for (sent, expected) in
+        [(&b""[..], None), (b"more", Some(Why::Ended)), (b"more, to 10", Some(Why::Ended))]
+    {
         let (seen, see) = mpsc::channel();
         let app = App::start(move |peer| {
             let asked = peer.request().unwrap();
@@ -257,23 +264,21 @@ fn a_request_is_not_repeated_once_its_body_was_read() {
             }
             seen.send(()).unwrap();
         });
-        let application = admitting(&app, |settings| {
-            settings.transport = TransportChoice::Plain;
-            settings.idle_timeout_ms = LONG_MS;
-        });
-        let (server, mut peer) = client();
+        let application = admitting(&app, |settings| settings.idle_timeout_ms = LONG_MS);
         let mut driver = Driver::new();
         driver.ask(0, get(&application));
-        let mut request = streamed(&application, &server, b"beginning", 10, LONG_MS);
+        let mut request = streamed(&application, b"beginning", 11);
         request.idempotent = true;
         driver.begin(1, request);
-        peer.write_all(sent).unwrap();
+        if !sent.is_empty() {
+            driver.push(1, sent);
+        }
         driver.run_until(|_| see.try_recv().is_ok());
         match expected {
             Some(why) => assert_eq!(driver.finish(1).why(), why),
             None => {
                 driver.run_until(|driver| driver.report("retries") == 1);
-                peer.write_all(&[7; 10]).unwrap();
+                driver.gateway.push_body(1, vec![7; 11].into(), driver.now_ms());
                 assert_eq!(driver.finish(1).body, b"hello");
             }
         }
@@ -307,16 +312,12 @@ fn a_refusal_behind_the_beginning_of_a_body_is_final() {
             peer.answer(&asked, HELLO);
         }
     });
-    let application = admitting(&app, |settings| {
-        settings.transport = TransportChoice::Plain;
-        settings.idle_timeout_ms = LONG_MS;
-    });
-    let (server, mut peer) = client();
+    let application = admitting(&app, |settings| settings.idle_timeout_ms = LONG_MS);
     let mut driver = Driver::new();
     driver.ask(0, get(&application));
-    driver.begin(1, streamed(&application, &server, b"beginning", 10, LONG_MS));
+    driver.begin(1, streamed(&application, b"beginning", 10));
     driver.run_for(Duration::from_millis(20));
-    peer.write_all(b"more").unwrap();
+    driver.push(1, b"more");
     assert_eq!(driver.finish(1).why(), Why::Overloaded);
     assert_eq!(driver.report("retries"), 0);
 }
@@ -331,21 +332,18 @@ fn an_application_that_dies_in_the_middle() {
             peer.answer(&asked, HELLO);
         }
     });
-    let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
+    let application = admitting(&app, |_| {});
     for whose in 0..2 {
-        let (server, mut peer) = client();
         let mut driver = Driver::new();
-        let body = bytes(1 << 20);
-        driver.begin(whose, streamed(&application, &server, b"beginning", 1 << 20, LONG_MS));
+        driver.begin(whose, streamed(&application, b"beginning", 1 << 20));
+        driver.run_until(|driver| driver.got(whose).wants > 0 || driver.got(whose).is_over());
         // It may not want all of it.
-        peer.set_nonblocking(true).unwrap();
-        let _ = peer.write(&body);
+        driver.gateway.push_body(whose, bytes(64 << 10).into(), driver.now_ms());
         match whose {
             0 => assert_eq!(driver.finish(whose).why(), Why::Ended),
             _ => assert_eq!(driver.finish(whose).body, b"hello"),
         }
         assert!(admits(&application));
-        assert!(matches!(peer.read(&mut [0; 1]), Err(error) if error.kind() == ErrorKind::WouldBlock));
     }
 }
 
@@ -353,13 +351,12 @@ fn an_application_that_dies_in_the_middle() {
 #[test]
 fn an_abandoned_upload_leaves_nothing() {
     let app = App::start(|peer| while peer.event().is_some() {});
-    let application = admitting(&app, |settings| settings.transport = TransportChoice::Plain);
-    let (server, _peer): (Arc<ClientSocket>, _) = client();
+    let application = admitting(&app, |_| {});
     let mut driver = Driver::new();
-    let before = watched(&driver);
-    driver.begin(1, streamed(&application, &server, b"beginning", 10, LONG_MS));
-    driver.run_until(|driver| watched(driver) == before + 2);
+    driver.begin(1, streamed(&application, b"beginning", 10));
+    driver.run_until(|driver| driver.got(1).wants > 0);
     driver.abandon(1);
-    assert_eq!(watched(&driver), before);
     assert!(admits(&application));
+    driver.gateway.push_body(1, b"late".to_vec().into(), driver.now_ms());
+    assert!(!driver.gateway.wants_body(1));
 }

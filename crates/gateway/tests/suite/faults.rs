@@ -78,7 +78,7 @@ fn closed_after_reading() {
     for transport in EVERY {
         let mut case = Case::new(transport, |peer| drop(peer.request().unwrap()));
         let must_end = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Ended, client_lost: false, must_end, unread: 0 };
+        let failure = Failure { why: Why::Ended, client_lost: false, must_end };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)), "{transport:?}");
         rustix::io::write(&case.server, b"5").unwrap();
         assert!(!case.client_is_cut(), "{transport:?}: it can be answered");
@@ -94,7 +94,7 @@ fn closed_after_writing_to_the_client() {
             rustix::io::write(&client, b"H").unwrap();
         }
     });
-    let lost = Failure { why: Why::Ended, client_lost: true, must_end: false, unread: 0 };
+    let lost = Failure { why: Why::Ended, client_lost: true, must_end: false };
     assert_eq!(case.got().ending, Some(Ending::Failed(lost)));
     while !matches!(case.client.read(&mut [0; 1]), Ok(0) | Err(_)) {}
 
@@ -155,12 +155,7 @@ fn garbage() {
             peer.event();
         });
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure {
-            why: Why::Broken(Broken::Version(b'H')),
-            client_lost: lost,
-            must_end: false,
-            unread: 0,
-        };
+        let failure = Failure { why: Why::Broken(Broken::Version(b'H')), client_lost: lost, must_end: false };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)));
         assert!(!lost || case.client_is_cut());
     }
@@ -338,7 +333,7 @@ fn hanging_applications_are_given_up() {
         });
         let mut driver = Driver::new();
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: false, unread: 0 };
+        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: false };
         assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
         let mut reset =
             || client.read(&mut [0; 1]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);

@@ -225,7 +225,7 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
         driver.begin(2, get(&application));
         end.send(()).unwrap();
         let lost = what != ENDS;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost, unread: 0 };
+        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)), "{what}");
         // The keeper has another one started in its place.
         roster.end(0);
@@ -252,6 +252,6 @@ fn a_client_is_cut_off_where_the_process_goes_on() {
     });
     let (server, _client) = client();
     let mut driver = Driver::new();
-    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false, unread: 0 };
+    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false };
     assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
 }

@@ -200,7 +200,7 @@ fn a_client_that_makes_progress_is_waited_for() {
     driver.run_for(Duration::from_millis(5_000));
     assert!(!driver.got(1).is_over(), "{:?}", driver.got(1));
     stop.send(()).unwrap();
-    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false, unread: 0 };
+    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false };
     assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)));
     drop(reader.join().unwrap());
 }

@@ -34,6 +34,8 @@ pub(super) struct Traveller {
     is_away: bool,
     /// What it was woken for meanwhile. The kernel tells it once.
     missed: Option<Wake>,
+    /// The same of an application that wants more of the request's body.
+    missed_want: bool,
 }
 
 impl Traveller {
@@ -64,19 +66,26 @@ impl Client for Traveller {
     fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
         let socket = Arc::clone(session.socket());
         let session = Arc::new(SharedSession(Mutex::new(Some(session))));
-        Some(Self { session, socket, is_away: false, missed: None })
+        Some(Self { session, socket, is_away: false, missed: None, missed_want: false })
     }
 
-    /// Never reads, writes or looks for content: where that is next, the client needs a turn, which is a stage's.
+    /// Never reads requests, writes or looks for content: where that is next, the client needs a turn, which is a stage's.
     fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
         match wake {
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
+            Wake::BodyWanted if self.is_away => {
+                self.missed_want = true;
+                return self.miss(Wake::Turn);
+            }
             // A writer that waits for this client is to go on. That it cannot be told may mean that it need not be.
             Wake::End(_) if self.is_away => drop(rustix::net::shutdown(&self.socket, Shutdown::Both)),
             _ => {}
         }
         let mut place = self.session.lock();
         let Some(session) = place.as_mut() else { return Need::Finished };
+        if std::mem::take(&mut self.missed_want) {
+            session.handle_body_wanted();
+        }
         let mut need = session.handle_wake(wake, ctx);
         if let Some(missed) = self.missed.take() {
             session.handle_wake(missed, ctx);

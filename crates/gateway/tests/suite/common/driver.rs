@@ -1,7 +1,7 @@
 //! A loop in place of the engine, whose clients are the test.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use baton_buf::{Aggregate, Piece};
@@ -30,8 +30,8 @@ pub(crate) struct Got {
     pub(crate) stderr: Vec<u8>,
     pub(crate) rest: Option<Rest>,
     pub(crate) ending: Option<Ending>,
-    /// Of the request's body.
-    pub(crate) unread: u64,
+    /// How often more of the request's body was wanted, and not been pushed.
+    pub(crate) wants: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +67,6 @@ impl Driver {
         1_000_000 + self.started.elapsed().as_millis() as u64
     }
 
-    /// The descriptor of its interest set.
-    pub(crate) fn epoll_number(&self) -> i32 {
-        self.epoll.as_raw_fd()
-    }
-
     pub(crate) fn begin(&mut self, whose: u64, request: Request) {
         self.got.remove(&whose);
         self.gateway.begin(whose, request, self.now_ms());
@@ -102,6 +97,21 @@ impl Driver {
 
     pub(crate) fn got(&mut self, whose: u64) -> &Got {
         self.got.entry(whose).or_default()
+    }
+
+    /// Pushes some of a request's body as soon as it is wanted.
+    #[track_caller]
+    pub(crate) fn push(&mut self, whose: u64, part: &[u8]) {
+        self.run_until(|driver| driver.got(whose).wants > 0);
+        self.got.entry(whose).or_default().wants = 0;
+        self.gateway.push_body(whose, part.to_vec().into(), self.now_ms());
+        self.note_want(whose);
+    }
+
+    fn note_want(&mut self, whose: u64) {
+        let got = self.got.entry(whose).or_default();
+        got.wants += u32::from(self.gateway.wants_body(whose));
+        assert!(got.wants <= 1, "it is said once");
     }
 
     pub(crate) fn abandon(&mut self, whose: u64) {
@@ -151,6 +161,7 @@ impl Driver {
 
     fn take_news(&mut self) {
         while let Some(whose) = self.gateway.poll_news() {
+            self.note_want(whose);
             if !self.slow.contains(&whose) {
                 self.take(whose);
             }
@@ -172,10 +183,7 @@ impl Driver {
                     got.rest = Some(rest);
                 }
                 News::Body(body) => got.take_body(&body),
-                News::End { unread, .. } => {
-                    got.ending = Some(Ending::Complete);
-                    got.unread = unread;
-                }
+                News::End { .. } => got.ending = Some(Ending::Complete),
                 News::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
                 News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
             }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{
-    Application, Arriving, ClientSocket, HandOver, Place, Request, Roster, Settings, TemporaryCounters,
+    Application, BodyRest, ClientSocket, HandOver, Place, Request, Roster, Settings, TemporaryCounters,
     TemporarySpace, member_path,
 };
 
@@ -76,17 +76,10 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>)
     Request { handover: Some(handover), ..get(application) }
 }
 
-/// A request of whose body `beginning` is there; of the rest, `left` bytes come from the client.
-pub(crate) fn streamed(
-    application: &Arc<Application>,
-    client: &Arc<ClientSocket>,
-    beginning: &[u8],
-    left: u64,
-    timeout_ms: u64,
-) -> Request {
+/// A request of whose body `beginning` is there; `left` bytes are still to be [pushed](driver::Driver::push).
+pub(crate) fn streamed(application: &Arc<Application>, beginning: &[u8], left: u64) -> Request {
     let admission = application.settings().streamed_bodies.admit().expect("a place");
-    let rest = Arriving::new(Arc::clone(client), left, timeout_ms, admission);
-    Request { rest: Some(rest), ..post(application, beginning) }
+    Request { rest: Some(BodyRest::new(left, admission)), ..post(application, beginning) }
 }
 
 /// A roster in which these applications are, and are open.
