@@ -38,6 +38,7 @@ mod mapping;
 mod node_set;
 mod policies;
 mod policy;
+mod policy_name;
 mod settings;
 mod target;
 
@@ -45,6 +46,7 @@ pub use admission::Admission;
 pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX};
 pub use decision::{Decision, Why};
 pub use hash::target_hash;
-pub use policy::{Policy, PolicyName, UnknownPolicy};
+pub use policy::Policy;
+pub use policy_name::{PolicyName, UnknownPolicy};
 pub use settings::{CacheOrder, PolicySettings};
 pub use target::Target;

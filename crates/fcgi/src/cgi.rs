@@ -4,15 +4,15 @@
 //! an HTTP head. The server and the libraries inside applications share this code, so their responses are the same
 //! byte for byte.
 
-mod answer;
 mod bad_head;
 mod edits;
 mod reader;
 
-pub use answer::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 pub use bad_head::BadHead;
 pub use edits::{Edits, push_default, push_drop};
 pub use reader::{HeadReader, HeadStep, find_end};
+
+pub use crate::http_head::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 
 use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};
 use crate::zero_copy::NameMap;

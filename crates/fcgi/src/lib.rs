@@ -23,6 +23,7 @@ pub mod cgi;
 pub mod environment;
 pub mod frames;
 mod handover;
+mod http_head;
 pub mod offer;
 pub mod params;
 pub mod record;

@@ -20,6 +20,7 @@ use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 pub use contenders::Programs;
 pub(crate) use contenders::{AdRotation, Way};
 use php::PhpWay;
+pub(crate) use task::PROCESSES;
 pub use task::Response;
 
 /// What to compare and how long.
@@ -125,7 +126,4 @@ fn started(contenders: impl Iterator<Item = Result<Contender>>) -> Vec<Contender
         })
         .collect()
 }
-
-/// Processes of an application, and connections that ask.
-pub(crate) const PROCESSES: usize = 8;
 const NAMED_FILE: &str = "1m.html";

@@ -63,7 +63,7 @@ impl Response {
 impl Task for Response {
     /// As many as there are processes of the application: more would wait for each other there.
     fn connections(self) -> usize {
-        super::PROCESSES
+        PROCESSES
     }
 
     fn requests(self) -> Vec<Request> {
@@ -95,3 +95,6 @@ impl fmt::Display for Response {
         })
     }
 }
+
+/// Processes of an application, and connections that ask.
+pub(crate) const PROCESSES: usize = 8;

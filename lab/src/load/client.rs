@@ -13,11 +13,11 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use rustix::net::{connect, recv, send, socket_with};
 
-use super::FAILURES_MAX;
 use super::pace::Pace;
 use super::reply::{HEAD_BYTES_MAX, ReplyHead};
 use super::report::{Failure, LoadReport};
@@ -320,7 +320,7 @@ fn open(index: usize, shared: &mut Shared) -> Result<OwnedFd> {
         Ok(()) | Err(Errno::INPROGRESS) => {}
         Err(errno) => return Err(errno).with_context(|| format!("connecting to {}", shared.address)),
     }
-    super::register(&shared.epoll, &socket, index)?;
+    register(&shared.epoll, &socket, index)?;
     shared.report.connections += 1;
     Ok(socket)
 }
@@ -331,3 +331,13 @@ fn fnv(sum: u64, bytes: &[u8]) -> u64 {
 }
 
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Registers a socket once for everything; edge-triggered, so that no later epoll_ctl is needed.
+fn register(epoll: &OwnedFd, socket: &OwnedFd, index: usize) -> rustix::io::Result<()> {
+    let flags =
+        epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+    epoll::add(epoll, socket, epoll::EventData::new_u64(index as u64), flags)
+}
+
+/// After so many failures the rest would say nothing new.
+const FAILURES_MAX: u64 = 1_000;

@@ -20,7 +20,6 @@ mod report;
 mod requests;
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -170,13 +169,6 @@ impl Load {
     }
 }
 
-/// Registers a socket once for everything; edge-triggered, so that no later epoll_ctl is needed.
-fn register(epoll: &OwnedFd, socket: &OwnedFd, index: usize) -> rustix::io::Result<()> {
-    let flags =
-        epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-    epoll::add(epoll, socket, epoll::EventData::new_u64(index as u64), flags)
-}
-
 fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -188,7 +180,5 @@ const SCRATCH_BYTES: usize = 1 << 20;
 const STALL: Duration = Duration::from_secs(3);
 /// How long requests in flight may take after the end.
 const DRAIN: Duration = Duration::from_secs(1);
-/// After so many failures the rest would say nothing new.
-const FAILURES_MAX: u64 = 1_000;
 /// The longest sleep of a load that sleeps.
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

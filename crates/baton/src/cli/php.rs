@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use baton_report::Trouble;
+
 /// Where PHP is.
 #[derive(Debug)]
 pub(super) enum Php {
@@ -18,7 +20,7 @@ impl Php {
     ///
     /// # Errors
     /// There is none, and how to get one.
-    pub(super) fn find() -> Result<Self, String> {
+    pub(super) fn find() -> Result<Self, Trouble> {
         let sockets =
             newest_first(Path::new(SOCKETS), |name| name.starts_with("php") && name.ends_with("-fpm.sock"));
         if let Some(socket) = sockets.into_iter().find(|socket| UnixStream::connect(socket).is_ok()) {
@@ -32,10 +34,10 @@ impl Php {
         };
         let found = folders.flat_map(|folder| newest_first(&folder, is_program)).next();
         found.map(Self::Program).ok_or_else(|| {
-            "there is no php-fpm on this system\n  \
-             remedy: install it (`apt install php-fpm`, `dnf install php-fpm`), or give its address: \
-             --fastcgi '/=HOST:PORT,scripts=[\".php\"]'"
-                .to_owned()
+            Trouble::new("there is no php-fpm on this system").remedy(
+                "install it (`apt install php-fpm`, `dnf install php-fpm`), or give its address: \
+                 --fastcgi '/=HOST:PORT,scripts=[\".php\"]'",
+            )
         })
     }
 }

@@ -28,12 +28,12 @@ impl<'a> Edits<'a> {
     }
 
     /// Whether the application's fields of this name are dropped.
-    pub(super) fn drop(self, name: &[u8]) -> bool {
+    pub(crate) fn drop(self, name: &[u8]) -> bool {
         self.lines(DROP).any(|dropped| dropped.eq_ignore_ascii_case(name))
     }
 
     /// Appends the defaults that the application's head lacks.
-    pub(super) fn push_defaults(self, head: &CgiHead, out: &mut Vec<u8>) {
+    pub(crate) fn push_defaults(self, head: &CgiHead, out: &mut Vec<u8>) {
         for line in self.lines(DEFAULT) {
             let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
             let has_it = |(own, _): (&[u8], &[u8])| own.eq_ignore_ascii_case(name) && !self.drop(own);

@@ -11,7 +11,7 @@ mod client;
 mod protocol;
 mod socket;
 
-pub use client::{ControlError, request};
+pub use client::request;
 pub use protocol::Command;
 pub(crate) use protocol::{Answer, parse};
 pub(crate) use socket::ControlSocket;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Run;
+use super::contents::Run;
 
 pub(super) fn render(runs: &[Run]) -> String {
     let mut text = COLUMNS.map(|(name, _)| name).join(",");

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::svg::escaped;
-use super::{Report, brief, svg};
+use super::contents::Report;
+use super::number::brief;
+use super::svg::{escaped, render as svg};
 
 pub(super) fn render(reports: &[Report]) -> String {
     let mut page = String::from(HEAD);

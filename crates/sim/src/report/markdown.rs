@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::contents::Report;
 
 pub(super) fn render(reports: &[Report]) -> String {
     let claims = || reports.iter().flat_map(|report| report.claims.iter().map(move |claim| (report, claim)));

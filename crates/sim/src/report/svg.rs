@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Figure, Line, brief};
+use super::contents::{Figure, Line};
+use super::number::brief;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;

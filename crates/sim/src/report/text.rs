@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Figure, Report, brief};
+use super::contents::{Figure, Report};
+use super::number::brief;
 
 pub(super) fn render(report: &Report) -> String {
     let mut text = format!("{}: {}\n", report.name, report.title);

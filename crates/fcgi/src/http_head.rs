@@ -1,6 +1,6 @@
 //! From the head of an application to the head that the client gets (`docs/handover-protocol.md`, section 4).
 
-use super::{CgiHead, Edits};
+use crate::cgi::{CgiHead, Edits};
 use crate::offer::Client;
 use crate::text::push_decimal;
 
