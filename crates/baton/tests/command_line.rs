@@ -1,4 +1,4 @@
-//! The command from outside: what is printed where, environment variables, exit codes.
+//! The command from outside: output, environment variables, exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -100,8 +100,8 @@ fn flags_have_environment_variables_and_precedence() {
     }
 }
 
-/// An address can be given whole or in two parts, each as a flag or in the environment. Flags count more, whichever way they
-/// say it.
+/// An address can be given whole or in two parts, each as a flag or in the environment. Flags of either form have
+/// precedence.
 #[test]
 fn flags_for_the_address_count_more_than_the_environment() {
     let serve = |environment: &[(&str, &str)], flags: &[&str]| {
@@ -173,7 +173,7 @@ fn every_sub_command_has_a_manual_page() {
         count += 1;
     }
     assert!(count >= 9, "{help}");
-    // Pages refer to pages that are there.
+    // Pages refer to existing pages.
     for page in std::fs::read_dir(dir.path()).unwrap() {
         let text = std::fs::read_to_string(page.unwrap().path()).unwrap().replace("\\-", "-");
         let before = text.match_indices("(8)").map(|(at, _)| &text[..at]);

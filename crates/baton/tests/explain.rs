@@ -50,7 +50,7 @@ fn site() -> tempfile::TempDir {
     dir
 }
 
-/// What is explained; the folder is called `DIR` in it.
+/// The explanation, with `DIR` for the folder.
 #[track_caller]
 fn explain(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_baton"))
@@ -172,7 +172,7 @@ fn a_script_that_no_application_runs() {
     assert!(told.contains(line), "{told}");
 }
 
-/// As the links of Debian's packages, which are absolute; behind an application's fallback, too.
+/// Like the absolute links of Debian's packages; also with an application's fallback.
 #[test]
 fn a_link_that_is_not_followed() {
     let dir = site();

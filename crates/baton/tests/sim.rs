@@ -16,7 +16,7 @@ fn stdout(output: &Output) -> String {
 fn write_log(folder: &Path) -> String {
     let mut log = String::from("half a line [\n");
     for request in 0..2000_u32 {
-        // The larger half of the files is asked for as often as the smaller one.
+        // The larger half of the files gets as many requests as the smaller one.
         let file = (request * request + request / 7) % 200;
         let second = request / 100;
         log += &format!(
@@ -28,8 +28,8 @@ fn write_log(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The busiest second has a hundred requests; what the log says and what is advised is told in words, and the numbers
-/// are written as files.
+/// The busiest second has a hundred requests; findings and advice are printed in words, and the numbers written to
+/// files.
 #[test]
 fn advice_is_given_from_a_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn experiments_are_run_by_name() {
     let out = folder.path().to_str().unwrap();
     let output = sim(&["run", "chess", "--scale", "0.002", "--jobs", "1", "--out", out]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("chess"), "progress is told");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chess"), "progress is reported");
     for (file, expected) in [
         ("claims.md", "| `chess` | lard-r closely matches WRR |"),
         ("index.html", "lard-r closely matches WRR"),
@@ -113,7 +113,7 @@ fn what_cannot_be_done_is_said() {
     }
 }
 
-/// Reading logs may take minutes: what is wrong with the flags is told before anything is read or made.
+/// Reading logs may take minutes: wrong flags are reported before.
 #[test]
 fn wrong_flags_are_refused_before_the_work_begins() {
     let cases: [(&[&str], &str); 4] = [

@@ -1,4 +1,4 @@
-//! What applications say reaches the client, byte by byte, however it travels.
+//! Applications' responses reach the client byte for byte, by every transport.
 
 use crate::architectures::under_every_architecture;
 use crate::common::client::{Client, Response};
@@ -22,7 +22,7 @@ fn get(client: &mut Client, path: &str) -> Response {
     client.answer_to("GET")
 }
 
-/// On one connection, which goes on from each to the next.
+/// All on one kept connection.
 fn bodies_of_every_size(server: &Server, below: &str) {
     let mut client = server.connect();
     for size in SIZES {
@@ -45,8 +45,8 @@ fn bodies_of_unknown_length(server: &Server, below: &str) {
     assert_eq!(get(&mut client, "/alphabet.txt").text(), crate::site::ALPHABET);
 }
 
-/// What is set replaces, what is added stands beside, what is removed is gone, and a default gives way; in answers that
-/// the application writes itself, those for which it names a file, and those of the server.
+/// `set` replaces, `add` adds, `remove` removes, and `default` yields to the application's field; in responses that
+/// the application writes itself, those with a named file, and those of the server.
 fn heads_as_the_route_wants_them(server: &Server, below: &str) {
     let mut client = server.connect();
     for (path, seen, cached) in [
@@ -91,7 +91,7 @@ fn heads_as_the_application_wants_them(server: &Server, below: &str) {
     // What an application says of the connection is not for the client.
     assert_eq!((cookies.field("connection"), cookies.field("x-accel-buffering")), (None, None));
     let long = get(&mut client, &format!("{below}/long"));
-    assert_eq!(long.text(), "abc", "no more than was declared");
+    assert_eq!(long.text(), "abc", "no more than declared");
 }
 
 fn clients_of_http_1_0(server: &Server, below: &str) {

@@ -1,5 +1,5 @@
-//! Responses that applications do not complete: whichever transport they come by, the client gets what there is and can
-//! tell that it is not all, and the two logs say the same.
+//! Responses that applications do not complete: by every transport, the client gets the available part and can tell
+//! that it is incomplete, and the two logs say the same.
 
 use std::fs;
 use std::net::TcpListener;
@@ -62,7 +62,7 @@ fn a_response_shorter_than_its_length_arrives_as_far_as_it_goes() {
         for path in ["short", "short-flushed"] {
             let target = format!("/{below}/{path}");
             let mut client = server.connect();
-            // What is unread at the end must not turn it into a reset, which destroys what is on its way.
+            // Unread input must not turn the close into a reset, which would destroy data in flight.
             client.send(format!(
                 "GET {target} HTTP/1.1\r\nHost: stage\r\n\r\nGET /{below}/short HTTP/1.1\r\nHost: never\r\n\r\n"
             ));
@@ -90,13 +90,13 @@ fn a_response_without_a_body_is_not_short() {
             [("HEAD", "short", 200), ("GET", "unchanged?204", 204), ("GET", "unchanged?304", 304)]
         {
             client.send(format!("{method} /{below}/{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-            assert_eq!(client.answer_to(method).status, status, "{below}/{path}: the connection goes on");
+            assert_eq!(client.answer_to(method).status, status, "{below}/{path}: the connection is kept");
         }
     }
     assert!(!server.said().contains("shorter"), "{}", server.said());
 }
 
-/// Whether the output ends within a line or behind one.
+/// Whether the output ends within a line or after one.
 #[test]
 fn a_response_that_ends_inside_its_head_is_a_bad_gateway() {
     let server = server();

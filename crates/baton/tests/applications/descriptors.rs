@@ -1,4 +1,4 @@
-//! A server that may have few descriptors goes on with what it has, and turns no client away.
+//! A server with few descriptors continues with those it has, and refuses no client.
 //!
 //! The file cache once took all of them, for good: from then on there was a 503 for each file that it did not have, and
 //! a 502 for each application.
@@ -32,9 +32,9 @@ fn with_4096_descriptors_everything_is_served() {
     ARCHITECTURES.iter().for_each(|architecture| serve_with(4096, architecture));
 }
 
-/// More files than descriptors are asked for once: small ones, which are kept in memory and open, then large ones, which
-/// are only kept open. Then the first ones again, and the application. Then come more clients than there are descriptors: those
-/// for whom there is none wait for others to leave. Each asks for a file that it alone asks for, or the application.
+/// Requests more files than descriptors: small ones, which are kept in memory and open, then large ones, which are
+/// only kept open. Then the first ones again, and the application. Then more clients than descriptors connect: the
+/// surplus waits for others to leave. Each requests a file of its own, or the application.
 fn serve_with(descriptors: usize, architecture: &str) {
     eprintln!("{descriptors} descriptors, {architecture}:");
     let folder = Folder::new();
@@ -73,10 +73,10 @@ fn serve_with(descriptors: usize, architecture: &str) {
         assert_eq!(response.status, 200, "{}", path_of(number, files));
     }
     let said = server.said();
-    assert!(!said.contains("cannot accept"), "it lets in no more clients than it can serve: {said}");
+    assert!(!said.contains("cannot accept"), "it accepts no more clients than it can serve: {said}");
 }
 
-/// The large ones come last, when the small ones have taken what there was.
+/// The large ones come last, when the small ones have used up the descriptors.
 fn is_large(number: usize, files: usize) -> bool {
     number >= files - files / 16
 }

@@ -24,7 +24,7 @@ fn answers_that_are_none(server: &Server, below: &str) {
         assert_eq!((answer.status, answer.field("x-route")), (502, Some(&below[1..])), "{path}");
     }
     client.send(format!("GET {below}/bytes?1 HTTP/1.1\r\nHost: stage\r\n\r\n"));
-    assert_eq!(client.answer_to("GET").status, 200, "the connection goes on");
+    assert_eq!(client.answer_to("GET").status, 200, "the connection is kept");
 }
 
 /// The client can tell: by the length, by the missing last chunk, or, in HTTP/1.0, by a reset.

@@ -40,7 +40,7 @@ fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
     );
 }
 
-/// What a file is named for is not sent where the status has no body: the next response would begin with it.
+/// A named file is not sent with a status without a body: the next response would begin with it.
 fn a_named_file_for_a_status_without_a_body(server: &Server, below: &str) {
     let mut client = server.connect();
     for (status, length) in [(204, None), (205, Some("0")), (304, None)] {

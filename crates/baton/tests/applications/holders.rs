@@ -1,4 +1,4 @@
-//! Applications that get a client's socket and let the server down: raw ones, which read the request and no more of the
+//! Applications that get a client's socket and misbehave: raw ones, which read the request and ignore the rest of the
 //! protocol.
 
 use std::io::Write;
@@ -13,8 +13,7 @@ use crate::common::folder::Folder;
 use crate::common::processes;
 use crate::common::server::Server;
 
-/// A server, behind which `end` is what becomes of each request: it gets the application's end of the connection and the
-/// client's socket.
+/// A server whose application handles each request by `end`, with its end of the connection and the client's socket.
 fn server(architecture: &str, end: fn(UnixStream, OwnedFd)) -> Server {
     server_with(architecture, "", end)
 }
@@ -58,9 +57,9 @@ path = "/app"
 fastcgi = { to = "unix:{base}/app.sock", transport = "passfd", {keys} }
 "#;
 
-/// Goal: the client learns what has happened, and nobody can say anything to it behind that. Method: an application
-/// that closes its connection at once and keeps the socket for ever; a client that has been answered before by the
-/// server, so that there is something to count. The end of the connection can only come from a shutdown.
+/// Goal: the client gets an error, and nothing after it. Method: an application that closes its connection at once
+/// and keeps the socket for ever; a client that the server has answered before, so that the byte count is not zero.
+/// Only a shutdown can end the connection.
 fn nothing_was_written(architecture: &str) {
     let server = server(architecture, |_, client| std::mem::forget(client));
     let mut client = server.connect();
@@ -83,7 +82,7 @@ fn something_was_written(architecture: &str) {
     assert!(b"HTTP/1.1 200 OK\r\nContent-".starts_with(&got), "{}", String::from_utf8_lossy(&got));
 }
 
-/// Writes a whole answer to the client, and says so.
+/// Writes a complete answer to the client, and reports it.
 pub(crate) fn answer(connection: &UnixStream, client: &OwnedFd) {
     answer_with_counts(connection, client, ANSWER.len() as u64, 0);
 }
@@ -100,7 +99,7 @@ fn answer_with_counts(mut connection: &UnixStream, client: &OwnedFd, head_bytes:
 
 const ANSWER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
-/// A connection on which the application has answered by itself ends like any other: `idle_ms` later.
+/// A connection on which the application has answered itself ends like any other: after `idle_ms`.
 fn an_idle_connection_ends(architecture: &str) {
     let server = server_with(architecture, "idle_ms = 300", |connection, client| {
         answer(&connection, &client);
@@ -110,8 +109,8 @@ fn an_idle_connection_ends(architecture: &str) {
     client.expect_end();
 }
 
-/// With `passfd_keep_alive = false` an application that was passed a socket meets no second request on it, whatever it says,
-/// and by whichever transport it answers in the end.
+/// With `passfd_keep_alive = false` an application that was passed a socket sees no second request on it, for any
+/// answer by any transport.
 fn a_connection_ends_with_its_one_answer(architecture: &str) {
     let keys = "passfd_keep_alive = false";
     let server = server_with_keys(architecture, "", keys, |connection, client| answer(&connection, &client));
@@ -133,8 +132,8 @@ fn a_connection_ends_with_its_one_answer(architecture: &str) {
     client.expect_end();
 }
 
-/// Goal: counts that cannot be do no harm. Method: an application that answers, and claims to have written more than there
-/// are bytes; the connection goes on.
+/// Goal: impossible counts do no harm. Method: an application that answers, and claims to have written too many
+/// bytes; the connection is kept.
 fn more_was_written_than_can_be(architecture: &str) {
     let server = server(architecture, |connection, client| {
         answer_with_counts(&connection, &client, u64::MAX, u64::MAX);

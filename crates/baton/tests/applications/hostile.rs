@@ -1,5 +1,5 @@
-//! An application that means harm, and six victims beside it: clients of other routes of the same worker, who must get
-//! what they ask for, throughout. What it can do depends on the transport; it does all of it by each.
+//! A hostile application and six victims: clients of other routes of the same worker, which must get correct answers
+//! throughout. The application tries all its attacks by each transport.
 
 use std::fs::{File, set_permissions};
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
 use crate::program;
 
-/// What the application does to its requests, and to what it gets with them.
+/// How the application treats its requests and descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Has the client's socket wait, before and after it has answered.
@@ -42,7 +42,7 @@ enum Mode {
     Reconnects,
     /// Begins and closes.
     BreaksOff,
-    /// Announces what is nowhere.
+    /// Announces slices outside the region.
     Lies,
 }
 
@@ -61,7 +61,7 @@ const MODES: [Mode; 12] = [
     Mode::Lies,
 ];
 
-/// Clients that ask the application in each mode, then for a large file, and take nothing.
+/// Clients that request the application in each mode, then a large file, and read nothing.
 const ACCOMPLICES: usize = 3;
 
 /// Rounds of the victims in each mode.
@@ -105,7 +105,7 @@ struct Hostile {
     children: Mutex<Vec<Child>>,
 }
 
-/// Ends the application's children with the test, however that ends.
+/// Ends the application's children with the test.
 struct Children(Arc<Hostile>);
 
 impl Drop for Children {
@@ -118,7 +118,7 @@ impl Drop for Children {
 }
 
 impl Hostile {
-    /// Serves a connection, of which it reads the beginning, and the descriptor that came with that.
+    /// Serves a connection: reads its beginning and the descriptor.
     fn serve(&self, mut connection: UnixStream) {
         let mut request = vec![0; 65_536];
         let Ok((count, mut descriptors)) = baton_sys::passing::receive(&connection, &mut request) else {
@@ -220,7 +220,7 @@ impl Hostile {
     }
 }
 
-/// On the client's socket if it has that, else in the ordinary way.
+/// On the client's socket if it has it, otherwise in the ordinary way.
 fn answer(connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Result<()> {
     if let Some(client) = client {
         rustix::io::write(client, b"HTTP/1.1 204 No Content\r\n\r\n")?;
@@ -257,7 +257,7 @@ fn rubbish(connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Re
 /// The id of the first request on a connection.
 const FIRST_REQUEST: u16 = 1;
 
-/// The victims: each has a connection of its own, and what it asks for it knows.
+/// The victims: each has its own connection, and knows the expected answers.
 struct Victims {
     clients: Vec<Client>,
     address: SocketAddr,
@@ -303,9 +303,9 @@ fn application(client: &mut Client, path: &str) -> Vec<u8> {
     client.answer_to("GET").body
 }
 
-/// Goal: no client but those who ask the hostile application suffers from it: none of the six gets other bytes, none waits
-/// for longer than a client's patience, and the worker is the same in the end. Method: in each mode, accomplices ask the
-/// application and then for a large file, and take nothing, while the victims ask round after round.
+/// Goal: the hostile application harms only its own clients: none of the six victims gets wrong bytes or waits beyond
+/// a client's patience, and the worker survives. Method: in each mode, accomplices request the application and then a
+/// large file, and read nothing, while the victims send requests round after round.
 fn six_victims_are_served(architecture: &str, transport: &str) {
     let folder = Folder::new();
     folder.write("page.txt", "a file");

@@ -1,6 +1,6 @@
-//! Applications behind the server, as clients see them: every transport under every architecture.
+//! Applications as clients see them: every transport under every architecture.
 //!
-//! A test is a function of a server and the path of a transport. What a client gets must not depend on either.
+//! A test is a function of a server and the path of a transport. Responses must not depend on either.
 
 #[path = "../common/architectures.rs"]
 mod architectures;

@@ -19,7 +19,7 @@ crate::architectures::under_every_architecture!(
     a_copy_that_is_kept,
 );
 
-/// Clients that take nothing: more than an architecture has threads that send.
+/// Clients that read nothing: more than an architecture has sending threads.
 const SLOW_CLIENTS: usize = 6;
 
 /// More than a socket and a client's system take together.
@@ -32,7 +32,7 @@ fn set_blocking(client: &OwnedFd) {
     rustix::fs::fcntl_setfl(client, OFlags::empty()).expect("a flag");
 }
 
-/// Connections on which the application has answered, and which then ask for a file and take nothing of it.
+/// Connections on which the application has answered, and which then request a file and read none of it.
 fn slow_clients(server: &Server, request: &str) -> Vec<Client> {
     let file =
         |name, bytes| File::create(server.folder().root().join(name)).and_then(|file| file.set_len(bytes));
@@ -42,7 +42,7 @@ fn slow_clients(server: &Server, request: &str) -> Vec<Client> {
         let mut client = server.connect();
         assert_eq!(client.get("/app/x").status, 204);
         client.send(request);
-        // What the server does on this request's behalf, it has begun to do when the head is there.
+        // When the head arrives, the server has begun to send the file.
         assert_eq!(client.head().status, 200);
         client
     });
@@ -64,8 +64,8 @@ fn others_are_served(server: &Server) {
     }
 }
 
-/// Goal: a client that takes nothing of what it asked for on a socket in blocking mode keeps no other client waiting, and ends by
-/// `send_ms`. Without the care that is taken, `sendfile` waits for it, and the loop with it.
+/// Goal: a client that reads nothing on a socket in blocking mode delays no other client, and ends by `send_ms`.
+/// Without precautions, `sendfile` waits for it, and the loop with it.
 fn a_socket_in_blocking_mode(architecture: &str) {
     let server = server_with(architecture, "send_ms = 500", |connection, client| {
         set_blocking(&client);
@@ -74,11 +74,11 @@ fn a_socket_in_blocking_mode(architecture: &str) {
     let slow = slow_clients(&server, GET_LARGE);
     others_are_served(&server);
     for client in slow {
-        wait_until("a client that takes nothing is cut off", || is_cut(&client));
+        wait_until("a client that reads nothing is cut off", || is_cut(&client));
     }
 }
 
-/// The same, by an application that keeps a copy and changes the mode again and again.
+/// The same, by an application that keeps a copy and changes the mode repeatedly.
 fn a_socket_in_blocking_mode_later_on(architecture: &str) {
     let server = server_with(architecture, "", |connection, client| {
         answer(&connection, &client);
@@ -91,14 +91,14 @@ fn a_socket_in_blocking_mode_later_on(architecture: &str) {
     });
     let mut slow = slow_clients(&server, GET_LARGE);
     others_are_served(&server);
-    // One that goes on reading gets all of it, byte by byte what the file holds.
+    // One that continues to read gets the whole file.
     let got = slow[0].take(usize::try_from(LARGE_BYTES).expect("a length"));
     assert!(got.iter().all(|byte| *byte == 0));
     others_are_served(&server);
 }
 
-/// Goal: closing does not wait for a client, whatever the application has set. Without the care that is taken, `close`
-/// waits for a minute. Method: all of the response is in the kernel, which cannot pass it on.
+/// Goal: closing does not wait for a client, for any options that the application has set. Without precautions,
+/// `close` waits for a minute. Method: the whole response is in the kernel, which cannot send it.
 fn a_socket_that_lingers(architecture: &str) {
     let server = server_with(architecture, "", |connection, client| {
         set_blocking(&client);

@@ -1,5 +1,5 @@
-//! The application: real requests on real sockets, answered by threads of the test, each of which is what a process of
-//! an application is to a server. Written with the library that applications in Rust use, it takes up every offer.
+//! The application: real requests on real sockets, answered by threads of the test, each of which acts as a process
+//! of an application. Written with the Rust library, it accepts every offer.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -126,7 +126,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         "/long" => write!(request, "Content-Length: 3\r\n\r\nabcdef"),
         "/thinks" => {
             fs::write(folder.join("thinks"), "")?;
-            // Until it is told that this is enough, or for longer than any test waits.
+            // Until it is stopped, or for longer than any test waits.
             let deadline = Instant::now() + 2 * PATIENCE;
             while !folder.join("enough").exists() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
@@ -169,7 +169,7 @@ pub(crate) fn brief(path: &str, query: &str, mut output: impl Write) -> io::Resu
     Ok(true)
 }
 
-/// Does with a body what the path says.
+/// Handles a body as the path says.
 pub(crate) fn take_upload(
     path: &str,
     query: &str,

@@ -51,8 +51,8 @@ fn variables_as_cgi_names_them(server: &Server, below: &str) {
     }
 }
 
-/// Goal: a configured parameter is the only one of its name, whatever the server, the path or the client would have said.
-/// Method: each kind is configured, and asked for with a request that says something else.
+/// Goal: a configured parameter replaces those of the server, the path and the client. Method: each kind is
+/// configured, and a request has another value.
 #[test]
 fn configured_parameters_replace_those_of_the_server_and_of_clients() {
     let folder = Folder::new();
@@ -125,7 +125,7 @@ fn bodies_that_are_too_long(server: &Server, below: &str) {
     assert_eq!(client.answer_to("POST").status, 413);
 }
 
-/// The application's answer to a path that it does not know is that path, as it is told it.
+/// The application answers an unknown path with that path, as it received it.
 fn paths_are_decoded_once(server: &Server, below: &str) {
     let mut client = server.connect();
     for (path, path_info) in [
@@ -149,7 +149,7 @@ fn paths_are_decoded_once(server: &Server, below: &str) {
     }
 }
 
-/// What frameworks take paths apart from: nothing is decoded, and what is not ASCII is encoded.
+/// The input of frameworks' routers: nothing is decoded, and non-ASCII bytes are encoded.
 fn targets_are_told_as_they_were_sent(server: &Server, below: &str) {
     let mut client = server.connect();
     for (sent, uri, query) in [
@@ -172,8 +172,8 @@ fn targets_are_told_as_they_were_sent(server: &Server, below: &str) {
     }
 }
 
-/// Goal: an application that has a whole site is told of no path that it would not be told of if it had a part of one.
-/// It may refuse paths that no file could have.
+/// Goal: an application of a whole site gets only the paths that it would get on a part of one. It may refuse paths
+/// that no file could have.
 #[test]
 fn paths_that_cannot_be_names_are_refused() {
     let folder = Folder::new();

@@ -14,8 +14,8 @@ use crate::program;
 
 crate::architectures::under_every_architecture!(by name: a_reset_is_heard);
 
-/// Goal: a client that resets its connection while the application thinks is known to be gone before there is an answer,
-/// whatever the application was offered. Method: one that takes every offer, and one that knows nothing of offers.
+/// Goal: the server notices a client's reset before the application answers, for any offer. Method: an application
+/// that accepts every offer, and one without the protocol.
 fn a_reset_is_heard(architecture: &str) {
     let folder = Folder::new();
     program::start(&folder.base().join("passfd.sock"), folder.base(), 1);
@@ -39,7 +39,7 @@ fn a_reset_is_heard(architecture: &str) {
         logged(&server, &format!("{below}/thinks?reset HTTP/1.1\" 400 0"));
         fs::remove_file(sign("thinks")).expect("a file");
     }
-    wait_until("the plain application is told", || sign("left").exists());
+    wait_until("the plain application is notified", || sign("left").exists());
     fs::write(sign("enough"), "").expect("a file");
 }
 
@@ -65,5 +65,5 @@ fn think_plainly(socket: &Path, folder: &Path) {
     });
 }
 
-/// The type of the record with which a request begins.
+/// The type of a request's first record.
 const BEGIN_REQUEST: u8 = 1;

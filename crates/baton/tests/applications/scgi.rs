@@ -47,13 +47,13 @@ fn answer(connection: &UnixStream, folder: &Path) -> io::Result<()> {
     program::take_upload(path, query, Exchange { body, output: connection }, folder)
 }
 
-/// A body and where the answer goes.
+/// A body and the stream for the answer.
 struct Exchange<'c> {
     body: Body<'c>,
     output: &'c UnixStream,
 }
 
-/// A body that is complete when all of its length is there; the end of the connection alone does not make it so.
+/// A body that is complete at its declared length, not at the end of the connection.
 struct Body<'c> {
     input: BufReader<&'c UnixStream>,
     left: usize,

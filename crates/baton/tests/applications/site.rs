@@ -8,7 +8,7 @@ use crate::common::server::Server;
 use crate::common::{ARCHITECTURES, processes};
 use crate::{program, scgi};
 
-/// What no client may ever see.
+/// A text that no client may see.
 pub(crate) const SECRET: &str = "nobody should read this";
 pub(crate) const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz";
 pub(crate) const BIG_BYTES: usize = 300_000;
@@ -16,10 +16,10 @@ pub(crate) const BIG_BYTES: usize = 300_000;
 /// The transports, which are also the paths below which the application answers by them.
 pub(crate) const TRANSPORTS: [&str; 4] = ["unix", "shm", "passfd", "auto"];
 
-/// Threads of the application for each transport: what a pool of so many processes would be.
+/// Threads of the application for each transport, in place of processes.
 pub(crate) const THREADS: usize = 4;
 
-/// The same for uploads, each of which may hold a process: one for each that the two workers may be given at a time.
+/// The same for uploads, each of which may hold a process: as many as the two workers may stream at a time.
 const UPLOAD_THREADS: usize = 8;
 
 /// The site under an architecture, one server for all tests.
@@ -58,8 +58,8 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
     })
 }
 
-/// Two worker processes at the most (`mp`: more): together they may keep all threads of the application busy, and no more. A
-/// busy machine turns no request away: the patience of the tests ends before `queue_ms`.
+/// At most two worker processes (`mp`: more): together they may keep all threads of the application busy, and no
+/// more. No request is refused on a busy machine: the tests give up before `queue_ms`.
 const SITE: &str = r#"
 architecture = "{architecture}"
 processes = {processes}
@@ -108,6 +108,6 @@ path = "/scgi-uploads"
 scgi = { to = "unix:{base}/scgi.sock", streamed_bodies_max = 8 }
 "#;
 
-/// What was asked for, a path for each transport.
+/// The requested paths, one for each transport.
 pub(crate) static PATHS: LazyLock<Vec<String>> =
     LazyLock::new(|| TRANSPORTS.iter().map(|transport| format!("/{transport}")).collect());

@@ -1,4 +1,4 @@
-//! Many clients take nothing of long responses: what waits for them in files is bounded, for all workers together.
+//! Many clients read nothing of long responses: temporary files are bounded, for all workers together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ fn metric(server: &Server, name: &str) -> u64 {
     line.expect("the metric").parse().expect("a number")
 }
 
-/// Goal: the bound holds, nothing is lost by it, and who cannot be served is told. Method: the clients of each transport
-/// ask for ten times as much as all files may take, and read when nothing goes on any more.
+/// Goal: the bound holds, nothing is lost, and refused requests get an error. Method: the clients of each transport
+/// request ten times as much as all files may take, and read when everything has stalled.
 #[test]
 fn all_files_together_are_bounded() {
     let server = server(&format!("[limits]\ntemporary_bytes_max = {BYTES_MAX}\n"));
@@ -55,7 +55,7 @@ fn all_files_together_are_bounded() {
             })
             .collect();
         wait_until("there is no room", || {
-            // A worker counts what it is about to write, and takes it back where that is too much.
+            // A worker counts bytes before it writes them, and subtracts them again beyond the bound.
             assert!(metric(&server, "baton_temporary_bytes") <= BYTES_MAX + (1 << 20), "{below}");
             metric(&server, "baton_temporary_refused_total") > refused
         });
@@ -126,7 +126,7 @@ fn a_folder_without_room_fails_no_response() {
         assert_eq!(server.said().contains("other files fill the disk"), is_full, "{}", server.said());
         let answer = client.answer_to("GET");
         assert!(answer.status == 200 && answer.body == pattern(RESPONSE_BYTES, 1));
-        // Before its folder goes.
+        // Before its folder is removed.
         drop(disk);
     }
 }

@@ -1,4 +1,4 @@
-//! Which applications `auto` passes clients' sockets, and who is told why not.
+//! Which applications get clients' sockets by `auto`, and where the reason is shown.
 
 use std::process::Command;
 
@@ -21,13 +21,13 @@ fn status(server: &Server) -> String {
         assert_eq!(server.get("/app/bytes?10").status, 200);
     }
     let told = || server.ctl(&["status"]);
-    wait_until("the status tells", || {
+    wait_until("the status shows it", || {
         told().lines().any(|line| line.contains("app.sock") && !line.ends_with("plain"))
     });
     told()
 }
 
-/// What a sub-command says of the configuration of a server.
+/// The output of a sub-command for the configuration of a server.
 fn said(server: &Server, arguments: &[&str]) -> String {
     let file = server.folder().base().join("baton.toml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
@@ -49,7 +49,7 @@ fn sockets_are_passed_where_a_trusted_user_listens() {
 
 #[test]
 fn who_gets_no_sockets_is_told_why() {
-    // A user of every system, who does not run the tests.
+    // A user that exists on every system and does not run the tests.
     for (users, why) in [
         ("", "no passfd: Baton has not started it, and `passfd_users` is empty"),
         ("passfd_users = ['daemon']", "no passfd: `passfd_users` does not name user "),

@@ -26,7 +26,7 @@ fn post(client: &mut Client, path: &str, length: usize) {
     client.send(format!("POST {path} HTTP/1.1\r\nHost: stage\r\nContent-Length: {length}\r\n\r\n"));
 }
 
-/// What is known of an upload after each piece is in the answer at once. What follows the body is the next request.
+/// The answer reports each piece of the upload at once. The next request follows the body.
 fn the_application_sees_how_an_upload_goes_on(server: &Server, below: &str) {
     let mut client = server.connect();
     let body = pattern(400_000, 5);
@@ -52,7 +52,7 @@ fn progress(client: &mut Client, bytes: usize) {
     }
 }
 
-/// A little of it is read past, and the connection goes on; more than that ends it, behind the answer.
+/// A small rest is discarded, and the connection is kept; a larger one ends it after the answer.
 fn what_an_application_does_not_read_is_not_the_next_request(server: &Server, below: &str) {
     let mut client = server.connect();
     let body = "GET /secret HTTP/1.1\r\n\r\n".repeat(10_000);
@@ -69,7 +69,7 @@ fn what_an_application_does_not_read_is_not_the_next_request(server: &Server, be
     client.send(beginning);
     let answer = client.answer_to("POST");
     assert_eq!(answer.status, 403);
-    // SCGI says that an answer is complete only behind it.
+    // In SCGI only the end of the connection completes an answer.
     assert!(below == "/scgi" || answer.field("connection") == Some("close"));
     client.expect_end();
 }
@@ -84,7 +84,7 @@ fn an_application_that_fails_in_the_middle_of_a_body(server: &Server, below: &st
     assert_eq!(client.answer_to("GET").text(), crate::site::ALPHABET);
 }
 
-/// The application is told by an error, and the log that it was the client.
+/// The application gets an error, and the log blames the client.
 fn a_body_that_breaks_off_does_not_look_complete(server: &Server, below: &str) {
     for half in [false, true] {
         let mut client = server.connect();
@@ -105,7 +105,7 @@ fn a_body_that_breaks_off_does_not_look_complete(server: &Server, below: &str) {
     }
 }
 
-/// At the bound of what waits in memory and beyond; also of a client that waits to be told to send it.
+/// At the bound of memory and beyond; also of a client that waits for `100 Continue`.
 fn bodies_of_any_length_are_passed_on(server: &Server, below: &str) {
     let mut client = server.connect();
     for length in [65_535, 65_536, 65_537, 131_072, 3_000_000] {
@@ -149,7 +149,7 @@ fn the_same_as_scgi(server: &Server, below: &str) {
     }
 }
 
-/// A server whose application has two processes, of which one at the most is given to bodies that arrive.
+/// A server whose application has two processes, at most one of them for streamed bodies.
 fn two_processes(architecture: &str) -> Server {
     let folder = Folder::new();
     let socket = folder.base().join("app.sock");
@@ -167,8 +167,8 @@ path = '/app'
 fastcgi = { to = 'unix:{base}/app.sock', connections_max = 2, streamed_bodies_max = 1 }
 ";
 
-/// More clients than there are processes send some of a body and no more: others are answered all the same, and each of
-/// the slow ones is, too, when it goes on.
+/// More clients than processes send a part of a body and stall: others are answered, and each slow one, too, when it
+/// continues.
 fn slow_uploads_hold_no_pool(architecture: &str) {
     let server = two_processes(architecture);
     let body = pattern(200_000, 1);
@@ -191,7 +191,7 @@ fn slow_uploads_hold_no_pool(architecture: &str) {
     }
 }
 
-/// A client that falls silent in the middle of a body is told so, whether its body goes to the application or waits.
+/// A client that stalls in the middle of a body gets a 408, whether its body is streamed or waits.
 fn silent_clients_are_told(architecture: &str) {
     let server = two_processes(architecture);
     let mut silent: Vec<_> = (0..2)

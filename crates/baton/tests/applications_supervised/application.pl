@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A FastCGI application that tells about its own process. What the path says, it does.
+# A FastCGI application that reports on its own process. The path selects its behaviour.
 use strict;
 use warnings;
 use FCGI;

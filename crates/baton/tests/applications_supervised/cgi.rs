@@ -81,10 +81,10 @@ fn only_programs_are_run_and_other_files_are_sent() {
     assert_eq!(server.get("/page.txt").body, b"a file");
 }
 
-/// Goal: no spelling of a path gets around its route, by way of what is behind a program either. Method: programs in a
-/// folder whose route refuses everything, and paths that lead out of it again behind their names.
+/// Goal: no spelling of a path bypasses its route, also not by the part after a program's name. Method: programs in a
+/// folder whose route refuses everything, and paths that leave it after the program's name.
 #[test]
-fn what_is_behind_a_program_leads_to_no_other_route() {
+fn the_path_after_a_program_leads_to_no_other_route() {
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     fs::create_dir(folder.path("guarded")).expect("a folder");
@@ -137,7 +137,7 @@ fn a_program_may_answer_before_it_reads() {
     assert!(answer.body.ends_with(b"\x00300000\n") && answer.body.len() == 500_007, "{}", answer.body.len());
 }
 
-/// Bytes that do not wait in memory, so that the request is given to the program before the rest of it is there.
+/// Bytes beyond the memory bound, so that the program gets the request before the rest of it has arrived.
 const BEGINNING: usize = 100_000;
 
 /// A server whose program is given uploads as they arrive, and a client that has sent the beginning of one.
@@ -149,15 +149,15 @@ fn uploading(program: &str, body_bytes: usize) -> (Server, Client) {
     (server, client)
 }
 
-/// The answer of a program, whose length nobody knows.
+/// The answer of a program, without a length.
 fn get(server: &Server, path: &str) -> Response {
     let mut client = server.connect();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     client.answer_to("GET")
 }
 
-/// Goal: a program reads what has arrived, and is read meanwhile. Method: it answers each line that it is sent, which the
-/// client reads before it sends the next one.
+/// Goal: a program reads its input as it arrives, and its output leaves meanwhile. Method: it answers each line, and
+/// the client reads the answer before it sends the next line.
 #[test]
 fn a_program_sees_an_upload_as_it_arrives() {
     let lines = ["one\n", "two\n", "three\n"];
@@ -198,11 +198,11 @@ fn a_program_whose_client_goes_away_does_not_see_an_end() {
     // The next one runs when the process is done with this one.
     install_program(&server.folder().path("b.cgi"), "#!/bin/sh\necho 'Content-Type: a/b'; echo; echo next");
     assert_eq!(get(&server, "/b.cgi").text(), "next\n");
-    assert!(!server.folder().path("end").exists(), "it took what it had for everything");
+    assert!(!server.folder().path("end").exists(), "it took a part for the whole");
 }
 
-/// Goal: nobody collects what a program does not read. Method: a body of which pipes and sockets hold only a part is sent
-/// until nobody takes more, and arrives as a whole when the program reads it.
+/// Goal: the server does not buffer unread input of a program. Method: a body larger than pipes and sockets hold is
+/// sent until they are full, and arrives completely when the program reads it.
 #[test]
 fn a_program_that_reads_later_holds_the_client_up() {
     let total = 64 << 20;
@@ -213,7 +213,7 @@ fn a_program_that_reads_later_holds_the_client_up() {
     let mut left = total - BEGINNING;
     while let Ok(taken) = (&mut client.stream()).write(&piece[..piece.len().min(left)]) {
         left -= taken;
-        assert!(left > total / 4, "somebody has taken most of it");
+        assert!(left > total / 4, "most of it was taken");
     }
     client.stream().set_write_timeout(Some(PATIENCE)).expect("a timeout");
     server.folder().write("go", "");
@@ -230,7 +230,7 @@ fn a_program_that_hangs_is_killed_when_the_server_gives_up() {
     let pid = fs::read_to_string(path).expect("a file").trim().parse().expect("a process");
     let deadline = Instant::now() + PATIENCE;
     while lives(pid) {
-        assert!(Instant::now() < deadline, "it goes on");
+        assert!(Instant::now() < deadline, "it continues");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,4 @@
-//! Applications that know requests and nothing else: whatever else a server sends would end them.
+//! Applications that die of anything but requests.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -64,8 +64,8 @@ fn install_socket(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("permissions");
 }
 
-/// Goal: a supervised application is not killed again and again. Method: count how often its processes are started; those
-/// that are started first die of the connection that asks whether they are ready.
+/// Goal: probes do not kill a supervised application repeatedly. Method: count the starts of its processes; the first
+/// ones die of the connection that probes whether they are ready.
 #[test]
 fn a_supervised_application_is_asked_once_whether_it_is_ready() {
     const PROCESSES: usize = 3;

@@ -1,6 +1,6 @@
 //! Applications whose processes Baton starts: from outside, with real ones, which are killed at every occasion.
 //!
-//! The application is `application.pl`, which tells about its own process.
+//! The application is `application.pl`, which reports on its own process.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! `baton app run` by itself: a server on one side, killed processes on the other.
+//! `baton app run` alone: a server on one side, killed processes on the other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,7 +69,7 @@ impl Manager {
     }
 
     fn wait_for_processes(&self, count: usize) -> BTreeSet<i32> {
-        wait_until("all processes are there", || self.processes().len() == count);
+        wait_until("all processes run", || self.processes().len() == count);
         self.processes()
     }
 
@@ -109,8 +109,8 @@ fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).expect("not 0"), signal).expect("a signal");
 }
 
-/// Goal: whoever dies is replaced, and clients find somebody. Method: one of two is killed from outside, one kills
-/// itself in the middle of a request.
+/// Goal: dead processes are replaced, and clients find a process. Method: one of two is killed from outside, one
+/// kills itself in the middle of a request.
 #[test]
 fn processes_that_die_are_replaced() {
     let folder = Folder::new();
@@ -195,7 +195,7 @@ fn a_command_that_does_not_exist_is_named() {
     }
 }
 
-/// Goal: all are replaced, and no request finds nobody. Method: requests without a pause meanwhile.
+/// Goal: all are replaced, and each request finds a process. Method: requests without a pause meanwhile.
 #[test]
 fn hangup_replaces_all_without_a_gap() {
     let folder = Folder::new();
@@ -206,8 +206,8 @@ fn hangup_replaces_all_without_a_gap() {
     manager.signal(Signal::HUP);
     let deadline = Instant::now() + PATIENCE;
     while manager.processes().intersection(&first).next().is_some() {
-        // libfcgi can be told to end between accepting a connection and reading from it, and the one repetition can meet
-        // another process that ends: then a client asks again, and finds somebody.
+        // libfcgi may get the signal between accepting a connection and reading from it, and the one retry may meet
+        // another ending process: then the client retries.
         assert!((0..3).any(|_| server.get("/").status == 200));
         assert!(Instant::now() < deadline, "not replaced: {}", manager.status());
     }
@@ -237,7 +237,7 @@ fn each_may_listen_alone() {
     assert_eq!(BTreeSet::from(answered), all);
 }
 
-/// Goal: what the manager was started with is not the application's, unless it is said so.
+/// Goal: the application does not inherit the manager's environment, unless configured.
 #[test]
 fn the_environment_and_the_folder_are_as_asked_for() {
     let folder = Folder::new();
@@ -256,8 +256,8 @@ fn the_environment_and_the_folder_are_as_asked_for() {
     assert!(answer.text().contains("PATH=") && !answer.text().contains("SECRET"), "{answer:?}");
 }
 
-/// Goal: the dynamic linker is told where the libraries are. Method: files that are none, since only their places
-/// matter here; the linker says that it cannot use the one, and goes on.
+/// Goal: the dynamic linker gets the paths of the libraries. Method: files that are no libraries, since only the
+/// paths matter; the linker reports that it cannot use the one, and continues.
 #[test]
 fn libraries_are_put_in_front_of_others() {
     let folder = Folder::new();

@@ -28,8 +28,8 @@ fn scripts_are_run_files_are_sent_and_the_rest_is_for_the_front_controller() {
     );
 }
 
-/// Goal: the front controller learns what was asked for, as PHP tells its scripts: nothing is lost of it or added.
-/// Method: paths without files, with an encoded slash too, which no file has.
+/// Goal: the front controller gets the requested path in PHP's variables, unchanged. Method: paths without files,
+/// also with an encoded slash, which no file has.
 #[test]
 fn the_front_controller_is_told_the_path() {
     let folder = shop();
@@ -66,7 +66,7 @@ fn php_fpm_is_replaced_when_it_dies_and_ends_with_the_server() {
     if everybody(&server).is_empty() {
         return leave_out("the end of php-fpm", "one runs on this system, and is used");
     }
-    wait_until("manager and php-fpm are there", || everybody(&server).len() == 2);
+    wait_until("manager and php-fpm run", || everybody(&server).len() == 2);
     let first = everybody(&server);
     rustix::process::kill_process(rustix::process::Pid::from_raw(first[1]).expect("not 0"), Signal::KILL)
         .expect("a signal");

@@ -1,7 +1,7 @@
-//! Pools that grow and shrink, processes that are replaced before anybody notices, and those that take too long.
+//! Pools that grow and shrink, processes that are replaced unnoticed, and those that take too long.
 //!
-//! The application is asked to end by a signal that it has never heard of, which ends it at once: whatever it is in the
-//! middle of then is lost. So no request fails only if it is asked between two requests.
+//! The stop signal has no handler in the application, which dies at once with its request. So no request fails only
+//! if the signal comes between two requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,14 +30,14 @@ fn run(workers: usize, keys: &str) -> Server {
     Server::run(folder(), &site(workers, "", keys))
 }
 
-/// A client that has asked for something and not read the answer.
+/// A client that has sent a request and not read the answer.
 fn asking(server: &Server, path: &str) -> Client {
     let mut client = server.connect();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
     client
 }
 
-/// Asks for something that takes long, and is gone then, and says so.
+/// Sends a request that takes long, and leaves.
 fn give_up(server: &Server, path: &str) {
     let requests = || pools(server)[0]["processes"][0]["requests"].as_u64();
     let before = requests();
@@ -67,8 +67,8 @@ fn states(server: &Server) -> Vec<Value> {
     processes.iter().map(|process| process["state"].clone()).collect()
 }
 
-/// Goal: there are as many processes as are needed, within bounds, whichever worker needs them; and when they are not
-/// needed any more they go, without a request noticing.
+/// Goal: there are as many processes as needed, within bounds, for any worker; and surplus ones end without affecting
+/// a request.
 #[test]
 fn a_pool_grows_while_requests_wait_and_shrinks_again() {
     for workers in [1, 2] {
@@ -92,8 +92,8 @@ fn a_pool_grows_while_requests_wait_and_shrinks_again() {
     }
 }
 
-/// Goal: each process gets exactly as many requests as it may have, and its heir is there when it has. Method: one
-/// process, whose clients would have to wait otherwise; and several, asked by many at once.
+/// Goal: each process gets exactly its maximum of requests, and its successor runs by then. Method: one process,
+/// whose clients would have to wait otherwise; and several, with many clients.
 #[test]
 fn processes_are_replaced_after_so_many_requests() {
     let server = run(1, "processes = 1, requests_max = 5");
@@ -121,12 +121,12 @@ fn processes_are_replaced_after_so_many_requests() {
     answers.into_iter().for_each(|pid| *requests.entry(pid).or_default() += 1);
     assert_eq!(requests.values().sum::<u64>(), 240);
     let (full, others): (Vec<u64>, Vec<u64>) = requests.values().partition(|&&requests| requests == 7);
-    // A process is asked what it can do on a connection of its own, which is no request.
+    // A probe of a process has a connection of its own, and is no request.
     assert!(others.iter().all(|requests| *requests < 7) && others.len() <= 3, "{full:?} {others:?}");
     assert_eq!((count(&server, "killed"), count(&server, "restarts")), (0, 0));
 }
 
-/// Goal: old processes go between two requests, and the next one is there. Method: requests without a pause.
+/// Goal: old processes end between two requests, and their successor runs. Method: requests without a pause.
 #[test]
 fn old_processes_are_replaced_without_a_failed_request() {
     let server = run(2, "processes = 1, lifetime_s = 1");
@@ -137,10 +137,10 @@ fn old_processes_are_replaced_without_a_failed_request() {
     });
 }
 
-/// Goal: the process that takes too long is ended, whatever it does about it, and nobody else. Method: another one writes
-/// all the time.
+/// Goal: the process that takes too long is killed, even if it ignores signals, and no other. Method: another one
+/// writes all the time.
 #[test]
-fn who_takes_too_long_is_killed_and_nobody_else() {
+fn only_the_process_that_takes_too_long_is_killed() {
     for arguments in ["", ", 'stubborn'"] {
         let keys = "processes = 2, timeout_ms = 500, grace_s = 0, transport = 'unix'";
         let server = Server::run(folder(), &site(2, arguments, keys));
@@ -165,10 +165,10 @@ fn who_takes_too_long_is_killed_and_nobody_else() {
     }
 }
 
-/// Goal: also where the process has the client's socket, the client is told: the process has ended by then, so that it
-/// cannot answer, too. Method: one that ends at once, and one that has to be killed.
+/// Goal: the client gets an error also if the process has its socket: the process has ended by then and cannot
+/// answer, too. Method: one that ends at once, and one that must be killed.
 #[test]
-fn a_client_is_told_of_a_timeout_by_passfd() {
+fn a_client_gets_a_timeout_by_passfd() {
     for arguments in ["", ", 'stubborn'"] {
         let keys = "processes = 1, timeout_ms = 500, grace_s = 0, transport = 'passfd'";
         let server = Server::run(folder(), &site(1, arguments, keys));
@@ -197,9 +197,9 @@ fn an_answer_that_has_begun_is_cut_when_its_process_is_killed() {
     assert_eq!(server.get("/app").status, 200);
 }
 
-/// Goal: a process that nobody waits for any more is not given anything before it is done, and does not stay for ever.
+/// Goal: a process whose client has left gets no request before it has finished, and does not stay for ever.
 #[test]
-fn who_was_left_in_the_middle_comes_back_or_is_killed() {
+fn an_abandoned_process_comes_back_or_is_killed() {
     let server = run(1, "processes = 1, timeout_ms = 1000, transport = 'unix'");
     wait_until("it is ready", || states(&server) == ["idle"]);
     let (file, path) = gate(&server, "wait");
@@ -216,10 +216,10 @@ fn who_was_left_in_the_middle_comes_back_or_is_killed() {
     assert_ne!(pid_of(&server.get("/app")), pid);
 }
 
-/// Goal: heirs that cannot begin are tried less and less often, and meanwhile the old process serves; what it may not
-/// serve waits.
+/// Goal: successors that cannot start are retried with growing pauses, and meanwhile the old process serves; requests
+/// beyond its maximum wait.
 #[test]
-fn heirs_that_die_at_once_keep_nobody_from_being_served() {
+fn successors_that_die_at_once_stop_no_request() {
     let folder = folder();
     let stop = folder.base().join("stop");
     let arguments = format!(", 'unless={}'", stop.display());
@@ -238,9 +238,9 @@ fn heirs_that_die_at_once_keep_nobody_from_being_served() {
     assert_ne!(pid_of(&client.response()), first);
 }
 
-/// Goal: a reload in the middle of a request: the old process answers it, and the new one what comes then.
+/// Goal: a reload in the middle of a request: the old process answers it, and the new one later ones.
 #[test]
-fn a_reload_waits_for_what_is_under_way() {
+fn a_reload_waits_for_requests_in_flight() {
     let server = run(1, "processes = 1, timeout_ms = 3600000");
     wait_until("it is ready", || states(&server) == ["idle"]);
     let (file, path) = gate(&server, "wait");
@@ -254,8 +254,8 @@ fn a_reload_waits_for_what_is_under_way() {
     wait_until("the old pool has ended, long before its time", || pools(&server).len() == 1);
 }
 
-/// Goal: a pool that nobody needs any more does not wait until a request would have had its time, whichever threads have
-/// to hear that there is another. Method: that time is longer than any test.
+/// Goal: a removed idle pool ends at once, not after a request's timeout. Method: that timeout is longer than any
+/// test.
 #[test]
 fn a_pool_that_is_idle_ends_with_the_reload_that_drops_it() {
     for architecture in ArchitectureName::ALL {
@@ -269,7 +269,7 @@ fn a_pool_that_is_idle_ends_with_the_reload_that_drops_it() {
     }
 }
 
-/// Goal: what a worker held when it died is used again, when it is done with what it did.
+/// Goal: processes of a dead worker are reused when they have finished their requests.
 #[test]
 fn processes_outlive_the_worker_that_used_them() {
     let server = run(1, "processes = 1");

@@ -1,4 +1,4 @@
-//! What is left of processes, and what an answer of the application says about its own.
+//! Whether processes live, and the application's reports on its process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ pub(crate) fn application() -> String {
     path.to_str().expect("a path in UTF-8").to_owned()
 }
 
-/// Whether a process is there and not just waiting to be reaped.
+/// Whether a process runs and is no zombie.
 pub(crate) fn lives(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
 }
 
-/// The value of a name in what the application says.
+/// The value of a name in the application's report.
 #[track_caller]
 pub(crate) fn told<'a>(response: &'a Response, name: &str) -> &'a str {
     assert_eq!(response.status, 200, "{response:?}");
@@ -36,7 +36,7 @@ pub(crate) fn pid_of(response: &Response) -> i32 {
     told(response, "pid").parse().expect("a number")
 }
 
-/// What the server tells of the applications that it has started.
+/// The server's status of the applications that it has started.
 pub(crate) fn pools(server: &Server) -> Vec<Value> {
     let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
     status["applications"].as_array().cloned().expect("applications")

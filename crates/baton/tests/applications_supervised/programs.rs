@@ -1,5 +1,5 @@
-//! Programs of others in pools that replace them while they are asked without a pause: the Python package, which is one
-//! process with one request at a time, and php-fpm, which has processes of its own.
+//! Other programs in pools that replace them under constant load: the Python package, one process with one request at
+//! a time, and php-fpm, with its own processes.
 
 use std::collections::BTreeMap;
 use std::fs;

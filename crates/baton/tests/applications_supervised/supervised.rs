@@ -10,7 +10,7 @@ use crate::common::folder::{Folder, install_program};
 use crate::common::server::{Server, wait_until};
 use crate::processes::{application, everybody, lives, pid_of, pools, told};
 
-/// A folder with the application in it, where its user can read it, whoever that is.
+/// A folder with the application, readable for every user.
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     let copy = folder.base().join("application");
@@ -35,7 +35,7 @@ pub(crate) fn rewrite(server: &Server, configuration: &str) {
 }
 
 fn wait_for_processes(server: &Server, count: usize) -> Vec<i32> {
-    wait_until("manager and processes are there", || everybody(server).len() == count + 1);
+    wait_until("manager and processes run", || everybody(server).len() == count + 1);
     everybody(server)
 }
 
@@ -112,7 +112,7 @@ fn processes_do_not_outlive_a_server_that_is_killed() {
     server.signal(Signal::KILL);
     server.ended();
     wait_until("nobody is left", || !all.iter().any(|&pid| lives(pid)));
-    // What it could not do any more is done by whoever comes next.
+    // The next manager cleans up after it.
     assert!(sockets.exists());
     let next = Server::run(folder(), &site("", "processes = 1"));
     assert!(!sockets.exists() && socket_folder(&next).exists() && socket_folder(&next) != sockets);
@@ -141,7 +141,7 @@ fn a_reload_replaces_what_is_different() {
     assert!(server.get("/app").text().contains("args=new"));
 }
 
-/// Goal: what a reload began is undone when it fails. Method: another command, and an address that is taken.
+/// Goal: a failed reload is undone. Method: another command, and an address in use.
 #[test]
 fn a_refused_reload_changes_nothing() {
     let server = Server::run(folder(), &site("", "processes = 1"));
@@ -178,8 +178,7 @@ fn the_status_has_a_row_for_each_application() {
     let server = Server::run(folder(), &site("", "processes = 2"));
     wait_for_processes(&server, 2);
     assert_eq!([server.get("/app").status, server.get("/app").status], [200; 2]);
-    // Name, processes, then those that are idle, busy or waiting just now, what was restarted, recycled and killed, and
-    // requests and failures.
+    // Name, processes, idle, busy, waiting, restarted, recycled, killed, requests and failures.
     wait_until("the row tells all of it, which loops do once a second", || {
         let status = server.ctl(&["status"]);
         let rows = status.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

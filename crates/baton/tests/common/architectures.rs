@@ -1,7 +1,7 @@
 //! One test under every architecture of [`baton_engine::ArchitectureName::ALL`].
 
-/// Makes tests of functions: one for each architecture, in a module of its name. The suite says what it is to run a test
-/// under an architecture, in a function `under` of its root; tests behind `by name:` are given the architecture's word.
+/// Makes tests of functions: one for each architecture, in a module of its name. The suite's root has a function
+/// `under` that runs a test under an architecture; tests after `by name:` get the architecture's name.
 macro_rules! under_every_architecture {
     (by name: $($test:ident),+ $(,)?) => {
         baton_engine::for_each_architecture! { crate::architectures::under_each! [by name: $($test)+] }

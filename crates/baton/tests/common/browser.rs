@@ -1,4 +1,4 @@
-//! A real browser without a window, Chromium, told what to do by its DevTools protocol: objects in JSON, each ended by a
+//! A real browser without a window: Chromium, controlled by its DevTools protocol: objects in JSON, each ended by a
 //! zero byte, through a pair of pipes. That needs neither a port nor a library.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::folder::Folder;
 
-/// A browser with one page. It ends with the folder in which it keeps its profile.
+/// A browser with one page. It ends with the folder of its profile.
 pub(crate) struct Browser {
     child: Child,
     orders: ChildStdin,
@@ -23,10 +23,10 @@ pub(crate) struct Browser {
     troubles: Vec<String>,
 }
 
-/// What a browser does not manage in this time, it never does.
+/// A browser that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Pages are shown the same wherever this runs, and nobody else is asked for anything.
+/// Pages look the same on every machine, and the browser contacts no other server.
 const FLAGS: [&str; 10] = [
     "--headless",
     "--no-sandbox",
@@ -45,7 +45,7 @@ impl Browser {
     /// Starts one, which shows nothing yet.
     pub(crate) fn start(folder: &Folder) -> Self {
         let mut command = Command::new("sh");
-        // It expects its pipes behind the three usual descriptors.
+        // It expects its pipes after the three standard descriptors.
         command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "chromium"]).args(FLAGS);
         command.arg(format!("--user-data-dir={}", folder.base().join("profile").display()));
         command.arg("about:blank").process_group(folder.group());
@@ -56,7 +56,7 @@ impl Browser {
         let (tell, words) = mpsc::channel();
         std::thread::spawn(move || {
             let words = said.split(0).map_while(Result::ok);
-            // Nobody listens any more once the test has ended.
+            // The receiver is gone once the test has ended.
             words.filter_map(|word| serde_json::from_slice(&word).ok()).all(|word| tell.send(word).is_ok())
         });
         let mut browser = Self { child, orders, words, session: None, given: 0, troubles: Vec::new() };
@@ -70,14 +70,14 @@ impl Browser {
         browser
     }
 
-    /// Goes to a page, until all of it is there.
+    /// Opens a page, and waits until it is loaded.
     pub(crate) fn open(&mut self, url: &str) {
         let gone = self.order("Page.navigate", &json!({ "url": url }));
         assert!(gone["errorText"].is_null(), "{url}: {gone}");
         self.wait_for(&format!("document.readyState == 'complete' && location.href == {}", json!(url)));
     }
 
-    /// Runs a script in the page; what it comes to, promises included.
+    /// Runs a script in the page; returns its result, also of a promise.
     #[track_caller]
     pub(crate) fn run(&mut self, script: &str) -> Value {
         self.try_to_run(script).unwrap_or_else(|told| panic!("{script}: {told}"))
@@ -121,7 +121,7 @@ impl Browser {
         self.order("Browser.setDownloadBehavior", &json!({ "behavior": "allow", "downloadPath": folder }));
     }
 
-    /// Waits until a download is there. It has another name until it is complete.
+    /// Waits for a complete download, which has another name before.
     pub(crate) fn wait_for_download(&mut self, file: &Path) {
         let deadline = Instant::now() + PATIENCE;
         while !file.exists() {
@@ -130,9 +130,9 @@ impl Browser {
         }
     }
 
-    /// Errors on the console, requests that failed and answers that say so, so far.
+    /// Console errors, failed requests and error statuses so far.
     pub(crate) fn troubles(&mut self) -> &[String] {
-        // All that was said before this is answered has been noted then.
+        // All events before this answer have been noted then.
         self.order("Page.enable", &json!({}));
         &self.troubles
     }
@@ -180,7 +180,7 @@ impl Browser {
             "Runtime.consoleAPICalled" => told["type"] == "error",
             "Log.entryAdded" => told["entry"]["level"] == "error",
             "Network.responseReceived" => told["response"]["status"].as_u64() >= Some(400),
-            // Players give up what they have asked for when they are asked for another part.
+            // Players cancel requests when they seek.
             "Network.loadingFailed" => told["canceled"] != true,
             _ => false,
         };

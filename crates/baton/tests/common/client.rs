@@ -1,4 +1,4 @@
-//! A client that does no more than it is told: bytes out, responses in, each read to exactly its end.
+//! A minimal client: bytes out, responses in, each read to exactly its end.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use super::server::PATIENCE;
 /// A connection.
 pub(crate) struct Client {
     stream: TcpStream,
-    /// What has arrived behind the last response.
+    /// Input after the last response.
     ahead: Vec<u8>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     /// The status line, without its line end.
     pub(crate) line: String,
-    /// Names in lower case, in the order in which they came.
+    /// Names in lower case, in order.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -28,7 +28,7 @@ impl Client {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-        // What is written on its own is to arrive on its own.
+        // Separate writes must arrive separately.
         stream.set_nodelay(true).expect("an option");
         Self { stream, ahead: Vec::new() }
     }
@@ -139,7 +139,7 @@ impl Client {
         chunk
     }
 
-    /// Reads until the connection ends, in order or not; what came until then.
+    /// Reads until the connection ends, by FIN or reset; returns the bytes read.
     pub(crate) fn until_the_end(&mut self) -> Vec<u8> {
         let mut bytes = [0; 65_536];
         while let Ok(count @ 1..) = self.stream.read(&mut bytes) {

@@ -11,9 +11,8 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-/// Folder and processes are gone when this is dropped, or else, for what is never dropped (a static, an aborted run),
-/// when this process ends. Whoever runs the workers may read the folder: a server that root starts gives them another
-/// user.
+/// Folder and processes end when this is dropped, or, for a static or an aborted run, when this process ends. The
+/// folder is readable for all: workers of a server that root starts have another user.
 pub(crate) struct Folder {
     /// The first member of the group. It waits for the end of its standard input, which comes with the end of this
     /// process, and then does what `drop` could not.
@@ -62,7 +61,7 @@ impl Folder {
         self
     }
 
-    /// Puts new content in the place of a file, at once, as deployment tools do.
+    /// Replaces a file atomically, as deployment tools do.
     pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         let fresh = self.base.path().join("fresh");
         fs::write(&fresh, content).expect("a file");
@@ -84,10 +83,10 @@ impl Folder {
     }
 }
 
-/// Puts a program in its place, at once, as package managers do.
+/// Installs a program atomically, as package managers do.
 ///
-/// Another process writes it: what this one has open for writing is inherited by all that other threads start in that
-/// moment, and as long as one of these has it open, nobody can run it (ETXTBSY).
+/// Another process writes it: children that other threads start at that moment would inherit a descriptor open for
+/// writing, and executing the file would fail meanwhile (ETXTBSY).
 pub(crate) fn install_program(path: &Path, content: impl AsRef<[u8]>) {
     let script = "cat > \"$0.fresh\" && chmod 755 \"$0.fresh\" && mv \"$0.fresh\" \"$0\"";
     let mut writer = Command::new("sh");

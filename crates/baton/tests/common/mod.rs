@@ -1,5 +1,4 @@
-//! What black-box suites have in common: a folder, a real server process on it, and a client that does no more than
-//! it is told.
+//! The common parts of black-box suites: a folder, a real server process, and a minimal client.
 //!
 //! ```text
 //!   Folder ──► Server ──► Client ──► Response
@@ -19,11 +18,11 @@ pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod server;
 
-/// Says that a part of the suite is left out: on standard error itself, which the test harness does not capture, so that
-/// whoever reads `test result: ok` also reads what is not in it.
+/// Reports that a part of the suite is left out, directly on standard error, which the test harness does not capture:
+/// it stands beside `test result: ok`.
 pub(crate) fn leave_out(what: &str, why: &str) {
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    // There is nothing to be done about a standard error that is closed.
+    // Ignore a closed standard error.
     let _ = writeln!(std::io::stderr(), "LEFT OUT of {test}: {what}: {why}");
 }
 

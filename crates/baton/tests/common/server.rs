@@ -1,4 +1,4 @@
-//! A real server process, started, awaited, and killed with all its children whatever happens.
+//! A real server process, started, awaited, and in any case killed with all its children.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -43,8 +43,8 @@ impl Server {
         Self::start(folder, command)
     }
 
-    /// `baton run` with this configuration, which begins within `[server]`. In it `{base}` and `{root}` stand for the
-    /// folder and the document root. Sites should listen on `127.0.0.1:0`.
+    /// `baton run` with this configuration, which begins within `[server]`. `{base}` and `{root}` are the folder and
+    /// the document root. Sites should listen on `127.0.0.1:0`.
     pub(crate) fn run(folder: Folder, configuration: &str) -> Self {
         let file = folder.base().join("baton.toml");
         let text = format!("[server]\ncontrol_socket = \"{{base}}/control\"\n{configuration}\n");
@@ -108,12 +108,12 @@ impl Server {
         children.split_whitespace().map(number).collect()
     }
 
-    /// What it wrote to standard error.
+    /// Its standard error so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().expect("its words").clone()
     }
 
-    /// Waits until it has written something to standard error: that takes its time after what it tells of.
+    /// Waits for a text on standard error, which may follow its event with a delay.
     pub(crate) fn wait_until_said(&self, text: &str) {
         wait_until(&format!("it says `{text}`"), || self.said().contains(text));
     }
@@ -123,7 +123,7 @@ impl Server {
         kill_process(self.pid(), signal).expect("a signal");
     }
 
-    /// Its end, which must come by itself.
+    /// Waits for its end, without a signal.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -135,7 +135,7 @@ impl Server {
         }
     }
 
-    /// `baton ctl` for this server; what it prints.
+    /// The output of `baton ctl` for this server.
     pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(BATON);
         command.args(["ctl", "--control"]).arg(control_socket(&self.folder)).args(arguments);
@@ -149,7 +149,7 @@ impl Server {
         Client::connect(self.address())
     }
 
-    /// Asks for a path on a connection of its own.
+    /// Requests a path on a new connection.
     pub(crate) fn get(&self, path: &str) -> Response {
         self.connect().get(path)
     }
@@ -165,7 +165,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits for something that happens by itself, soon.
+/// Waits for a condition that comes true soon.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -179,12 +179,12 @@ enum Announced {
     All,
 }
 
-/// Reads all that the server says; its first lines tell where it serves.
+/// Reads the server's standard error; its first lines contain its addresses.
 fn listen(stderr: ChildStderr, said: &Mutex<String>, announce: &Sender<Announced>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         let url = line.strip_prefix("  http://").and_then(|rest| rest.split('/').next());
-        // Nobody listens any more once it serves.
+        // The receiver is gone once it serves.
         if let Some(address) = url.and_then(|address| address.parse().ok()) {
             let _ = announce.send(Announced::Address(address));
         } else if line.starts_with("  control socket: ") {
@@ -209,7 +209,7 @@ fn expand(folder: &Folder, configuration: &str) -> String {
     if configuration.contains("{user}") { configuration.replace("{user}", &user()) } else { configuration }
 }
 
-/// The name of the user who runs the tests.
+/// The user of the tests.
 fn user() -> String {
     let output = Command::new("id").arg("-un").output().expect("id");
     String::from_utf8(output.stdout).expect("a name").trim().to_owned()

@@ -765,7 +765,7 @@ error: `site.route.fastcgi.transport` has an unknown word
     );
 }
 
-/// Goal: a library that an application is to have is missed before anything is served.
+/// Goal: a missing library of an application is reported before the server serves.
 #[test]
 fn a_library_that_is_not_installed() {
     let dir = tempfile::tempdir().unwrap();

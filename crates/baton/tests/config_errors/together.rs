@@ -2,7 +2,7 @@
 
 use crate::refused;
 
-/// What a route may answer with, each right by itself.
+/// Possible answers of a route, each valid alone.
 const ANSWERS: [(&str, &str); 5] = [
     ("redirect", r#"redirect = { to = "/new" }"#),
     ("respond", "respond = { status = 403 }"),
@@ -162,9 +162,9 @@ error: two sites are the default of 127.0.0.1:8080
     );
 }
 
-/// Goal: what was refused is not counted as what would stand in its place.
+/// Goal: a refused value does not cause errors that only follow from its absence.
 #[test]
-fn nothing_is_said_that_only_follows() {
+fn consequences_of_an_error_are_not_reported() {
     refused(
         r#"[limits]
 target_bytes_max = "9 parsecs"
@@ -288,8 +288,8 @@ error: the page for status 404 is a script
     );
 }
 
-/// Goal: no setting makes a slow client stop others silently, and none that does nothing is taken. Method: the modes of
-/// `sendfile` that wait, and architectures for which they are not.
+/// Goal: no setting lets a slow client block others silently, and settings without effect are refused. Method:
+/// blocking modes of `sendfile`, and architectures that do not allow them.
 #[test]
 fn sendfile_waits_for_clients_where_that_holds_up_no_others() {
     for mode in ["blocking", "by-size"] {

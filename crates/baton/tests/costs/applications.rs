@@ -14,7 +14,7 @@ use crate::trace::{Call, Trace};
 use crate::usual::usual;
 
 /// Goal: the table of the document is true of server and application, by every transport. Method: both are traced
-/// while a client asks again and again on one connection, and waits for each response.
+/// while a client sends requests on one connection, and waits for each response.
 #[test]
 fn responses_of_applications_take_the_calls_of_the_document() {
     let mut counted = BTreeMap::new();
@@ -34,15 +34,15 @@ fn responses_of_applications_take_the_calls_of_the_document() {
     compare("Applications", "applications", &counted);
 }
 
-/// Goal: named files in memory go by the way that costs less, so what the ways cost is measured, in both forms of naming.
-/// Method: so many are asked for that each way has been timed as often as it takes to choose.
+/// Goal: named files in memory take the cheaper path, so both paths are measured, in both forms of naming. Method:
+/// enough requests to time each path as often as the choice needs.
 #[test]
 fn what_named_files_cost_is_measured() {
     for form in ["named", "between-text"] {
         let path = format!("/app?{form}={{base}}/named/file.bin");
         let (server, _application, path) = behind_a_server("unix", &path, 60 << 10, "measured");
         let mut client = server.connect();
-        // One response in 32 is timed for each way, and 15 of a way are enough.
+        // One response in 32 is timed for each path, and 15 of a path are enough.
         for _ in 0..32 * 17 {
             assert_eq!(client.get(&path).body.len(), 60 << 10);
         }
@@ -50,7 +50,7 @@ fn what_named_files_cost_is_measured() {
     }
 }
 
-/// Goal: what single ranges cost is measured, too, where there is enough to be measured.
+/// Goal: single ranges are measured, too, if they are long enough.
 #[test]
 fn what_ranges_cost_is_measured() {
     let folder = Folder::new();
@@ -66,9 +66,9 @@ fn what_ranges_cost_is_measured() {
     wait_until_timed(&server);
 }
 
-/// Waits until the worker reports what both ways cost, in the one class that was asked for. It reports once a second.
+/// Waits until the worker reports the costs of both paths in the requested class. It reports once a second.
 fn wait_until_timed(server: &Server) {
-    wait_until("both ways have been timed", || {
+    wait_until("both paths have been timed", || {
         let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
         let [costs] = &found(&status, "ways_of_sending")[..] else { panic!("{status:#}") };
         let classes = costs.as_array().expect("classes");
@@ -89,8 +89,8 @@ fn found<'a>(within: &'a Value, name: &str) -> Vec<&'a Value> {
     }
 }
 
-/// The usual calls of server and application from one request to the next. There is a file of so many bytes to be named,
-/// and a way for it.
+/// The usual calls of server and application from one request to the next, with a named file of so many bytes and its
+/// path of sending.
 fn calls(transport: &str, path: &str, file_bytes: usize, way: &str) -> (Vec<String>, Vec<String>) {
     let (server, application, path) = behind_a_server(transport, path, file_bytes, way);
     let mut client = server.connect();
@@ -109,8 +109,8 @@ fn calls(transport: &str, path: &str, file_bytes: usize, way: &str) -> (Vec<Stri
 fn ask_again_and_again(client: &mut Client, path: &str) {
     for _ in 0..ROUNDS {
         client.get(path);
-        // An application that answers itself tells the server afterwards; a request that comes before that is noticed
-        // first, and waits.
+        // An application that answers itself reports to the server afterwards; an earlier request would cost an
+        // additional wake-up.
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -120,8 +120,8 @@ fn receives_a_begin(call: &Call) -> bool {
     call.name == "recvmsg" && call.detail.contains("iov_base=\"\\1\\1")
 }
 
-/// The calls from one request to the next. Who waits for that longer than a timer runs waits again, which is no cost of
-/// the request: it counts as one wait.
+/// The calls from one request to the next. Waits ended by a timer are no cost of the request: consecutive waits count
+/// as one.
 fn split(calls: &[Call], begins: impl Fn(&Call) -> bool) -> Vec<Vec<String>> {
     let starts: Vec<usize> = (0..calls.len()).filter(|&at| begins(&calls[at])).collect();
     let names = |pair: &[usize]| {

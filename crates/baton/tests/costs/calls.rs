@@ -10,7 +10,7 @@ use crate::trace::{Call, Trace};
 use crate::usual::usual;
 
 /// Goal: the table of the document is true of the default architecture. Method: a worker is traced while a client
-/// causes each situation again and again; the sequence of calls from one request to the next is compared.
+/// repeats each situation; the sequence of calls from one request to the next is compared.
 #[test]
 fn auto_makes_the_calls_of_the_document() {
     compare_with_document("auto");
@@ -22,8 +22,8 @@ fn sped_makes_the_calls_of_the_document() {
     compare_with_document("sped");
 }
 
-/// Goal: a server with a cache of its own never uses `sendfile`, whatever the size, and whether the file fits its memory;
-/// the same server without one does. Method: often enough for every way to have been tried.
+/// Goal: a server with an application's file cache never uses `sendfile`, for files of any size, in memory or not;
+/// the same server without one does. Method: often enough for every path to be tried.
 #[test]
 fn threads_cache_goes_without_sendfile() {
     for (architecture, expected) in [("threads-cache", false), ("threads", true)] {
@@ -47,8 +47,7 @@ fn threads_cache_goes_without_sendfile() {
     }
 }
 
-/// A situation on a connection that is kept open: what the client asks, again and again, and how many responses that
-/// has.
+/// A situation on a kept connection: the client's repeated bytes, and their number of responses.
 struct Kept {
     name: &'static str,
     request: &'static str,
@@ -80,7 +79,7 @@ const KEPT: [Kept; 9] = [
         request: "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n",
         at_once: 1,
     },
-    // Nobody asks for the beginning of this file: what is known of its middle has to be enough.
+    // The beginning of this file is never requested: residency of its middle must be enough.
     Kept {
         name: "range, from the page cache",
         request: "GET /ranged.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=500000-500999\r\n\r\n",
@@ -112,14 +111,14 @@ fn compare_with_document(architecture: &str) {
     count("1 KB, closed", closed(&server, &trace));
     count("a connection that is kept, and its end", kept_and_ended(&server, &trace));
 
-    // Here every request finds what is known too old, as elsewhere the first of a second does.
+    // Here every request revalidates, like the first one of a second elsewhere.
     let server = start(architecture, "cache.revalidate_ms=0");
     let mut client = server.connect();
     exchange(&mut client, &KEPT[0]);
     let trace = Trace::attach(server.workers()[0], &server.folder().base().join("trace"));
     count("1 KB, the first request for it in a second", repeated(&mut client, &KEPT[0], &trace));
 
-    // A file in memory that goes the other way.
+    // A file in memory, sent by the other path.
     let server = start(architecture, "send.way=sendfile");
     let mut client = server.connect();
     exchange(&mut client, &OTHER_WAY);
@@ -136,14 +135,14 @@ fn start(architecture: &str, setting: &str) -> Server {
     folder.write("medium.bin", pattern(100_000, 1)).write("large.bin", pattern(1_000_000, 2));
     folder.write("ranged.bin", pattern(1_000_000, 3));
     let mut flags = vec!["--architecture", architecture, "--workers", "1"];
-    // Which way a file goes is measured otherwise, and may change while the calls are counted.
+    // Otherwise the path of a file is measured, and may change while the calls are counted.
     for setting in ["send.way=memory", "cache.memory_hot_file_bytes_max=0", setting] {
         flags.extend(["--set", setting]);
     }
     Server::serve(folder, &flags)
 }
 
-/// The same exchange again and again on one connection.
+/// The same exchange repeatedly on one connection.
 fn repeated(client: &mut Client, kept: &Kept, trace: &Trace) -> Vec<Vec<String>> {
     let begin = trace.calls().len();
     for _ in 0..ROUNDS {
@@ -167,7 +166,7 @@ fn closed(server: &Server, trace: &Trace) -> Vec<Vec<String>> {
         let mut client = server.connect();
         client.ask("GET", "/small.txt", "Connection: close\r\n");
         client.expect_end();
-        // Only then is the worker done with the connection: the next one is to find it asleep.
+        // Only then has the worker finished with the connection; the next one must find it asleep.
         wait_until("the worker looks for the next client", || vain_accepts(trace, begin) > round);
     }
     split(&trace.calls()[begin..])
@@ -179,7 +178,7 @@ fn kept_and_ended(server: &Server, trace: &Trace) -> Vec<Vec<String>> {
     for round in 0..ROUNDS {
         let mut client = server.connect();
         client.get("/small.txt");
-        // The worker has to be asleep again, so that request and end are two events.
+        // The worker must sleep again, so that request and end are two events.
         wait_until("the worker looks for the next client", || vain_accepts(trace, begin) > round);
         wait_until("the worker has looked at the new connection", || {
             trace.calls().last().is_some_and(|call| call.name == "epoll_wait")
@@ -196,7 +195,7 @@ fn vain_accepts(trace: &Trace, begin: usize) -> usize {
     trace.calls()[begin..].iter().filter(|call| call.accepts_nobody()).count()
 }
 
-/// The calls from one request to the next, turned so that they begin with the wait for it.
+/// The calls from one request to the next, rotated to begin with the wait.
 fn split(calls: &[Call]) -> Vec<Vec<String>> {
     let calls: Vec<&Call> = calls.iter().filter(|call| !call.waits_in_vain()).collect();
     let starts: Vec<usize> = (0..calls.len()).filter(|&at| calls[at].receives_a_request()).collect();

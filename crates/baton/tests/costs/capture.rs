@@ -19,18 +19,18 @@ pub(crate) struct Capture {
 pub(crate) struct Packet {
     /// The client's port.
     pub(crate) port: u16,
-    /// Who sent it, and what it carries: `C data`, `S data+FIN`.
+    /// Sender and contents: `C data`, `S data+FIN`.
     pub(crate) what: String,
 }
 
 impl Capture {
-    /// Begins to capture what goes from and to this address of this host; files go to `folder`.
+    /// Begins to capture packets from and to this address; files go to `folder`.
     pub(crate) fn begin(server: SocketAddr, folder: &Path) -> Self {
         let (packets, said) = (folder.join("packets"), folder.join("tcpdump"));
         let file = |path| fs::File::create(path).expect("a file");
         let mut command = Command::new("tcpdump");
-        // Without a bound on their bytes (heads are enough), the buffer takes no more than some 30 packets, and what
-        // comes while tcpdump does not get its turn is lost.
+        // Without a bound on their bytes (heads are enough), the buffer holds some 30 packets, and loses others while
+        // tcpdump does not run.
         command.args(["-i", "lo", "-n", "-l", "--immediate-mode", "-s", "128", "-B", "8192"]);
         command.arg(format!("tcp port {}", server.port()));
         command.stdin(Stdio::null()).stdout(file(&packets)).stderr(file(&said));

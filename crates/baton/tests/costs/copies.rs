@@ -30,12 +30,12 @@ fn shared_memory_copies_once() {
     let (ledger, received) = one_response("shm", "/app?1000000");
     assert_eq!((ledger.to_client, ledger.by_reference), (received, 0));
     assert_eq!(ledger.kernel_to_server, ledger.application_to_kernel);
-    // How many they are depends on who was faster.
+    // Their number depends on timing.
     assert!(ledger.application_to_kernel < 300, "{ledger:?}");
 }
 
-/// Goal: an application that has the client's socket copies each byte once, itself. The server is told of it in the
-/// words of `ANSWERED` (an 8-byte header, 21 bytes) and `END_REQUEST` (16 bytes).
+/// Goal: an application with the client's socket copies each byte once, itself. The server gets `ANSWERED` (an 8-byte
+/// header, 21 bytes) and `END_REQUEST` (16 bytes).
 #[test]
 fn the_clients_own_socket_copies_once() {
     let (ledger, received) = one_response("passfd", "/app?1000000");
@@ -44,7 +44,7 @@ fn the_clients_own_socket_copies_once() {
     assert_eq!(ledger.application_to_kernel, 8 + 21 + 16);
 }
 
-/// Goal: nothing of a named file is copied, however large.
+/// Goal: no byte of a named file of any size is copied.
 #[test]
 fn a_named_file_is_not_copied() {
     for transport in ["unix", "shm"] {
@@ -55,8 +55,8 @@ fn a_named_file_is_not_copied() {
     }
 }
 
-/// Goal: on a socket that the application was passed, a named file goes by `send`, the only call that does not wait
-/// whatever the application does to the socket. All that the application says is that it names one.
+/// Goal: on a passed socket, a named file goes by `send`, the only call that an application cannot make wait. The
+/// application only names the file.
 #[test]
 fn a_named_file_is_sent_from_memory_on_a_socket_that_was_passed() {
     let (ledger, received) = one_response("passfd", "/app?named={base}/named/file.bin");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../../docs/system-calls.md");
 
-/// The first table below a heading: what the first column names, and the words that stand between back-quotes in the second.
+/// The first table below a heading: names in the first column, and words between back-quotes in the second.
 pub(crate) fn table(heading: &str) -> BTreeMap<String, Vec<String>> {
     let section = DOCUMENT.split("\n## ").find(|section| section.lines().next() == Some(heading));
     let section = section.unwrap_or_else(|| panic!("no heading {heading:?}"));
@@ -19,7 +19,7 @@ pub(crate) fn table(heading: &str) -> BTreeMap<String, Vec<String>> {
     table
 }
 
-/// Compares what was counted with what the document says, all rows in one go.
+/// Compares the counts with the document, all rows at once.
 pub(crate) fn compare(heading: &str, of: &str, counted: &BTreeMap<String, Vec<String>>) {
     let table = table(heading);
     let mut differences = Vec::new();

@@ -1,8 +1,7 @@
-//! What a request costs, in exact numbers: system calls of the running server, packets on the wire, bytes
-//! that are copied.
+//! The exact costs of a request: system calls of the running server, packets on the wire, copied bytes.
 //!
-//! The numbers stand in `docs/system-calls.md`. These tests read them there, count, and compare, so that the document
-//! cannot say anything else than what the server does. Nothing here is about time.
+//! The tests read the numbers in `docs/system-calls.md`, count, and compare, so that the document stays true. No test
+//! measures time.
 
 #[path = "../common/mod.rs"]
 mod common;

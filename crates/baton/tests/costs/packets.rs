@@ -52,7 +52,7 @@ fn exchanges_take_the_packets_of_the_document() {
     compare("Packets", "auto", &counted);
 }
 
-/// Asks on a connection of its own and reads to its end; the port that it used.
+/// Sends a request on a new connection and reads to its end; returns its port.
 fn fetch(address: SocketAddr, path: &str, acknowledges_at_once: bool) -> u16 {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     if !acknowledges_at_once {
@@ -68,7 +68,7 @@ fn fetch(address: SocketAddr, path: &str, acknowledges_at_once: bool) -> u16 {
     stream.local_addr().expect("its address").port()
 }
 
-/// All packets up to now: they are there when those of a connection made now are there.
+/// All packets so far: complete when those of a new connection are captured.
 fn captured(capture: &Capture, address: SocketAddr) -> Vec<Packet> {
     let marker = Client::connect(address);
     let port = marker.stream().local_addr().expect("its address").port();

@@ -34,8 +34,8 @@ impl Program {
     }
 }
 
-/// A server that has the application at `/app`, by a way, with one connection to it; and `path`, which may name a file in
-/// `{base}/named`, of which there is one of so many bytes, `file.bin`. `way`: which way it goes if it is in memory.
+/// A server with the application at `/app` and one connection to it; `{base}/named` contains `file.bin` of so many
+/// bytes, which the application may name. `way`: how the file is sent if it is in memory.
 pub(crate) fn behind_a_server(
     transport: &str,
     path: &str,
@@ -53,7 +53,7 @@ pub(crate) fn behind_a_server(
         socket.display(),
         named.display()
     );
-    // Files that are asked for again and again would come into memory, and leave it by being copied.
+    // Often requested files would be loaded into memory, and copied from there.
     let never = "cache.memory_hot_file_bytes_max=0";
     let way = format!("send.way={way}");
     let flags = ["--workers", "1", "--fastcgi", &mounted, "--set", never, "--set", &way];

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::server::wait_until;
 
-/// An attached strace; it lets go when this is dropped.
+/// An attached strace; detaches when dropped.
 pub(crate) struct Trace {
     strace: Child,
     file: PathBuf,
@@ -73,8 +73,8 @@ impl Call {
         Some(Self { name: name.to_owned(), detail: detail.to_owned() })
     }
 
-    /// Whether this is a wait that a timer has ended, unlike a look that waits for nothing. The longer a client takes,
-    /// the more of them there are: they are no cost of a request.
+    /// Whether a timer ended this wait, unlike a poll without waiting. Their number depends on the client's time:
+    /// they are no cost of a request.
     pub(crate) fn waits_in_vain(&self) -> bool {
         // `6, [], 256, 400, NULL, 0) = 0`: no events, of 256 at the most, in 400 ms.
         let rest = self.detail.split("[], ").nth(1);
@@ -87,7 +87,7 @@ impl Call {
         self.name == "recvfrom" && ["\"GET ", "\"HEAD "].iter().any(|begin| self.detail.contains(begin))
     }
 
-    /// Whether this is an attempt to accept when nobody waits.
+    /// Whether this is an accept without a waiting client.
     pub(crate) fn accepts_nobody(&self) -> bool {
         self.name == "accept4" && self.detail.contains("EAGAIN")
     }

@@ -1,9 +1,9 @@
-//! What happens again and again, apart from what happens now and then.
+//! Separates the usual calls from occasional ones.
 
 use std::collections::BTreeMap;
 
-/// The commonest of these sequences. Once a second a server looks at what it believes, and timers run out while it is
-/// being watched: these are no costs of a request, and fall on few.
+/// The most common of these sequences. Revalidation once a second and timers are no costs of a request, and affect
+/// few sequences.
 pub(crate) fn usual(sequences: Vec<Vec<String>>) -> Vec<String> {
     let count = sequences.len();
     let mut times: BTreeMap<Vec<String>, usize> = BTreeMap::new();

@@ -22,9 +22,8 @@ mod one_at_a_time {
     use super::one_client_is_served_to_its_end;
 }
 
-/// Goal: without a descriptor left, the server says so once, serves whom it has, and goes on accepting when it can.
-/// Method: a limit that is lower than the one that the server has counted on, and more clients than descriptors; then
-/// those inside leave.
+/// Goal: without a descriptor left, the server says so once, serves its clients, and accepts again when it can.
+/// Method: a lower limit than the server knows of, and more clients than descriptors; then some leave.
 fn descriptors_run_out(architecture: &str) {
     let server = Watched::start(folder(), architecture, &["server.processes=1", SAME_USER]);
     server.take_descriptors_away(DESCRIPTORS);
@@ -45,16 +44,16 @@ fn descriptors_run_out(architecture: &str) {
         (0..WAITING).map(|_| connect_and_send(server.server().address(), LAST)).collect();
 
     let paused = server.metric("baton_accepts_paused_total");
-    // For longer than the cache believes what it knows: to look again at a file takes a descriptor, too.
+    // For longer than the cache's names are valid: revalidation takes a descriptor, too.
     wait_until("many attempts", || {
         for client in &mut inside {
             assert_eq!(client.get("/small.txt").text(), "small", "those inside are served");
         }
         server.metric("baton_accepts_paused_total") >= paused + 25
     });
-    assert!(waiting.iter().all(is_silent), "nobody is turned away");
+    assert!(waiting.iter().all(is_silent), "no client is refused");
 
-    // One leaves, and all others go in and out by the one place that is free now.
+    // One leaves, and all others use its descriptor one after the other.
     inside.pop();
     assert_eq!(first_outside.response().status, 200);
     drop(first_outside);
@@ -74,7 +73,7 @@ fn nobody_hears_that_descriptors_run_out(architecture: &str) {
     let outside: Vec<TcpStream> =
         (0..DESCRIPTORS).map(|_| connect_and_send(server.server().address(), KEPT)).collect();
     wait_until("descriptors run out", || server.metric("baton_accepts_paused_total") > 1);
-    assert_eq!(inside.get("/small.txt").text(), "small", "the worker is there");
+    assert_eq!(inside.get("/small.txt").text(), "small", "the worker runs");
     drop(outside);
 }
 
@@ -97,7 +96,7 @@ fn connections_max_is_reached(architecture: &str) {
         assert_eq!(client.get("/small.txt").text(), "small", "those inside are served");
     }
     assert!(is_silent(&waiting), "there is no room");
-    // Each loop says by itself what it has counted.
+    // Each loop reports its own counts.
     wait_until("all are counted", || server.metric("baton_connections_open") == 4);
 
     inside.pop();
@@ -108,7 +107,7 @@ fn connections_max_is_reached(architecture: &str) {
 
 fn assert_served(client: &TcpStream) {
     let (bytes, in_order) = read_to_the_end(client);
-    assert!(bytes.ends_with(b"\r\n\r\nsmall") && in_order, "who waited is served");
+    assert!(bytes.ends_with(b"\r\n\r\nsmall") && in_order, "waiting clients are served");
 }
 
 /// Goal: a client has its thread, or process, to itself until its connection ends, idle or not; then the next is served,
@@ -120,7 +119,7 @@ fn one_client_is_served_to_its_end(architecture: &str) {
     assert_eq!(first.get("/small.txt").text(), "small");
     let mut waiting: Vec<TcpStream> =
         (0..WAITING).map(|_| connect_and_send(server.server().address(), LAST)).collect();
-    assert_eq!(first.get("/small.txt").text(), "small", "the connection goes on");
+    assert_eq!(first.get("/small.txt").text(), "small", "the connection is kept");
     assert!(waiting.iter().all(is_silent), "it is alone");
     drop(first);
     waiting.drain(..).for_each(|client| assert_served(&client));
@@ -146,11 +145,11 @@ const KEPT: &str = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
 const COMPLAINT: &str = "cannot accept";
 
-/// The workers keep the user of this test, who may not take descriptors away from others.
+/// The workers keep the user of this test, so that it may lower their limit.
 const SAME_USER: &str = "server.user=root";
 
 /// Few, but more than a worker needs for itself.
 const DESCRIPTORS: u64 = 40;
 
-/// Clients for which there is no descriptor.
+/// Clients without a descriptor.
 const WAITING: usize = 8;

@@ -7,14 +7,14 @@ use crate::common::folder::Folder;
 use crate::common::server::wait_until;
 use crate::watched::Watched;
 
-/// Goal: a user-level thread and its stack for each of thousands of clients, and all of them given back. Method:
-/// every client is answered once and stays; each is answered again; then all leave.
+/// Goal: a user-level thread and its stack for each of thousands of clients, all released in the end. Method: every
+/// client is answered once and stays; each is answered again; then all leave.
 #[test]
 fn thousands_of_idle_clients_have_a_thread_each() {
     idle_crowd("threads");
 }
 
-/// The same where an idle client is no more than an entry of a table.
+/// The same where an idle client is an entry of a table.
 #[test]
 fn thousands_of_idle_clients_wait_in_a_loop() {
     idle_crowd("auto");

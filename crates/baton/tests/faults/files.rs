@@ -17,13 +17,13 @@ under_each_architecture! {
     a_file_that_grows_sends_what_was_promised,
 }
 
-/// Goal: what a file has lost is never made up. Method: the file is cut, on the border of a page, while its client
-/// does not read. The client gets a part of the true bytes, then the end; the server goes on and says why.
+/// Goal: lost bytes of a file are never invented. Method: the file is truncated at a page boundary while its client
+/// does not read. The client gets a part of the true bytes, then the end; the server continues and logs why.
 fn a_file_that_shrinks_ends_the_connection(architecture: &str) {
     let server = start(architecture);
     let before = server.sockets();
     let client = connect_and_send(server.server().address(), request("/large.bin"));
-    wait_until("the response is on its way", || !crate::peer::is_silent(&client));
+    wait_until("the response is being sent", || !crate::peer::is_silent(&client));
     File::options()
         .write(true)
         .open(server.folder().path("large.bin"))
@@ -39,7 +39,7 @@ fn a_file_that_shrinks_ends_the_connection(architecture: &str) {
 
     let line = server.line_of("/large.bin");
     assert_eq!((&line["status"], &line["outcome"]), (&200.into(), &"file-changed".into()));
-    assert_eq!(line["body_bytes"], body.len(), "what was sent is what was received");
+    assert_eq!(line["body_bytes"], body.len(), "the client received the bytes that were sent");
     server.wait_until_nothing_is_left(&before);
     wait_until("the new length is seen", || {
         server.connect().ask("HEAD", "/large.bin", "").field("content-length") == Some(&KEPT.to_string())
@@ -64,7 +64,7 @@ fn a_file_that_is_replaced_is_finished_and_then_seen(architecture: &str) {
     assert!(client.take(LARGE) == large(), "all of the old file");
 }
 
-/// Goal: a name that goes away takes no bytes with it. Method: the file is deleted in the midst of its transfer.
+/// Goal: a deleted file is sent completely. Method: the file is deleted during its transfer.
 fn a_file_that_is_deleted_is_finished(architecture: &str) {
     let server = start(architecture);
     let mut client = begin(&server);
@@ -74,26 +74,25 @@ fn a_file_that_is_deleted_is_finished(architecture: &str) {
     assert_eq!(client.get("/small.txt").text(), "small");
 }
 
-/// Goal: a log that grows while it is sent is sent as long as it was. Method: bytes are appended in the midst of the
-/// transfer; the next response on the connection begins right behind those promised.
+/// Goal: a growing log is sent with its initial length. Method: bytes are appended during the transfer; the next
+/// response on the connection begins directly after the declared ones.
 fn a_file_that_grows_sends_what_was_promised(architecture: &str) {
     let server = start(architecture);
     let mut client = begin(&server);
     let mut file = File::options().append(true).open(server.folder().path("large.bin")).unwrap();
     file.write_all(b"and more").unwrap();
-    assert!(client.take(LARGE) == large(), "what was promised");
+    assert!(client.take(LARGE) == large(), "the declared bytes");
     assert_eq!(client.get("/small.txt").text(), "small", "and no byte more");
     assert_eq!(server.line_of("/large.bin")["outcome"], "complete");
     wait_until("the new length is seen", || server.get("/large.bin").body.ends_with(b"and more"));
 }
 
 fn start(architecture: &str) -> Watched {
-    // A single worker: each has caches of its own, and learns of a change on its own.
+    // A single worker: each has its own caches, and finds a change itself.
     Watched::start(small_and_large(), architecture, &["server.processes=1", SMALL_BUFFERS])
 }
 
-/// A client in the midst of the large file: its head has been read, and the kernel holds no more than a part of the
-/// rest.
+/// A client in the middle of the large file: its head has been read, and the kernel holds only a part of the rest.
 fn begin(server: &Watched) -> Client {
     let mut client = server.connect();
     client.send(request("/large.bin"));
@@ -101,5 +100,5 @@ fn begin(server: &Watched) -> Client {
     client
 }
 
-/// What is left of the file that shrinks: less than has been sent already, or more; either way not all.
+/// The rest of the truncated file: more or less than was sent already, but not all.
 const KEPT: usize = 1 << 20;

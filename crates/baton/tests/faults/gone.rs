@@ -1,4 +1,4 @@
-//! Clients that go away, in every phase. Whatever they leave behind is cleared up, down to the last descriptor.
+//! Clients that leave, in every phase. All their resources are released, down to the last descriptor.
 
 use std::io::Read;
 
@@ -10,8 +10,8 @@ use crate::watched::Watched;
 under_each_architecture! { clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
 under_each_architecture! { mt = "mt", clients_gone_in_every_phase, a_client_that_only_stops_sending_is_answered }
 
-/// Goal: no phase leaks a connection or a descriptor. Method: for each phase, connections are brought there and given
-/// up, by FIN and by reset; then the gauge of connections and the worker's descriptors are what they were.
+/// Goal: no phase leaks a connection or a descriptor. Method: in each phase, connections are closed by FIN and by
+/// reset; then the gauge of connections and the worker's descriptors return to their old values.
 fn clients_gone_in_every_phase(architecture: &str) {
     // Clients that have sent nothing are the server's affair, too.
     let server = Watched::start(small_and_large(), architecture, &["send.defer_accept_s=0", SMALL_BUFFERS]);
@@ -30,7 +30,7 @@ fn clients_gone_in_every_phase(architecture: &str) {
         for mut answered in [&in_a_response, &in_a_pipeline, &between_requests] {
             answered.read_exact(&mut [0; 100]).expect("the beginning of a response");
         }
-        wait_until("all are there", || server.metric("baton_connections_open") == 6);
+        wait_until("all are open", || server.metric("baton_connections_open") == 6);
         for gone in [before_a_request, in_a_head, in_a_body, in_a_response, in_a_pipeline, between_requests] {
             leave(gone, how);
         }
@@ -45,8 +45,8 @@ fn clients_gone_in_every_phase(architecture: &str) {
     assert!(0 < sent && sent < LARGE as u64, "{sent} bytes were sent");
 }
 
-/// Goal: a client that will send nothing more still gets what it asked for. Method: the sending half is closed while a
-/// response that fills all buffers is on its way.
+/// Goal: a half-closed client still gets its response. Method: the client closes its sending half during a response
+/// that fills all buffers.
 fn a_client_that_only_stops_sending_is_answered(architecture: &str) {
     let server = Watched::start(small_and_large(), architecture, &[SMALL_BUFFERS]);
     let before = server.sockets();

@@ -14,11 +14,10 @@ use crate::watched::Watched;
 
 under_each_architecture! {
     a_full_disk_loses_lines_and_counts_them,
-    an_error_log_that_nobody_reads_stops_nobody,
+    an_unread_error_log_stops_no_request,
 }
 
-/// Goal: requests go on when the log's disk is full, and the lost lines are counted to the last. Method: the log is
-/// the device on which there is never any room.
+/// Goal: requests go on when the log's disk is full, and every lost line is counted. Method: the log is `/dev/full`.
 fn a_full_disk_loses_lines_and_counts_them(architecture: &str) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
@@ -31,14 +30,14 @@ fn a_full_disk_loses_lines_and_counts_them(architecture: &str) {
     assert_eq!(client.get("/small.txt").text(), "small");
 }
 
-/// Goal: requests go on when nobody reads the error log, and later it says how many of its entries are lost. Method: the
-/// log is a pipe that has room for a page, each request is for an application that is not there, which is worth an entry.
-fn an_error_log_that_nobody_reads_stops_nobody(architecture: &str) {
+/// Goal: requests go on when the error log is a full pipe, and later it says how many entries are lost. Method: a
+/// pipe with room for a page; each request is for a missing application, which logs an entry.
+fn an_unread_error_log_stops_no_request(architecture: &str) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
     let path = folder.base().join("errors");
     mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).expect("a pipe");
-    // Whoever can write to it, too, waits neither for a writer to open it nor for one to write.
+    // Opened for reading and writing, it waits neither for a writer to open nor to write.
     let mut pipe = File::options()
         .read(true)
         .write(true)
@@ -59,7 +58,7 @@ fn an_error_log_that_nobody_reads_stops_nobody(architecture: &str) {
     assert_eq!(client.get("/small.txt").text(), "small");
 
     let mut said = String::new();
-    wait_until("the log tells of its gap", || {
+    wait_until("the log reports its gap", || {
         assert_eq!(client.get("/app/").status, 502);
         let mut page = [0; PAGE_BYTES];
         let read = pipe.read(&mut page).unwrap_or(0);

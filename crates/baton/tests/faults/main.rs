@@ -1,15 +1,14 @@
 //! Faults caused on purpose: clients, files, disks, descriptors and processes fail in every phase.
 //!
-//! Each test starts a server of its own, breaks something, and looks from outside: at the bytes on the wire, at the
-//! metrics, at the log, at the descriptors that the processes hold. Nothing is asserted about how long anything
-//! takes; what must happen is waited for.
+//! Each test starts its own server, breaks something, and checks from outside: bytes on the wire, metrics, log,
+//! descriptors of the processes. No test asserts a duration; each waits for its events.
 
 #[path = "../common/architectures.rs"]
 mod architectures;
 #[path = "../common/mod.rs"]
 mod common;
 
-/// Makes tests of functions that take an architecture, for each of those in which a fault can do different harm: one
+/// Makes tests of functions that take an architecture, for those in which a fault can have different effects: one
 /// loop, loops with helpers, stages, a stack per client, several processes.
 macro_rules! under_each_architecture {
     ($($test:ident),* $(,)?) => {

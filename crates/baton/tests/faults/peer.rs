@@ -8,10 +8,10 @@ use rustix::net::sockopt::set_socket_linger;
 
 use crate::common::server::PATIENCE;
 
-/// How a connection is given up.
+/// How a connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Farewell {
-    /// With a FIN, or with whatever the kernel makes of a close.
+    /// By `close`, usually with a FIN.
     Close,
     /// With a reset.
     Reset,
@@ -40,7 +40,7 @@ pub(crate) fn leave(stream: TcpStream, how: Farewell) {
     drop(stream);
 }
 
-/// What came before the connection ended, and whether it ended in order.
+/// The bytes before the end of the connection, and whether it ended by a FIN.
 pub(crate) fn read_to_the_end(mut stream: &TcpStream) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let result = stream.read_to_end(&mut bytes);

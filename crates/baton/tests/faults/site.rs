@@ -1,4 +1,4 @@
-//! What is served here: a file that leaves with one call, and one that takes a while.
+//! The site: a file that leaves with one call, and one that takes a while.
 
 use crate::common::folder::{Folder, pattern};
 

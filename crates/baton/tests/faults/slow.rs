@@ -1,4 +1,4 @@
-//! Clients that take too long: each phase has a timeout, and its end is told apart from others in the log.
+//! Clients that take too long: each phase has a timeout, with its own word in the log.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,9 +15,8 @@ under_each_architecture! {
     senders_that_stop_are_given_up,
 }
 
-/// Goal: a client that takes nothing is reset after the send timeout, so that nothing of its response stays with the
-/// kernel, and nobody else waits for it. Method: it asks for more than all buffers hold and reads nothing, while others
-/// are served.
+/// Goal: a client that reads nothing is reset after the send timeout, so that the kernel drops its response, and no
+/// other client waits. Method: it requests more than all buffers hold and reads nothing, while others are served.
 fn a_reader_that_stops_is_given_up(architecture: &str) {
     let server = Watched::start(small_and_large(), architecture, &["timeouts.send_ms=500", SMALL_BUFFERS]);
     let before = server.sockets();
@@ -32,8 +31,8 @@ fn a_reader_that_stops_is_given_up(architecture: &str) {
     server.wait_until_nothing_is_left(&before);
 }
 
-/// Goal: progress alone does not keep a slow client; it has to reach the configured rate. Method: a client that never
-/// stops reading, a kilobyte at a time, where a megabyte per second is asked for.
+/// Goal: a slow client must reach the configured rate. Method: a client that reads a kilobyte at a time, where a
+/// megabyte per second is required.
 fn a_reader_that_trickles_is_given_up(architecture: &str) {
     let settings = ["timeouts.send_ms=500", "timeouts.send_rate_min_bytes_per_s=1000000", SMALL_BUFFERS];
     let server = Watched::start(small_and_large(), architecture, &settings);
@@ -53,12 +52,12 @@ fn a_reader_that_trickles_is_given_up(architecture: &str) {
     assert_eq!(server.get("/small.txt").text(), "small");
 }
 
-/// Goal: the timeouts of the receiving phases, one connection each: nothing sent at all, a head that never ends
-/// however many bytes of it come, a body that stops behind its answer, and a kept-alive connection without a next request.
+/// Goal: the timeouts of the receiving phases, one connection each: nothing sent at all, a head that arrives
+/// endlessly, a body that stalls after its answer, and a kept-alive connection without a next request.
 fn senders_that_stop_are_given_up(architecture: &str) {
     let settings = [
         "send.defer_accept_s=0",
-        // Long enough for a client to send what it has between two of its turns.
+        // Long enough for a client to send its bytes between two of its turns.
         "timeouts.head_ms=1500",
         "timeouts.body_ms=1500",
         "timeouts.idle_ms=1500",
@@ -77,7 +76,7 @@ fn senders_that_stop_are_given_up(architecture: &str) {
     let in_a_head = send_until_answered(in_a_head);
 
     let (bytes, in_order) = read_to_the_end(&silent);
-    assert!(bytes.is_empty() && in_order, "who asks nothing is told nothing");
+    assert!(bytes.is_empty() && in_order, "a client without a request gets no response");
 
     let (bytes, _) = read_to_the_end(&in_a_head);
     let text = String::from_utf8_lossy(&bytes);

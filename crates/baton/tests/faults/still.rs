@@ -1,4 +1,4 @@
-//! A worker stands still: it is there, and serves no client.
+//! A stuck worker: it lives, and serves no client.
 
 use std::net::SocketAddr;
 
@@ -10,19 +10,19 @@ use crate::common::server::wait_until;
 use crate::peer::{connect_and_send, read_to_the_end};
 use crate::watched::Watched;
 
-crate::architectures::under_every_architecture! { by name: a_worker_that_stands_still_is_replaced }
+crate::architectures::under_every_architecture! { by name: a_stuck_worker_is_replaced }
 
-/// Of several processes, each with a queue of its own.
+/// Several processes, each with its own queue.
 mod queues {
-    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_worker_that_stands_still }
-    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_worker_that_stands_still }
+    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_stuck_worker }
+    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_stuck_worker }
 
-    use super::others_serve_the_queue_of_a_worker_that_stands_still;
+    use super::others_serve_the_queue_of_a_stuck_worker;
 }
 
-/// Goal: a worker that stands still is noticed, named by `/healthz`, ended and replaced; those that only have nothing to do
-/// are left alone. Method: a worker that waits for clients is stopped by a signal, which looks to it as if no time passed.
-fn a_worker_that_stands_still_is_replaced(architecture: &str) {
+/// Goal: a stuck worker is detected, named by `/healthz`, killed and replaced; idle workers are left alone. Method:
+/// an idle worker is stopped by a signal.
+fn a_stuck_worker_is_replaced(architecture: &str) {
     let server = start(architecture, "server.watchdog_ms=3000");
     assert_eq!(health(&server).status, 200);
     let before = server.server().workers();
@@ -43,9 +43,9 @@ fn a_worker_that_stands_still_is_replaced(architecture: &str) {
     assert_eq!(server.get("/small.txt").text(), "small");
 }
 
-/// Goal: once it is noticed that a worker stands still, the others serve its queue, and when it goes on before its time is
-/// over, it has lost nothing. Method: a worker is stopped, clients come, it is noticed, and let go on.
-fn others_serve_the_queue_of_a_worker_that_stands_still(architecture: &str) {
+/// Goal: the others serve the queue of a stuck worker, and if it continues in time, it has lost nothing. Method: a
+/// worker is stopped, clients connect, it is detected, and continued.
+fn others_serve_the_queue_of_a_stuck_worker(architecture: &str) {
     let server = start(architecture, "server.watchdog_ms=12000");
     let sockets = server.sockets();
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| server.connect()).collect();

@@ -1,4 +1,4 @@
-//! One line for each request: none is forgotten, none counted twice, whatever becomes of it.
+//! One log line for each request, with any outcome: none is missing, none counted twice.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,8 +18,8 @@ under_each_architecture! { every_request_has_one_line }
 type End = (u64, &'static str);
 
 /// Goal: the log is complete. Method: clients send good, bad and abandoned requests in all mixtures at the same time,
-/// each with a name of its own; the log then has exactly one line for each name, with the end that it had; and the
-/// counters agree.
+/// each with a name of its own; the log then has exactly one line for each name, with its outcome; and the counters
+/// agree.
 fn every_request_has_one_line(architecture: &str) {
     let server = Watched::start(small_and_large(), architecture, &[SMALL_BUFFERS]);
     let address = server.server().address();

@@ -1,5 +1,4 @@
-//! `sendfile` that waits for clients: where it may, a client that takes nothing holds the thread that sends to it, and no
-//! other.
+//! Blocking `sendfile`: where it is allowed, a client that reads nothing holds only the thread that sends to it.
 
 use std::fs;
 
@@ -28,8 +27,8 @@ fn by_size(architecture: &str) {
     a_client_that_takes_nothing_is_given_up(architecture, "send.sendfile=\"by-size\"");
 }
 
-/// Goal: files arrive as they are by calls that wait, and a thread that waits for a client keeps no other client waiting,
-/// for small files or for large ones. Method: the client takes nothing for longer than the others have patience.
+/// Goal: files arrive unchanged by blocking calls, and a thread that waits for a client delays no other client, for
+/// small or large files. Method: the client reads nothing for longer than the others' patience.
 fn others_are_served_beside_a_call_that_waits(architecture: &str, mode: &str) {
     let settings = [mode, "send.way=\"sendfile\"", SMALL_BUFFERS];
     let server = Watched::start(small_and_large(), architecture, &settings);
@@ -50,12 +49,12 @@ fn a_client_that_takes_nothing_is_given_up(architecture: &str, mode: &str) {
     let server = Watched::start(small_and_large(), architecture, &settings);
     let before = server.sockets();
     let stuck = connect_and_send(server.server().address(), request("/large.bin"));
-    wait_until("the client is given up", || server.ended("timed-out") == 1);
+    wait_until("the client is dropped", || server.ended("timed-out") == 1);
     drop(stuck);
     server.wait_until_nothing_is_left(&before);
 }
 
-/// Where the thread that waits is not the one that hears of orders, it is told, and the worker ends by itself.
+/// Where the waiting thread is not the one that gets orders, it is notified, and the worker ends.
 fn a_stop_ends_a_call_that_waits(architecture: &str) {
     let settings = "[send]\nsendfile = \"blocking\"\nway = \"sendfile\"\n\n\
                     [[site]]\nlisten = [\"127.0.0.1:0\"]\nroot = \"{root}\"";

@@ -37,7 +37,7 @@ impl Watched {
         Self { server: Server::start(folder, command), log: log.to_owned() }
     }
 
-    /// Lets each worker have no more than this many descriptors from now on, which it does not know.
+    /// Lowers each worker's limit of descriptors without its knowledge.
     pub(crate) fn take_descriptors_away(&self, left: u64) {
         for worker in self.server.workers() {
             let limit = Rlimit { current: Some(left), maximum: Some(left) };
@@ -69,15 +69,15 @@ impl Watched {
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no sample {sample}"))
     }
 
-    /// Requests that ended in this way.
+    /// Requests with this outcome.
     pub(crate) fn ended(&self, outcome: &str) -> u64 {
         self.metric(&format!("baton_requests_total{{outcome=\"{outcome}\"}}"))
     }
 
-    /// What has been logged so far.
+    /// The log so far.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).expect("the log");
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
@@ -102,8 +102,8 @@ impl Watched {
         self.server.workers().into_iter().map(|worker| descriptors(worker, is_socket)).collect()
     }
 
-    /// Waits until no connection is open, no socket more than `before`, and of each file that is served no more than
-    /// the one descriptor that the cache keeps.
+    /// Waits until no connection is open, sockets are at most `before`, and each served file has only the cache's
+    /// descriptor.
     pub(crate) fn wait_until_nothing_is_left(&self, before: &[usize]) {
         wait_until("no connection is open", || self.metric("baton_connections_open") == 0);
         wait_until(&format!("as few sockets as before, {before:?}"), || self.sockets() == before);
@@ -124,7 +124,7 @@ fn descriptors(process: Pid, leads_there: impl Fn(&Path) -> bool) -> usize {
         .count()
 }
 
-/// What `baton` is called with. Architectures of several processes get two, whatever the machine has.
+/// The arguments of `baton`. Architectures with several processes get two on any machine.
 fn arguments(log: &Path, folder: &Folder, architecture: &str, settings: &[&str]) -> Vec<String> {
     let text = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
     let several = ["auto", "symped", "n-copy"].contains(&architecture);

@@ -21,9 +21,9 @@ mod away {
     use super::others_serve_the_queue_of_a_crashing_worker;
 }
 
-/// Goal: a killed worker costs the exchanges it had in hand, and nothing else: connections that were not accepted
-/// yet are served by others or by the next worker. Method: clients ask on new connections without a pause while each
-/// worker in turn is killed; each client may lose no more than what it had open at that moment.
+/// Goal: a killed worker loses only its current requests: others or its successor serve connections that were not
+/// accepted yet. Method: clients send requests on new connections without a pause while each worker in turn is
+/// killed; each client may lose only its open connection.
 fn a_worker_killed_under_load_comes_back(architecture: &str) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
@@ -58,13 +58,13 @@ fn a_worker_killed_under_load_comes_back(architecture: &str) {
         clients.into_iter().map(|client| client.join().expect("a client")).sum()
     });
     assert!(lost <= CLIENTS * first.len(), "{lost} exchanges lost");
-    // What the dead had open is not counted as open for ever.
+    // Connections of dead workers are not counted as open for ever.
     wait_until("no connection is open", || server.metric("baton_connections_open") == 0);
 }
 
-/// Goal: while a worker that crashes again and again is away for seconds, no new connection waits for it, and when it is
-/// back it has its queue for itself again. Method: a worker is killed until its place stays empty for some seconds;
-/// meanwhile requests on new connections are all answered.
+/// Goal: while a repeatedly crashing worker is away for seconds, no new connection waits for it, and when it is back
+/// it alone serves its queue again. Method: a worker is killed until its restart is delayed for some seconds;
+/// meanwhile all requests on new connections are answered.
 fn others_serve_the_queue_of_a_crashing_worker(architecture: &str) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
@@ -101,7 +101,7 @@ fn exchange(address: SocketAddr) -> bool {
 
 const CLIENTS: usize = 3;
 
-/// After so many a place stays empty for 6.4 seconds.
+/// After so many the restart is delayed by 6.4 seconds.
 const CRASHES: usize = 7;
 
 const EXCHANGES: usize = 100;

@@ -1,4 +1,4 @@
-//! A browser on the site of the demonstration, and copies of it unpacked by those who wrote the codings.
+//! A browser on the demonstration site, and compressed copies decoded by the reference programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -82,7 +82,7 @@ fn a_browser_shows_the_site() {
     });
 }
 
-/// Plays a recording as large as a video, from near its end: the browser asks for no more than it needs.
+/// Plays a recording as large as a video, from near its end: the browser requests only what it needs.
 #[test]
 fn a_browser_asks_for_parts_of_what_it_plays() {
     let server = start();
@@ -118,7 +118,7 @@ fn a_browser_asks_for_parts_of_what_it_plays() {
 /// Of the samples of a recording, 16,000 a second.
 const RECORDING_BYTES: usize = 20_000_000;
 
-/// What stands before samples of 16 bits, 8,000 a second.
+/// The head for samples of 16 bits, 8,000 per second.
 fn wave_head(bytes: u32) -> Vec<u8> {
     let mut head = b"RIFF".to_vec();
     head.extend((36 + bytes).to_le_bytes());
@@ -133,7 +133,7 @@ fn wave_head(bytes: u32) -> Vec<u8> {
     head
 }
 
-/// Fetches pages in each coding. curl unpacks them, and then they are what they were.
+/// Fetches pages in each coding; decoded by curl, they equal the originals.
 #[test]
 fn packed_copies_unpack_to_the_pages() {
     let server = start();

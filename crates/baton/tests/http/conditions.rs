@@ -7,14 +7,14 @@ use crate::museum::{ALPHABET, ALPHABET_DATE, folder, pattern_of};
 
 crate::architectures::under_every_architecture!(
     conditions_in_their_order_of_precedence,
-    what_is_not_modified_still_says_what_it_is,
+    a_304_has_the_fields_of_the_file,
     a_change_changes_the_tag,
 );
 
 const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Fields as they are sent, where `TAG` and `DATE` stand for the validators of the file; the verdict; and the body.
+/// Fields as sent, with `TAG` and `DATE` for the validators of the file; the status; and the body.
 fn conditions_in_their_order_of_precedence(server: &Server) {
     let mut client = server.connect();
     let whole = client.get("/alphabet.txt");
@@ -76,14 +76,14 @@ fn conditions_in_their_order_of_precedence(server: &Server) {
             }
         }
     }
-    // Conditions are about what is there.
+    // Conditions apply to existing files.
     assert_eq!(client.ask("GET", "/none", "If-None-Match: *\r\n").status, 404);
     assert_eq!(client.ask("GET", "/none", "If-Match: *\r\n").status, 404);
     assert_eq!(client.ask("POST", "/alphabet.txt", "If-Match: \"x\"\r\n").status, 405);
 }
 
-/// RFC 9110, 15.4.5: what a cache needs to bring its copy up to date, and no body, not even its length's worth.
-fn what_is_not_modified_still_says_what_it_is(server: &Server) {
+/// RFC 9110, 15.4.5: the fields that a cache needs to update its copy, and no body.
+fn a_304_has_the_fields_of_the_file(server: &Server) {
     let mut client = server.connect();
     for path in ["/alphabet.txt", "/1m.bin", "/style.css"] {
         let whole = client.get(path);
@@ -100,8 +100,8 @@ fn what_is_not_modified_still_says_what_it_is(server: &Server) {
     assert!(client.get("/16k.bin").body == pattern_of("16k.bin"));
 }
 
-/// Replaces a file by one of the same size, then writes into it: each time the old tag is no longer good for
-/// anything, neither for a condition nor for a range.
+/// Replaces a file by one of the same size, then writes into it: each time the old tag matches neither a condition
+/// nor a range.
 fn a_change_changes_the_tag(server: &Server) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("changing-{}.txt", COUNT.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Answers that do not depend on the body of their request: they leave at once, and the body is read past behind them.
+//! Answers that do not depend on the request's body: they leave at once, and the body is discarded afterwards.
 
 use crate::common::server::Server;
 use crate::museum::ALPHABET;
@@ -31,7 +31,7 @@ fn heads() -> impl Iterator<Item = (String, u16, &'static str)> {
     })
 }
 
-/// The answer is read before the body is finished, or begun; then the body comes, and the connection goes on.
+/// The answer is read before the body is complete, or begun; then the body arrives, and the connection is kept.
 fn an_unfinished_body_delays_no_answer(server: &Server) {
     let mut client = server.connect();
     for (head, status, chunk) in heads() {
@@ -63,7 +63,7 @@ fn a_request_behind_an_unfinished_body_is_answered(server: &Server) {
     }
 }
 
-/// Behind the answer there is no second one: the end, and nothing of the body is taken for a request.
+/// After the answer the connection ends, and no part of the body is taken for a request.
 fn a_body_that_cannot_be_read_past_ends_the_connection(server: &Server) {
     let smuggled = "GET /alphabet.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     // More than `limits.body_bytes_max`.
@@ -88,7 +88,7 @@ fn a_body_that_cannot_be_read_past_ends_the_connection(server: &Server) {
     client.expect_end();
 }
 
-/// Neither the end of the line nor a byte of the chunk has to come.
+/// Neither the end of the line nor a byte of the chunk need arrive.
 fn a_size_of_a_chunk_that_is_too_large_is_not_waited_on(server: &Server) {
     for size in ["100001", "ffffffffffffffff\r\n", "ffffffffffffffff;x", "8\r\n12345678\r\nfffffffff"] {
         let mut client = server.connect();

@@ -1,4 +1,4 @@
-//! Paths that end with a slash: index files, listings, and the way to the slash.
+//! Paths that end with a slash: index files, listings, and the redirect to the slash.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ crate::architectures::under_every_architecture!(
     no_redirect_leads_elsewhere,
     folders_are_listed_where_that_is_wanted,
     listings_lead_to_the_files,
-    an_application_answers_for_what_is_not_there,
+    an_application_answers_for_missing_files,
 );
 
 fn a_folder_is_its_index(server: &Server) {
@@ -20,7 +20,7 @@ fn a_folder_is_its_index(server: &Server) {
     assert_eq!(client.get("/?query").text(), "<title>museum</title>\n");
     assert_eq!(client.get("/folder/").text(), "the folder's index\n");
     assert_eq!(client.get("/folder//").text(), "the folder's index\n");
-    assert_eq!(client.get("/bare/").status, 404, "no index, and no listing unless asked for");
+    assert_eq!(client.get("/bare/").status, 404, "no index, and no listing unless enabled");
     assert_eq!(client.get("/none/").status, 404);
     assert_eq!(client.get("/small.txt/").status, 404, "a file is no folder");
     // The first of several names that exists.
@@ -46,7 +46,7 @@ fn a_missing_slash_is_added(server: &Server) {
     assert_eq!((below.status, below.field("location")), (301, Some("/exact/deeper/")));
 }
 
-/// A folder named like a host, asked for so that a careless server answers with `//host/`, which is another site.
+/// A folder named like a host, requested so that a careless server redirects to `//host/`, which is another site.
 fn no_redirect_leads_elsewhere(server: &Server) {
     let mut client = server.connect();
     for (path, status) in [
@@ -138,8 +138,8 @@ fn listings_lead_to_the_files(server: &Server) {
     }
 }
 
-/// What is there is served, everything else is the application, which then finds its way by the path.
-fn an_application_answers_for_what_is_not_there(server: &Server) {
+/// Existing files are served; the application handles all other paths.
+fn an_application_answers_for_missing_files(server: &Server) {
     let mut client = server.connect();
     for (path, text) in [
         ("/small.txt", "small\n"),

@@ -1,4 +1,4 @@
-//! What a client may ask for, and for how long.
+//! Limits of size and time for requests.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ crate::architectures::under_every_architecture!(
 const SMALL: &str = "[limits]\ntarget_bytes_max = 100\nhead_bytes_max = 1000\nfields_max = 10\nbody_bytes_max = 1000\n\
                      requests_per_connection_max = 3\npipelined_max = 2";
 
-/// Short enough to be waited for, and long enough for a client to send what it has between two of its turns.
+/// Short enough to wait for, and long enough for a client to send its bytes between two of its turns.
 const SHORT: &str = "[timeouts]\nhead_ms = 1500\nbody_ms = 1500\nidle_ms = 1500";
 
 /// The museum of the same architecture with other limits.
@@ -89,7 +89,7 @@ fn a_body_has_a_size(server: &Server) {
     }
     is_the_last(server, &sized(1001), 413);
     is_the_last(server, &chunked(1001), 413);
-    // Nobody has to send a body that would be refused.
+    // A client need not send a body that would be refused.
     let head =
         "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n";
     is_the_last(server, head, 413);
@@ -107,7 +107,7 @@ fn a_connection_has_a_number_of_requests(server: &Server) {
     client.expect_end();
 }
 
-/// Clients, all at once, who begin a head and do not go on; or a body, whose request has been answered.
+/// Clients, all at once, that stall in a head, or in a body whose request has been answered.
 fn a_request_has_a_time(server: &Server) {
     let server = strict(server, SHORT);
     let beginnings = [
@@ -116,7 +116,7 @@ fn a_request_has_a_time(server: &Server) {
         "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nGET",
         "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nGET",
     ];
-    // Behind a request that is answered, too.
+    // Also after an answered request.
     let good = "GET /alphabet.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let inputs: Vec<_> = beginnings
         .iter()
@@ -142,7 +142,7 @@ fn a_request_has_a_time(server: &Server) {
     }
 }
 
-/// Between two requests there is nobody to tell.
+/// Between two requests there is no status to send.
 fn an_idle_connection_has_a_time(server: &Server) {
     let server = strict(server, SHORT);
     let mut client = server.connect();
@@ -150,8 +150,8 @@ fn an_idle_connection_has_a_time(server: &Server) {
     client.expect_end();
 }
 
-/// Takes all further descriptors away from the workers, and gives them back: files that are not open yet are
-/// unavailable for that time, and clients are told to come again.
+/// Lowers the workers' limit of descriptors, and restores it: meanwhile files that are not open are a 503 with
+/// `Retry-After`.
 fn without_descriptors_there_is_a_word_and_a_way_back(server: &Server) {
     let folder = Folder::new();
     folder.write("a.txt", "a").write("last.txt", "last");
@@ -181,7 +181,7 @@ fn without_descriptors_there_is_a_word_and_a_way_back(server: &Server) {
         assert_eq!(client.get(&path).text(), attempt.to_string());
         true
     });
-    assert!(refused, "nobody missed a descriptor in {ATTEMPTS} attempts");
+    assert!(refused, "no descriptor was missing in {ATTEMPTS} attempts");
     assert_eq!(client.get("/last.txt").text(), "last");
 }
 

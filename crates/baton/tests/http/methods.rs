@@ -1,4 +1,4 @@
-//! Methods: what is read, what is described, what is not allowed, what is not known.
+//! Methods: GET, HEAD, OPTIONS, those not allowed, and unknown ones.
 
 use crate::common::server::Server;
 use crate::museum::pattern_of;
@@ -6,11 +6,11 @@ use crate::museum::pattern_of;
 crate::architectures::under_every_architecture!(
     head_is_get_without_the_body,
     options_says_what_is_allowed,
-    what_would_change_something_is_not_allowed,
+    methods_with_side_effects_are_not_allowed,
     unknown_methods_are_not_implemented,
 );
 
-/// Every kind of answer, with GET and with HEAD, on one connection: the same head, but for the time.
+/// Every kind of answer, with GET and with HEAD, on one connection: the same head, except for the time.
 fn head_is_get_without_the_body(server: &Server) {
     let mut client = server.connect();
     for (host, path, fields) in [
@@ -52,8 +52,8 @@ fn options_says_what_is_allowed(server: &Server) {
     }
 }
 
-/// RFC 9110, 15.5.6: 405 says what is allowed.
-fn what_would_change_something_is_not_allowed(server: &Server) {
+/// RFC 9110, 15.5.6: 405 lists the allowed methods.
+fn methods_with_side_effects_are_not_allowed(server: &Server) {
     let mut client = server.connect();
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE"] {
         for path in ["/small.txt", "/none", "/folder/"] {

@@ -8,16 +8,16 @@ use crate::common::ARCHITECTURES;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
 
-/// The alphabet: a file of which every byte is known. It was modified at [`ALPHABET_DATE`].
+/// The alphabet: a file of known bytes, modified at [`ALPHABET_DATE`].
 pub(crate) const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz";
 /// The example of RFC 9110.
 pub(crate) const ALPHABET_DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const ALPHABET_SECONDS: u64 = 784_111_777;
 
-/// What no client may ever see.
+/// A text that no client may see.
 pub(crate) const SECRET: &str = "nobody should read this";
 
-/// Files whose content is a pattern of its own, with their sizes: they leave the server on different ways.
+/// Files with distinct patterns, and their sizes: they leave the server by different paths.
 pub(crate) const PATTERNS: [(&str, usize); 4] =
     [("1k.bin", 1 << 10), ("16k.bin", 16 << 10), ("100k.bin", 100 << 10), ("1m.bin", 1 << 20)];
 
@@ -35,7 +35,7 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
     SERVERS[index].get_or_init(|| open(architecture, ""))
 }
 
-/// A server of the museum with further settings, whole sections of them, shared by those who ask for the same.
+/// A server of the museum with further sections of settings, shared by tests with the same.
 pub(crate) fn server_with(architecture: &str, sections: &'static str) -> &'static Server {
     static SERVERS: LazyLock<Mutex<HashMap<(String, &str), &'static Server>>> = LazyLock::new(Mutex::default);
     let mut servers = SERVERS.lock().expect("the servers");
@@ -61,7 +61,7 @@ pub(crate) fn folder() -> &'static Folder {
 fn open(architecture: &str, sections: &str) -> Server {
     let base = folder().base().to_str().expect("a path in UTF-8");
     let sites = SITES.replace("{museum}", base);
-    // Checked often, so that no test waits long for a change to be seen.
+    // Revalidated often, so that no test waits long for a change.
     let settings =
         format!("architecture = \"{architecture}\"\n[cache]\nrevalidate_ms = 50\n{sections}\n{sites}");
     Server::run(Folder::new(), &settings)
@@ -270,7 +270,7 @@ fn furnish() -> Folder {
     museum
 }
 
-/// Scripts beside files, in folders in which some run them and others do not.
+/// Scripts beside files, in folders that run them and in others.
 fn scripts(museum: &Folder) {
     for folder in ["", "sub/", "raw/", "with-index/"] {
         for name in ["b.php", "B.PHP", "b.php.", "b.php.gz", "b.phtml", "b.phtml.br", "c.cgi", "index.php"] {
@@ -288,7 +288,7 @@ fn scripts(museum: &Folder) {
     museum.write("../scripts/sub/folder.php/text.txt", "in a folder");
 }
 
-/// Links within the document root and out of it, by every way.
+/// Links within the document root and out of it, of every kind.
 fn links(museum: &Folder) {
     fs::create_dir(museum.path("links")).expect("a folder");
     museum

@@ -44,7 +44,7 @@ fn paths_are_decoded_once(server: &Server) {
     }
 }
 
-/// The path cannot be a name, but what follows the request is known: the connection goes on.
+/// The path is invalid, but the end of the request is known: the connection is kept.
 fn paths_that_could_deceive_are_refused(server: &Server) {
     let mut client = server.connect();
     for path in [
@@ -113,7 +113,7 @@ fn no_path_leads_out_of_the_root(server: &Server) {
         }
     }
     for path in ["/../small.txt", "/folder/../../small.txt", "/%2e%2e/small.txt", "/folder/../..", "/.."] {
-        assert_eq!(client.get(path).status, 400, "{path} leads above the root, if only on its way");
+        assert_eq!(client.get(path).status, 400, "{path} leads above the root, at least in between");
     }
     let beside = client.ask_host("routes.example", "GET", "/exact/../../outside.txt", "");
     assert_eq!(beside.status, 400);
@@ -153,7 +153,7 @@ fn links_lead_where_the_site_allows(server: &Server) {
     }
 }
 
-/// What the client is not told, the operator is: once for each link.
+/// The log names the link, once for each; the client does not learn of it.
 fn a_link_that_hides_something_is_logged(server: &Server) {
     assert_eq!(server.get("/links/absolute.txt?a").status, 404);
     assert_eq!(server.get("/links/out/index.html?b").status, 404);

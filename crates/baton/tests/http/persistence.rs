@@ -1,4 +1,4 @@
-//! How long a connection lasts, and what lies between two requests on it.
+//! Persistence of connections, and bytes between requests.
 
 use crate::common::server::Server;
 use crate::museum::pattern_of;
@@ -8,12 +8,12 @@ crate::architectures::under_every_architecture!(
     a_request_that_arrives_byte_by_byte_is_one_request,
     a_head_may_be_split_anywhere,
     an_answer_does_not_wait_for_the_next_request,
-    bodies_are_read_past,
+    bodies_are_discarded,
     a_body_may_trickle_in,
-    who_expects_100_gets_the_final_status,
+    a_client_that_expects_100_gets_the_final_status,
     who_expects_100_in_vain_gets_no_second_chance,
     a_few_empty_lines_before_a_request_are_skipped,
-    who_has_said_all_still_gets_the_answer,
+    a_half_closed_client_gets_its_answers,
 );
 
 /// Asks in every combination of version and `Connection`; tries a second request where the connection should last.
@@ -63,7 +63,7 @@ fn a_head_may_be_split_anywhere(server: &Server) {
     let mut client = server.connect();
     for at in 1..request.len() {
         client.send(&request[..at]);
-        // Time for the server to look at the first part by itself; if it does not take it, the test is weaker, no more.
+        // Time for the server to read the first part alone; without it the test is only weaker.
         std::thread::sleep(std::time::Duration::from_micros(500));
         client.send(&request[at..]);
         let response = client.response();
@@ -80,9 +80,9 @@ fn an_answer_does_not_wait_for_the_next_request(server: &Server) {
     assert_eq!(client.response().text(), crate::museum::ALPHABET);
 }
 
-/// A request with a body in every framing, and the next request behind it, with one write. The bodies look like
+/// A request with a body in every framing, and the next request after it, in one write. The bodies look like
 /// requests, which must not be answered.
-fn bodies_are_read_past(server: &Server) {
+fn bodies_are_discarded(server: &Server) {
     let request = "GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let size = request.len();
     let long = "x".repeat(70_000);
@@ -114,7 +114,7 @@ fn bodies_are_read_past(server: &Server) {
     }
 }
 
-/// Sends a body in chunks byte by byte, then goes on.
+/// Sends a chunked body byte by byte, then another request.
 fn a_body_may_trickle_in(server: &Server) {
     let mut client = server.connect();
     client.send("GET /small.txt HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -125,9 +125,9 @@ fn a_body_may_trickle_in(server: &Server) {
     assert_eq!(client.get("/1k.bin").body, pattern_of("1k.bin"));
 }
 
-/// RFC 9110, 10.1.1: the final status in place of `100 Continue`, and the end of the connection, since nothing tells
-/// whether the body follows. Who sends it along gets its answer as well, and may go on.
-fn who_expects_100_gets_the_final_status(server: &Server) {
+/// RFC 9110, 10.1.1: the final status instead of `100 Continue`, and the end of the connection, since the body may or
+/// may not follow. A client that sends the body at once keeps its connection.
+fn a_client_that_expects_100_gets_the_final_status(server: &Server) {
     for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
         let head = format!(
             "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nExpect: 100-Continue\r\n{framing}\r\n\r\n"
@@ -174,9 +174,9 @@ fn a_few_empty_lines_before_a_request_are_skipped(server: &Server) {
     }
 }
 
-/// Closes its half of the connection behind its requests. The server sees that: the end comes at once, not after the
-/// idle timeout, whether the end arrives with the requests or later.
-fn who_has_said_all_still_gets_the_answer(server: &Server) {
+/// Closes its half of the connection after its requests. The server then ends the connection at once, not after the
+/// idle timeout, whether the FIN arrives with the requests or later.
+fn a_half_closed_client_gets_its_answers(server: &Server) {
     for _ in 0..50 {
         let mut client = server.connect();
         assert_eq!(client.get("/empty.txt").status, 200);

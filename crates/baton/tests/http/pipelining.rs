@@ -58,7 +58,7 @@ fn twenty_requests_with_one_write(server: &Server) {
     client.expect_end();
 }
 
-/// Many more than `limits.pipelined_max`, some of them large, so that sending and taking alternate.
+/// Many more than `limits.pipelined_max`, some of them large, so that sending and receiving alternate.
 fn more_requests_than_are_answered_with_one_send(server: &Server) {
     let paths: Vec<_> = (0..300).map(|index| if index % 50 == 7 { "/100k.bin" } else { "/1k.bin" }).collect();
     let request = |path: &&str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");

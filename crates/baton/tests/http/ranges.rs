@@ -34,7 +34,7 @@ fn one_range(server: &Server) {
         ("Bytes=1-2", Ok(1..3)),
         ("bytes=1-2,", Ok(1..3)),
         ("bytes= 1-2 ", Ok(1..3)),
-        // Those that overlap or touch are joined, in whatever order they come.
+        // Overlapping and touching ranges are joined, in any order.
         ("bytes=0-4,5-9", Ok(0..10)),
         ("bytes=5-9,0-4", Ok(0..10)),
         ("bytes=0-10,3-4,5-20", Ok(0..21)),
@@ -156,8 +156,8 @@ fn if_range_asks_for_the_part_or_the_whole(server: &Server) {
     assert_eq!(client.ask("GET", "/alphabet.txt", "If-Range: \"x\"\r\n").status, 200);
 }
 
-/// RFC 9110, 8.8.2.2: while a file may change again within the second of its date, its tag alone can tell its states
-/// apart. Method: a second that does not end while the test runs, that of a file of the year 2100.
+/// RFC 9110, 8.8.2.2: while a file may change again within the second of its date, only its tag identifies its state.
+/// Method: a second that does not end during the test, by a file of the year 2100.
 #[test]
 fn the_date_of_a_file_that_has_just_changed_selects_no_part() {
     let folder = Folder::new();
@@ -183,7 +183,7 @@ fn an_empty_file_has_no_parts(server: &Server) {
 /// Takes a `multipart/byteranges` apart, by the book: offset and bytes of each part.
 fn parts_of(response: &Response, media_type: &str, size: usize) -> Vec<(usize, Vec<u8>)> {
     assert_eq!(response.status, 206);
-    assert_eq!(response.field("content-range"), None, "that stands with each part");
+    assert_eq!(response.field("content-range"), None, "that each part has");
     let content_type = response.field("content-type").expect("a type");
     let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
     let delimiter = format!("\r\n--{boundary}");

@@ -1,7 +1,7 @@
-//! What is refused: the status, a word about it, the end of the connection, and nothing after that.
+//! Refusals: the status, the reason, the end of the connection, and nothing after that.
 //!
-//! Behind every refused request stands one that would be answered if the server took it for a request. An attacker
-//! who smuggles requests past a front-end lives from such a difference of opinion.
+//! Every refused request is followed by one that the server must not answer: request smuggling needs servers that
+//! parse such input differently.
 
 use crate::common::server::Server;
 
@@ -12,11 +12,11 @@ crate::architectures::under_every_architecture!(
     hosts_that_are_no_hosts,
     framings_that_can_be_read_in_two_ways,
     bodies_that_do_not_keep_to_their_framing,
-    what_came_before_a_refusal_is_answered,
+    requests_before_a_refused_one_are_answered,
     garbage_is_refused_at_once,
 );
 
-/// Stands behind what is refused, within what a lenient server might take for its body, and after the answer.
+/// Follows a refused request, in bytes that a lenient server might take for its body, and after the answer.
 const SMUGGLED: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nX-Smuggled: yes\r\n\r\n";
 
 /// Sends a request that must be refused with this status.
@@ -275,8 +275,8 @@ fn bodies_that_do_not_keep_to_their_framing(server: &Server) {
     }
 }
 
-/// Good requests in front of a bad one, with one write.
-fn what_came_before_a_refusal_is_answered(server: &Server) {
+/// Good requests before a bad one, in one write.
+fn requests_before_a_refused_one_are_answered(server: &Server) {
     let mut client = server.connect();
     let good = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let large = "GET /1m.bin HTTP/1.1\r\nHost: localhost\r\n\r\n";

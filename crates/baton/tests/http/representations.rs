@@ -26,7 +26,7 @@ fn names_tell_the_media_type(server: &Server) {
     }
 }
 
-/// By q-value; among equals the one that packs tighter; what is refused never, unless nothing is left.
+/// By q-value; among equals the denser one; refused ones never, unless nothing is left.
 fn the_client_chooses_the_coding(server: &Server) {
     let mut client = server.connect();
     for (accepted, coding) in [
@@ -52,7 +52,7 @@ fn the_client_chooses_the_coding(server: &Server) {
         (Some("deflate, compress"), None),
         (Some("gzip;q=2"), None),
         (Some("gzip;level=9"), None),
-        // Nothing that the server has is acceptable: RFC 9110, 12.5.3, lets it send what it has.
+        // No representation is acceptable: RFC 9110, 12.5.3, allows to send one anyway.
         (Some("identity;q=0"), None),
         (Some("*;q=0"), None),
     ] {

@@ -1,4 +1,4 @@
-//! What a configuration adds: pages for errors, fields, answers that are not files.
+//! Configured additions: error pages, fields, answers without files.
 
 use crate::common::server::Server;
 
@@ -58,7 +58,7 @@ fn errors_without_one_say_what_is_wrong(server: &Server) {
     assert!(!response.text().contains("script"), "{}", response.text());
 }
 
-/// Goal: what a site adds for security is on each response of the server, errors and redirections too.
+/// Goal: a site's security fields are on each response of the server, errors and redirections included.
 fn fields_are_added_to_every_other_response(server: &Server) {
     let mut client = server.connect();
     for (method, path, fields, status) in [
@@ -94,7 +94,7 @@ fn fields_are_added_to_every_other_response(server: &Server) {
         assert_eq!(added.len(), 1, "{path}: {:?}", response.fields);
         assert_eq!(added[0].1, field.1, "{path}");
     }
-    // A response of the server's own names one place, whatever the configuration adds.
+    // The server's own responses have one `Location`, with any configured fields.
     let response = client.ask_host(SITE, "GET", "/here", "");
     let locations = response.fields.iter().filter(|(name, _)| name == "location").count();
     assert_eq!((response.field("location"), locations), (Some("/small.txt"), 1));
@@ -162,7 +162,7 @@ fn routes_redirect_and_respond(server: &Server) {
     }
 }
 
-/// The longest path wins; its prefix is taken off for a root of its own; fields are inherited or replaced.
+/// The longest path wins; its prefix is removed for a root of its own; fields are inherited or replaced.
 fn a_route_may_have_a_root_of_its_own(server: &Server) {
     let mut client = server.connect();
     for (path, text, route, site) in [
@@ -186,7 +186,7 @@ fn a_route_may_have_a_root_of_its_own(server: &Server) {
     assert_eq!((packed.text(), packed.field("cache-control")), ("packed by brotli", Some("max-age=1")));
 }
 
-/// A route that forbids what lies in the folder, asked for in every way that names the same file.
+/// A route that forbids a folder, requested by every spelling of the same file.
 fn no_spelling_gets_around_a_route(server: &Server) {
     let mut client = server.connect();
     for path in [

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use crate::common::server::Server;
 
-crate::architectures::under_every_architecture!(what_is_sent_does_not_depend_on_who_sends_it);
+crate::architectures::under_every_architecture!(responses_do_not_depend_on_the_architecture);
 
-/// Sends a long series of requests of all kinds and compares all that comes back, byte for byte, with what `sped`
-/// sent: but for the date, and for the boundary of parts, which must be unpredictable.
-fn what_is_sent_does_not_depend_on_who_sends_it(server: &Server) {
+/// Sends a long series of requests of all kinds and compares all bytes with those of `sped`, except for the date, and
+/// the boundary of parts, which must be unpredictable.
+fn responses_do_not_depend_on_the_architecture(server: &Server) {
     static REFERENCE: LazyLock<Vec<(String, Vec<u8>)>> =
         LazyLock::new(|| transcript(crate::museum::server("sped")));
     for ((request, expected), (_, got)) in REFERENCE.iter().zip(transcript(server)) {

@@ -15,7 +15,7 @@ crate::architectures::under_every_architecture!(
 const SITE: &str = "scripts.example";
 
 /// Goal: where one route of a site runs `.php` and `.cgi`, no other shows their source; nor does a site without an
-/// application show PHP. Method: every spelling and every kind of request that gets a file otherwise.
+/// application show PHP. Method: every spelling and kind of request that would get a file.
 fn no_spelling_of_a_script_shows_its_source(server: &Server) {
     let mut client = server.connect();
     let asked = [
@@ -100,7 +100,7 @@ fn the_setting_sends_them(server: &Server) {
     }
 }
 
-/// Goal: who serves a folder with PHP in it learns at the start that it is not sent, and what to do.
+/// Goal: the operator of a folder with PHP learns at the start that it is not sent, and how to change that.
 #[test]
 fn a_folder_with_scripts_is_served_with_a_note() {
     for (flags, status, is_noted) in [(&[][..], 404, true), (&["--script-sources"][..], 200, false)] {

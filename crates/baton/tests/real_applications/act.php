@@ -1,5 +1,5 @@
 <?php
-// What the query says, this does. Files in the folder of the script say when to go on, and what has happened.
+// The query selects the behaviour. Files in the folder of the script signal when to continue, and report events.
 $there = fn($name) => __DIR__ . '/' . basename($name);
 $die = fn() => posix_kill(getmypid(), 9);
 $body = fn() => str_repeat(str_repeat('-', 63) . "\n", 2000);
@@ -30,7 +30,7 @@ switch ($query['do']) {
         break;
     case 'count':
         if ($_SERVER['REQUEST_METHOD'] === 'POST') {
-            // One write at the end of the file, which needs no lock: the signals of a reload interrupt who waits for one.
+            // One append needs no lock: signals of a reload interrupt waiting for one.
             file_put_contents($there('counted'), "{$query['id']}\n", FILE_APPEND);
         }
         echo $query['id'], ' ', file_get_contents('php://input'), str_repeat('.', (int) $query['bytes']);

@@ -12,9 +12,9 @@ use crate::journey::image;
 use crate::visitor::{HOST, Visitor};
 use crate::wiki::{self, PASSWORD, USER};
 
-/// Goal: the wiki works for people, whose browsers ask for many things at once, run its scripts and mind whatever is wrong
-/// with an answer. Method: one logs in, edits a page, uploads an image, looks at it and downloads it, all by `passfd`, and
-/// the browser has nothing to complain of.
+/// Goal: the wiki works in a browser, which sends concurrent requests, runs scripts and notices faulty answers.
+/// Method: log in, edit a page, upload an image, view and download it, all by `passfd`, without an error of the
+/// browser.
 #[test]
 fn a_browser_works_in_the_wiki() {
     let front = FRONTS.iter().find(|front| front.name == "passfd").expect("a way");

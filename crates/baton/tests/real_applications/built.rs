@@ -12,7 +12,7 @@ pub(crate) fn preload() -> &'static Path {
     &LIBRARY
 }
 
-/// A folder in which the drop-in for libfcgi has the name that programs ask for.
+/// A folder with the drop-in libfcgi under its soname.
 pub(crate) fn dropin() -> &'static Path {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -40,7 +40,7 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// A library beside the server's executable, built anew if it is older than its sources: no crate depends on it, so that
+/// A library beside the server's executable, rebuilt if it is older than its sources: no crate depends on it, so
 /// cargo does not build it for these tests.
 fn library(name: &str, package: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

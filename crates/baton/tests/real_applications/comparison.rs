@@ -1,4 +1,4 @@
-//! The wiki by every way, compared.
+//! Compares the wiki by all paths.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::site;
 use crate::visitor::{HOST, Visitor};
 use crate::wiki;
 
-/// A way to the wiki.
+/// A path to the wiki: server and transport.
 pub(crate) struct Front {
     pub(crate) name: &'static str,
     transport: &'static str,
@@ -30,8 +30,8 @@ pub(crate) const FRONTS: [Front; 5] = [
     Front { name: "sendfile", transport: "auto", aid: Aid::Preload, sends_files: true },
 ];
 
-/// Goal: what visitors of a wiki get does not depend on the way it takes, nor on the server. Method: each way has data
-/// of its own and a visitor who does the same; then all that they have seen is compared.
+/// Goal: visitors of a wiki get the same by every path and server. Method: each path has its own data and a visitor
+/// with the same actions; then all their answers are compared.
 #[test]
 fn a_wiki_is_the_same_by_every_way() {
     let folder = Folder::new();
@@ -52,7 +52,7 @@ fn a_wiki_is_the_same_by_every_way() {
         let wiki = wiki::data(&folder, front.name, front.sends_files);
         let server = Server::run(Folder::new(), &site(&folder, front, &wiki));
         let address = server.address();
-        // No request waits for the server to learn what the application can do.
+        // First, let the server learn the application's transports.
         wait_until(front.name, || {
             let way = way(Visitor::new(address).client(), HOST, "/holds.php");
             assert!(way == front.way() || front.transport == "auto", "{}: {way:?}", front.name);
@@ -79,7 +79,7 @@ fn a_wiki_is_the_same_by_every_way() {
     }
 }
 
-/// The extension names a file once its last change is more than a second ago, and it tells that it did.
+/// The extension names a file once its last change is more than a second ago, and counts it.
 fn style_sheet_by_its_name(address: SocketAddr, expected: &[(String, Seen)]) {
     let expected = expected.iter().find(|(station, _)| station == "style sheet, second").expect("a station");
     let mut visitor = Visitor::new(address);
@@ -122,7 +122,7 @@ fn nginx_directives(folder: &Folder, wiki: &Path) -> String {
     )
 }
 
-/// The wiki with these data by a way.
+/// The wiki with these data by a path.
 pub(crate) fn site(folder: &Folder, front: &Front, wiki: &Path) -> String {
     let socket = match front.aid {
         Aid::None => "plain",

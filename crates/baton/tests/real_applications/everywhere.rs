@@ -17,8 +17,8 @@ const TRANSPORTS: [(&str, Way); 3] = [("unix", Way::Plain), ("shm", Way::Shm), (
 const DOWNLOAD_BYTES: usize = 3_000_000;
 const UPLOAD_BYTES: usize = 1_500_000;
 
-/// Goal: what clients of PHP get depends neither on the transport nor on the architecture. Method: they do the same by
-/// all of them, and by nginx. One php-fpm without the preload library and one with it are enough.
+/// Goal: clients of PHP get the same by every transport and architecture. Method: the same requests by all of them,
+/// and by nginx. One php-fpm without the preload library and one with it are enough.
 #[test]
 fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
     let folder = Folder::new();
@@ -46,7 +46,7 @@ fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
         for (transport, expected_way) in TRANSPORTS {
             let holds = format!("/{transport}/exchange.php?do=holds");
             let here = format!("{transport}, {architecture}");
-            // No request waits for the server to learn what the application can do.
+            // First, let the server learn the application's transports.
             wait_until(&here, || way(Visitor::new(address).client(), HOST, &holds) == expected_way);
             for ((what, expected), (_, seen)) in expected.iter().zip(visit(address, transport)) {
                 seen.expect(expected, &format!("{here}: {what}"));
@@ -55,7 +55,7 @@ fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
     }
 }
 
-/// A server of an architecture, in front of both.
+/// A server of an architecture, before both.
 fn start(folder: &Folder, architecture: &str) -> Server {
     let base = folder.base().display();
     let route = |(transport, way): &(&str, Way)| {

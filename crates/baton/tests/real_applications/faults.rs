@@ -95,7 +95,7 @@ impl Stage {
         lines.remove(0)
     }
 
-    /// How many requests wait for a worker, once the server has told.
+    /// How many requests wait for a worker, once the server has reported.
     fn waiting(&self) -> Option<u64> {
         let status: Value = serde_json::from_str(&self.server.ctl(&["status", "--json"])).expect("JSON");
         status["workers"][0]["engine"]["loop"]["applications"][0]["waiting"].as_u64()
@@ -106,7 +106,7 @@ fn request(query: &str) -> String {
     format!("GET /act.php?do={query} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }
 
-/// Nothing of an answer was sent: the client is told, also if its socket had been given away.
+/// No byte of an answer was sent: the client gets an error, also if its socket had been passed.
 #[test]
 fn a_worker_that_dies_before_it_answers() {
     for transport in TRANSPORTS {
@@ -118,7 +118,7 @@ fn a_worker_that_dies_before_it_answers() {
     }
 }
 
-/// What was cut short does not look complete.
+/// A truncated response does not look complete.
 #[test]
 fn a_worker_that_dies_amid_its_answer() {
     for transport in TRANSPORTS {
@@ -150,8 +150,8 @@ fn a_worker_that_dies_after_its_answer() {
     }
 }
 
-/// Goal: a script that writes all the time, but slowly and without `flush()`, makes progress. Method: it takes longer than
-/// `timeout_ms`, and all of it would fit into the buffers on its way.
+/// Goal: a script that writes all the time, but slowly and without `flush()`, makes progress. Method: it takes longer
+/// than `timeout_ms`, and all of it would fit into the buffers.
 #[test]
 fn a_script_that_is_slow_and_never_flushes() {
     std::thread::scope(|scope| {
@@ -184,7 +184,7 @@ fn clients_that_leave_in_the_middle() {
     }
 }
 
-/// Who finds no worker waits for one, and when there is none in time, is told when to come again.
+/// Requests without a worker wait for one, and get a 503 with `Retry-After` if there is none in time.
 #[test]
 fn more_requests_than_workers() {
     const CLIENTS: usize = 10;

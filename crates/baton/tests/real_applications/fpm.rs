@@ -1,4 +1,4 @@
-//! A php-fpm of its own, with a pool on a Unix socket.
+//! A php-fpm with a pool on a Unix socket.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::common::folder::Folder;
 use crate::common::server::wait_until;
 use crate::program::{Program, installed, is_root, wait_for_listener};
 
-/// What php-fpm is given to answer in another way than its own.
+/// Libraries that change how php-fpm answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aid {
     /// Nothing: as the distribution has made it.
     None,
     /// The preload library.
     Preload,
-    /// The extension, and the preload library, which leaves alone what the extension does.
+    /// The extension and the preload library, which leaves the extension's responses alone.
     Extension,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Fpm {
 }
 
 impl Fpm {
-    /// Starts it at `{name}.sock` in the folder, with further settings of its pool, and of other sections behind them.
+    /// Starts it at `{name}.sock` in the folder, with further settings of its pool, followed by other sections.
     pub(crate) fn start(folder: &Folder, name: &str, aid: Aid, pool: &str) -> Self {
         let base = folder.base().join(name).display().to_string();
         let mut text = format!(
@@ -67,12 +67,12 @@ impl Fpm {
         wait_until("new workers", || self.log().matches(DONE).count() > done);
     }
 
-    /// Ends it, after the requests under way.
+    /// Ends it, after the requests in flight.
     pub(crate) fn end(&mut self) {
         self.program.end(Signal::QUIT);
     }
 
-    /// What it has logged.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.settings.with_extension("log")).unwrap_or_default()
     }

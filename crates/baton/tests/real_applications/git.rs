@@ -1,4 +1,4 @@
-//! git over HTTP: git-http-backend behind fcgiwrap, by the recipe that its manual has for other servers.
+//! git over HTTP: git-http-backend behind fcgiwrap, by its manual's recipe for other servers.
 
 use std::fs::{self, Permissions};
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! What a process of an application holds while it answers, as it tells itself: the links of `/proc/self/fd`, and
-//! `/proc/self/maps`. There the client's own socket is, or the memory that is shared with the server.
+//! An application process's own report of `/proc/self/fd` and `/proc/self/maps` during an answer: they show the
+//! client's socket, or the memory shared with the server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ pub(crate) enum Way {
     Plain,
 }
 
-/// How the answer to a request for `path` travels, at which the application tells what it holds.
+/// The transport of the answer to a request for `path`, at which the application reports.
 pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> Way {
     let mut ask = || {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         client.answer_to("GET")
     };
-    // With the first request, the server learns what the application can do.
+    // With the first request, the server learns the application's transports.
     ask();
     let answer = ask();
     let text = String::from_utf8_lossy(&answer.body);

@@ -1,4 +1,4 @@
-//! What a visitor does in the wiki: looks around, logs in, writes, uploads, downloads, logs out.
+//! A visitor's actions in the wiki: views pages, logs in, writes, uploads, downloads, logs out.
 
 use std::fs::{self, File, FileTimes};
 use std::io::{Seek as _, Write as _};
@@ -13,19 +13,19 @@ use crate::seen::Seen;
 use crate::visitor::{Visitor, hidden};
 use crate::wiki::{PASSWORD, USER};
 
-/// The image that is uploaded is this one, made longer: what follows the end of a PNG is nobody's business.
+/// The uploaded image: this one with bytes after its end, which PNG readers ignore.
 const IMAGE: &str = "/usr/share/dokuwiki/lib/images/error.png";
 const LONGER: usize = 700_000;
 const FETCH: &str = "/lib/exe/fetch.php/ship.png";
 
-/// A visitor, what is seen, and where the wiki's data are.
+/// A visitor, the answers so far, and the wiki's data folder.
 struct Journey<'a> {
     visitor: Visitor,
     seen: Vec<(String, Seen)>,
     data: &'a Path,
 }
 
-/// All that is seen on the way, each with the name of its station.
+/// All answers, each with the name of its step.
 pub(crate) fn journey(address: SocketAddr, wiki: &Path) -> Vec<(String, Seen)> {
     let data = wiki.join("data");
     let mut journey = Journey { visitor: Visitor::new(address), seen: Vec::new(), data: &data };
@@ -69,7 +69,7 @@ impl Journey<'_> {
             let answer = self.visitor.get(file);
             self.seen.push((file.to_owned(), Seen::of_server(&answer)));
         }
-        // Made when it is first asked for, and read from a file from then on.
+        // Generated at the first request, read from a file afterwards.
         for time in ["first", "second"] {
             self.get(&format!("style sheet, {time}"), 200, "/lib/exe/css.php?t=dokuwiki");
             self.get(&format!("script, {time}"), 200, "/lib/exe/js.php?t=dokuwiki");
@@ -96,7 +96,7 @@ impl Journey<'_> {
         assert!(page.text().contains("The Admin"), "{}", start_of(&page));
     }
 
-    /// A page too long for the memory in which bodies of requests wait.
+    /// A page too long for the memory bound of request bodies.
     fn write(&mut self) {
         let form = self.get("the form", 200, "/doku.php/start?do=edit");
         let form = form.text();
@@ -121,11 +121,11 @@ impl Journey<'_> {
         self.note("saved", 302, &answer);
         let written = fs::read_to_string(self.data.join("pages/start.txt")).expect("the page");
         assert!(written.contains("Line 2999 with ümlauts & <signs>."), "{} bytes", written.len());
-        let page = self.get("what was written", 200, "/doku.php/start");
+        let page = self.get("the written text", 200, "/doku.php/start");
         assert!(page.text().contains("Line 2999 with ümlauts &amp; &lt;signs&gt;."));
         let source = self.get("its source", 200, "/doku.php/start?do=export_raw");
         assert_eq!(source.text(), written);
-        // Answers with a picture at once and goes on working behind its back.
+        // Answers with a picture at once and continues to work.
         self.get("the indexer", 200, "/lib/exe/taskrunner.php?id=start");
         self.get("a search", 200, "/doku.php?do=search&q=umlauts&id=start");
         let answer = self.visitor.post("/lib/exe/ajax.php", &[("call", "linkwiz"), ("q", "sta")]);
@@ -148,7 +148,7 @@ impl Journey<'_> {
         }
         let stored = self.data.join("media/ship.png");
         assert!(fs::read(&stored).expect("the image") == image, "other bytes are stored");
-        // What says when it was stored is to be the same for all visitors.
+        // Times of storage must be equal for all visitors.
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
         let file = File::options().write(true).open(stored).expect("the image");
         file.set_times(FileTimes::new().set_modified(time)).expect("a time");
@@ -173,22 +173,22 @@ impl Journey<'_> {
         let answer = self.visitor.ask("HEAD", FETCH, "");
         self.note("the head of the image", 200, &answer);
         self.get("an image that is none", 404, "/lib/exe/fetch.php/none.png");
-        self.get("what is known of the image", 200, "/lib/exe/detail.php/ship.png");
+        self.get("the properties of the image", 200, "/lib/exe/detail.php/ship.png");
     }
 
     fn log_out(&mut self) {
         let page = self.get("before the end", 200, "/doku.php/start");
         let page = page.text();
-        let rest = page.split_once("do=logout&amp;sectok=").expect("a way out").1;
+        let rest = page.split_once("do=logout&amp;sectok=").expect("a link to log out").1;
         let token = rest.split('"').next().unwrap_or_default();
         self.get("logging out", 302, &format!("/doku.php/start?do=logout&sectok={token}"));
         let page = self.get("a stranger again", 200, "/doku.php/start");
         assert!(!page.text().contains("The Admin"));
-        self.get("no way to write", 200, "/doku.php/start?do=admin");
+        self.get("no link to edit", 200, "/doku.php/start?do=admin");
     }
 }
 
-/// What a named file's server does by itself, and DokuWiki does otherwise.
+/// A named file's server and DokuWiki differ here.
 pub(crate) fn several_ranges(address: SocketAddr) -> Seen {
     let mut visitor = Visitor::new(address);
     let answer = visitor.ask("GET", FETCH, "Range: bytes=0-9,100000-100009\r\n");

@@ -28,7 +28,7 @@ struct Pair {
 /// Which library the program finds, by the name of its socket.
 const LIBRARIES: [&str; 2] = ["original", "dropin"];
 
-/// What is asked for: by a method, with fields, and how large a body.
+/// The requests: method, path, fields and size of the body.
 const REQUESTS: [(&str, &str, &str, usize); 17] = [
     ("GET", "/variables?a=%20b&c", "Cookie: c=1\r\nX-Two: 1\r\n", 0),
     ("POST", "/variables", "Content-Type: text/x-own\r\n", 3),
@@ -49,8 +49,8 @@ const REQUESTS: [(&str, &str, &str, usize); 17] = [
     ("GET", "/unknown", "", 0),
 ];
 
-/// Goal: clients cannot tell which library a program has found, nor which server is in front of it. Method: the same
-/// requests to both, by each transport, and to nginx.
+/// Goal: clients cannot distinguish the program's libraries and servers. Method: the same requests to both, by each
+/// transport, and to nginx.
 #[test]
 fn perl_answers_the_same_by_every_way() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_applications/responder.pl");
@@ -92,7 +92,7 @@ impl Pair {
             let listener = UnixListener::bind(&socket).expect("a socket");
             fs::set_permissions(&socket, Permissions::from_mode(0o666)).expect("permissions");
             let mut command = command();
-            // Not that of cargo: CGI scripts have the environment of who starts them.
+            // Not cargo's: CGI scripts inherit the environment.
             command.env_clear().env("PATH", "/usr/bin:/bin");
             if library == "dropin" {
                 command.env("LD_LIBRARY_PATH", built::dropin());
@@ -153,14 +153,14 @@ impl Pair {
         REQUESTS.iter().map(&mut ask).collect()
     }
 
-    /// Variables that do not depend on the server, on ports, and on where its documentation has the border between a
-    /// script and its path. nginx passes on twice what CGI has variables of its own for, and what is empty as well.
+    /// Variables that do not depend on the server, on ports, and on its documented split between script and path.
+    /// nginx passes fields with CGI variables of their own twice, and empty ones, too.
     fn comparable(&self, variables: &str) -> String {
         let left_out = |name: &str| match name {
             "SERVER_SOFTWARE" | "SERVER_PORT" | "REMOTE_PORT" => true,
             "HTTP_CONTENT_TYPE" | "HTTP_CONTENT_LENGTH" | "PATH_TRANSLATED" => true,
             "LD_LIBRARY_PATH" => true,
-            // What a library would not show.
+            // Hidden by a library.
             "BATON_OFFER" => true,
             "SCRIPT_NAME" | "SCRIPT_FILENAME" | "PATH_INFO" => self.prefix.is_empty(),
             _ => false,

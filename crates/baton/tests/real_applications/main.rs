@@ -1,5 +1,5 @@
-//! Applications that others have written, behind the server, as their users meet them: by every transport, and each
-//! answer compared with that of nginx in front of the same application.
+//! Third-party applications as their users see them: by every transport, each answer compared with that of nginx
+//! before the same application.
 //!
 //! ```text
 //!               ┌─► nginx ─► php-fpm                        what is right

@@ -1,4 +1,4 @@
-//! nginx in front of an application: what its answers are compared with.
+//! nginx before an application: the reference for answers.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -15,8 +15,7 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it with these directives of its only server, in which `{parameters}` stands for the usual ones of
-    /// FastCGI.
+    /// Starts it with these directives of its only server; `{parameters}` is the usual FastCGI ones.
     pub(crate) fn start(folder: &Folder, directives: &str) -> Self {
         let address = free_address();
         let own = folder.base().join("nginx");

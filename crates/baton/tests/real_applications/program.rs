@@ -17,7 +17,7 @@ use crate::common::server::{PATIENCE, wait_until};
 pub(crate) struct Program(Child);
 
 impl Program {
-    /// Starts a command in the process group of a folder. What it says goes to a file there.
+    /// Starts a command in the process group of a folder. Its output goes to a file there.
     pub(crate) fn start(command: &mut Command, folder: &Folder, log: &Path) -> Self {
         let log = std::fs::File::create(log).expect("a log");
         command.process_group(folder.group()).stdout(Stdio::null()).stderr(log);
@@ -52,13 +52,13 @@ impl Drop for Program {
     }
 }
 
-/// The first of these files that is there.
+/// The first of these files that exists.
 pub(crate) fn installed(package: &str, candidates: &[&str]) -> PathBuf {
     let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
     found.unwrap_or_else(|| panic!("no {candidates:?}: install {package}, as scripts/setup-tests does"))
 }
 
-/// Waits until somebody listens at a path.
+/// Waits for a listener at a path.
 pub(crate) fn wait_for_listener(socket: &Path) {
     wait_until("somebody listens", || match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => true,
@@ -69,10 +69,10 @@ pub(crate) fn wait_for_listener(socket: &Path) {
     });
 }
 
-/// An address at which nobody listens, for programs that cannot tell where they do.
+/// A free address, for programs that do not report theirs.
 ///
-/// The kernel gives away ports from 32,768 on (`ip_local_port_range`): below, nobody is given this one meanwhile. It begins
-/// to look where no other process of tests does.
+/// The kernel assigns ports from 32,768 on (`ip_local_port_range`), so none below is taken meanwhile. Each test
+/// process starts its search elsewhere.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let free = std::iter::repeat_with(|| {
@@ -82,7 +82,7 @@ pub(crate) fn free_address() -> SocketAddr {
     free.take(12_000).find(|address| TcpListener::bind(address).is_ok()).expect("a port")
 }
 
-/// Whether these tests may do what only root may, and programs have to be told that they may, too.
+/// Whether the tests run as root, for which programs need extra flags.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

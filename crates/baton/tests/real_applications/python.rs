@@ -1,5 +1,5 @@
-//! Frameworks of Python, of the distribution, behind the server by the Python package of this repository: Flask, which
-//! is WSGI, and Starlette, which is ASGI. The applications are those of the package's own tests.
+//! The distribution's Python frameworks behind the server by this repository's Python package: Flask (WSGI) and
+//! Starlette (ASGI), with the applications of the package's own tests.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,9 +20,9 @@ use crate::visitor::{HOST, Visitor};
 /// An application.
 struct Framework {
     name: &'static str,
-    /// What the package's command is told.
+    /// Arguments of the package's command.
     arguments: &'static [&'static str],
-    /// At which it names its file instead of reading it, where it may.
+    /// The path at which it names its file, if allowed.
     named: &'static str,
 }
 
@@ -34,7 +34,7 @@ const STARLETTE: Framework =
 const FILE_BYTES: usize = 1_234_567;
 const UPLOAD_BYTES: usize = 3_000_000;
 
-/// A way to the application: its name, the transport, whether files may be named, and how answers travel then.
+/// A path to the application: its name, the transport, whether files may be named, and how answers travel.
 const FRONTS: [(&str, &str, bool, Way); 4] = [
     ("unix", "unix", false, Way::Plain),
     ("shm", "shm", false, Way::Shm),
@@ -42,7 +42,7 @@ const FRONTS: [(&str, &str, bool, Way); 4] = [
     ("named", "auto", true, Way::PassFd),
 ];
 
-/// What a file's server adds to an answer for which the application has only named the file.
+/// Fields that the server of a named file adds.
 const OF_THE_FILE: [&str; 3] = ["etag", "last-modified", "accept-ranges"];
 
 #[test]
@@ -55,8 +55,8 @@ fn starlette_answers_the_same_by_every_way() {
     compare(&STARLETTE);
 }
 
-/// Goal: visitors of an application cannot tell which way its answers took, nor which server is in front of it.
-/// Method: they do the same by each way, and by nginx; then all that they have seen is compared.
+/// Goal: visitors of an application cannot distinguish paths and servers. Method: the same actions by each path, and
+/// by nginx; then all answers are compared.
 fn compare(framework: &Framework) {
     let folder = Folder::new();
     let _program = start(framework, &folder);
@@ -71,7 +71,7 @@ fn compare(framework: &Framework) {
     for (front, transport, names_files, expected_way) in FRONTS {
         let server = Server::run(Folder::new(), &site(framework, &folder, transport, names_files));
         let address = server.address();
-        // No request waits for the server to learn what the application can do.
+        // First, let the server learn the application's transports.
         wait_until(front, || way(Visitor::new(address).client(), HOST, "/holds") == expected_way);
         for ((station, expected), (_, mut seen)) in expected.iter().zip(visit(address, framework)) {
             if names_files {
@@ -92,7 +92,7 @@ fn start(framework: &Framework, folder: &Folder) -> Program {
     let package = built::repository().join("adapters/python");
     let file = folder.base().join("file.bin");
     fs::write(&file, pattern(FILE_BYTES, 3)).expect("a file");
-    // That of the distribution, for which its packages are.
+    // The distribution's, which has its packages.
     let mut command = Command::new("/usr/bin/python3");
     let socket = folder.base().join(framework.name).with_extension("sock");
     command
@@ -112,7 +112,7 @@ fn start(framework: &Framework, folder: &Folder) -> Program {
     program
 }
 
-/// All that a visitor sees, each with what was done.
+/// All answers to a visitor, each with its action.
 fn visit(address: SocketAddr, framework: &Framework) -> Vec<(String, Seen)> {
     let mut visitor = Visitor::new(address);
     let mut seen = Vec::new();

@@ -1,4 +1,5 @@
-//! php-fpm whose workers are replaced while clients ask, by every transport: whatever no worker has read is another's.
+//! php-fpm whose workers are replaced under load, by every transport: another worker gets requests that were not
+//! read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::faults::{Stage, TRANSPORTS, WORKERS};
 use crate::fpm::Aid;
 
-/// More than there are workers, so that there is always somebody for the next connection, or the next worker.
+/// More than workers, so that there is always a client for the next connection, or the next worker.
 const CLIENTS: usize = 3 * WORKERS;
 
-/// php-fpm leaves its workers this long to finish what they do; on a busy machine, too.
+/// php-fpm gives its workers this long to finish, also on a busy machine.
 const PATIENT: &str = "[global]\nprocess_control_timeout = 100s\n";
 
-/// Tells clients that they have done enough, also when a test fails meanwhile.
+/// Stops the clients, also when a test fails meanwhile.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -22,11 +23,11 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Has clients ask on connections that are kept, half of them for what must not be done twice. `is_over` tells from the
-/// number of their requests when they have done enough, and `meanwhile` happens.
+/// Clients send requests on kept connections, half of them not repeatable. `is_over` decides by the number of their
+/// requests when to stop; `meanwhile` runs beside them.
 ///
-/// Without the library the server cannot tell whether a request that must not be done twice has begun, so that it may fail;
-/// every other request is answered.
+/// Without the library the server cannot tell whether a non-repeatable request has begun, so it may fail; every other
+/// request is answered.
 fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: impl FnOnce()) {
     let visit = |number: usize| {
         let mut client = stage.server.connect();
@@ -46,7 +47,7 @@ fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: 
             ));
             let answer = client.answer_to(method);
             if stage.aid == Aid::None && posts && answer.status == 502 {
-                // It ends the client's connection if the socket had been given away.
+                // It ends the client's connection if the socket had been passed.
                 if answer.field("connection") == Some("close") {
                     client = stage.server.connect();
                 }
@@ -65,7 +66,7 @@ fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: 
         meanwhile();
         visits.into_iter().flat_map(|visit| visit.join().expect("a visit")).collect::<Vec<_>>()
     });
-    let counted = fs::read_to_string(stage.folder.path("counted")).expect("somebody has posted");
+    let counted = fs::read_to_string(stage.folder.path("counted")).expect("a client has posted");
     let mut times = HashMap::new();
     counted.lines().for_each(|id| *times.entry(id).or_insert(0) += 1);
     assert!(times.values().all(|times| *times == 1), "{}: something was done twice", stage.transport);

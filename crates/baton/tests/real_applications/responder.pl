@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A FastCGI application as they are written in Perl: what the path says, it does.
+# A typical FastCGI application in Perl; the path selects its behaviour.
 use strict;
 use warnings;
 use FCGI;

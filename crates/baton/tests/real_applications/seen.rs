@@ -1,23 +1,23 @@
-//! What of an answer must be the same whoever gave it.
+//! The parts of an answer that every server must give equally.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common::client::Response;
 
-/// An answer, without what depends on who gave it, when, and to whom.
+/// An answer without the parts that depend on server, time and client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
-    /// In an order of their own: that of different names says nothing (RFC 9110, section 5.3).
+    /// Sorted: the order of different names means nothing (RFC 9110, section 5.3).
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-/// Of the server and of the connection. A length says as much as chunks; what it says is checked by whoever reads.
+/// Fields of the server and the connection. Framing by length or chunks is equivalent, and the reader checks it.
 const NOT_OF_THE_ANSWER: [&str; 6] =
     ["date", "server", "connection", "keep-alive", "transfer-encoding", "content-length"];
 
-/// What is nearer to now was made by a test, or ends what was.
+/// More recent times were made by a test, or expire a cookie.
 const RECENT_S: u64 = 3 * 86_400;
 
 impl Seen {
@@ -36,7 +36,7 @@ impl Seen {
         Self { status: answer.status, fields, body }
     }
 
-    /// Of an answer that is the server's own: a file, or that there is none. How it says so is its own business.
+    /// For the server's own answers, files and errors, whose texts may differ.
     pub(crate) fn of_server(answer: &Response) -> Self {
         let kind = answer.field("content-type").and_then(|kind| kind.split(';').next());
         let field = |name: &str, value: Option<&str>| (name.to_owned(), value.unwrap_or_default().to_owned());

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use crate::common::client::{Client, Response};
 
-/// The host that everybody asks for, whatever the address is, so that links are the same.
+/// The host of all requests, for any address, so that links are equal.
 pub(crate) const HOST: &str = "wiki.test";
 
-/// One who remembers.
+/// A client with cookies.
 pub(crate) struct Visitor {
     address: SocketAddr,
     client: Option<Client>,
@@ -22,7 +22,7 @@ impl Visitor {
         Self { address, client: None, cookies: BTreeMap::new(), secrets: Vec::new() }
     }
 
-    /// What this visitor was given and nobody else: it differs from visitor to visitor.
+    /// This visitor's own tokens, which differ between visitors.
     pub(crate) fn secrets(&self) -> &[String] {
         &self.secrets
     }

@@ -1,8 +1,8 @@
-//! A DokuWiki of its own, from the files of the distribution's package: a real application with logins, forms, uploads
-//! and downloads, which keeps everything in files.
+//! A DokuWiki from the distribution's package: a real application with logins, forms, uploads and downloads, which
+//! keeps everything in files.
 //!
-//! Its scripts are there once, its data for each way on which it is reached: each visitor finds what all others found
-//! before him. The parameter `WIKI` says whose data a request is for.
+//! Its scripts exist once, its data once per path, so each visitor starts from the same state. The parameter `WIKI`
+//! selects the data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::common::folder::Folder;
 
-/// Who can log in, and with which password.
+/// The login, and its password.
 pub(crate) const USER: &str = "admin";
 pub(crate) const PASSWORD: &str = "password";
 
@@ -37,12 +37,12 @@ $conf['xsendfile'] = {xsendfile};
 const USERS: &str = "admin:5f4dcc3b5aa765d61d8327deb882cf99:The Admin:admin@wiki.test:admin,user\n";
 const RULES: &str = "* @ALL 1\n* @user 8\n";
 
-/// Tells what the process holds that answers, and what the extension has done in it.
+/// Reports the answering process's descriptors and mappings, and the extension's counters.
 const HOLDS: &str = "<?php if (function_exists('baton_status')) echo json_encode(baton_status()), \"\\n\";
 foreach (scandir('/proc/self/fd') as $fd) echo @readlink(\"/proc/self/fd/$fd\"), \"\\n\";
 readfile('/proc/self/maps');";
 
-/// What the data of a wiki consist of before anything was written.
+/// A wiki's data before any edit.
 const EMPTY: [&str; 11] = [
     "attic",
     "cache",
@@ -61,7 +61,7 @@ const EMPTY: [&str; 11] = [
 pub(crate) fn install(folder: &Folder) {
     let parts = ["doku.php", "index.php", "feed.php", "VERSION", "inc", "lib", "vendor"];
     let parts = parts.map(|part| Path::new(INSTALLED).join(part));
-    // Some parts, none of which is used here, are only root's to read; that the others are there is seen below.
+    // Some unused parts are readable only for root; the check below finds missing ones.
     let mut copy = Command::new("cp");
     copy.args(["--recursive", "--dereference", "--preserve=timestamps"]).args(parts).arg(folder.root());
     let _ = copy.stderr(std::process::Stdio::null()).status().expect("cp");
@@ -73,7 +73,7 @@ pub(crate) fn install(folder: &Folder) {
     folder.write("holds.php", HOLDS);
 }
 
-/// Data for a way of reaching it; their folder.
+/// Data for a path; returns their folder.
 ///
 /// `sends_files`: whether files leave with `X-Sendfile`.
 pub(crate) fn data(folder: &Folder, name: &str, sends_files: bool) -> PathBuf {
@@ -96,7 +96,7 @@ pub(crate) fn data(folder: &Folder, name: &str, sends_files: bool) -> PathBuf {
     for (name, text) in [("local.php", &*local), ("users.auth.php", USERS), ("acl.auth.php", RULES)] {
         fs::write(settings.join(name), text).expect("a file");
     }
-    // Of which links to images are made.
+    // Inputs of links to images.
     for name in ["_htcookiesalt", "_htcookiesalt2"] {
         fs::write(data.join("meta").join(name), "the same for all").expect("a file");
     }

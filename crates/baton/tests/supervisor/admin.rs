@@ -42,7 +42,7 @@ fn metrics(server: &Server) -> HashMap<String, u64> {
     samples
 }
 
-/// Counts requests over several workers, one of which dies: sums are right and never go back.
+/// Counts requests over several workers, one of which dies: sums are right and never decrease.
 #[test]
 fn metrics_are_summed_over_workers_dead_and_alive() {
     let server = start(ADMIN);
@@ -80,7 +80,7 @@ fn status_and_health_are_pages_too() {
     assert!(engines.iter().all(|engine| engine.is_object()), "{engines:?}");
 }
 
-/// The control socket is its owner's alone, and nobody else's place.
+/// Only its owner may open the control socket, and no other server takes its path.
 #[test]
 fn the_control_socket_is_private_and_taken() {
     let server = start("");

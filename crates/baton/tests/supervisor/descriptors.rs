@@ -1,4 +1,4 @@
-//! Descriptors: what a server opens that has few of them.
+//! Use of descriptors where there are few.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::supervised::{ANY_PORT, configure, folder, serving, write};
 
-/// More sites than a process may have descriptors, all of one folder. They are served, and a reload needs no more than
-/// a moment's descriptor, though the old trees are in use until the new ones are complete.
+/// More sites than descriptors, all of one folder. They are served, and a reload needs one descriptor for a moment,
+/// although the old trees are in use until the new ones are complete.
 #[test]
 fn sites_of_one_folder_need_one_descriptor_before_and_after_a_reload() {
     let folder = folder();
@@ -30,7 +30,7 @@ fn sites_of_one_folder_need_one_descriptor_before_and_after_a_reload() {
     assert_eq!(open_on(worker, &root), 1, "the same folder is not opened again");
     assert_eq!(ask(&format!("s{}", SITES - 1)), "first");
 
-    // Another folder in its place is another folder.
+    // A new folder of the same name is a different folder.
     fs::rename(&root, server.folder().base().join("moved")).expect("renamed");
     server.folder().write("index.html", "second");
     server.ctl(&["reload"]);

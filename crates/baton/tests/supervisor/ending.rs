@@ -16,7 +16,7 @@ use crate::supervised::{
 
 const BIG_BYTES: usize = 24 << 20;
 
-/// A server with a download under way, of which little has been taken.
+/// A server with a download that has just begun.
 fn downloading(rest: &str) -> (Server, Client) {
     let folder = folder();
     folder.write("big", vec![7; BIG_BYTES]);
@@ -27,10 +27,10 @@ fn downloading(rest: &str) -> (Server, Client) {
     (server, download)
 }
 
-/// Drains while a client takes its time, one has begun to ask, and one is idle. The first gets everything, the second is
-/// answered, the third is closed. New clients are refused, the exit code is 0.
+/// Drains with a slow client, one in the middle of a request, and an idle one. The first gets everything, the second
+/// is answered, the third is closed. New clients are refused, the exit code is 0.
 #[test]
-fn a_drain_finishes_what_is_under_way() {
+fn a_drain_finishes_requests_in_flight() {
     for architecture in ARCHITECTURES {
         let (mut server, mut download) = downloading(&format!("architecture = \"{architecture}\""));
         let address = server.address();
@@ -53,7 +53,7 @@ fn a_drain_finishes_what_is_under_way() {
     }
 }
 
-/// Drains with a client that takes nothing: the limit ends it.
+/// Drains with a client that reads nothing: the limit ends it.
 #[test]
 fn a_drain_ends_at_its_limit() {
     for architecture in ARCHITECTURES {
@@ -65,9 +65,9 @@ fn a_drain_ends_at_its_limit() {
     }
 }
 
-/// Stops with connections open and a download under way, which are not waited for.
+/// Stops with open connections and a download, without waiting for them.
 #[test]
-fn a_stop_waits_for_nobody() {
+fn a_stop_does_not_wait_for_clients() {
     for signal in [Signal::TERM, Signal::INT] {
         let (mut server, download) = downloading("");
         let mut idle = server.connect();
@@ -79,10 +79,10 @@ fn a_stop_waits_for_nobody() {
     }
 }
 
-/// Goal: who ends a whole group of processes, as service managers and `timeout` do, is not told that workers died of
-/// it. Method: the signals come while the master cannot run, so that it finds both that it is to end and that they have.
+/// Goal: a signal to the whole process group, as from service managers and `timeout`, does not log that workers died.
+/// Method: the signals come while the master is stopped, so that it finds both its own signal and the workers' ends.
 #[test]
-fn a_signal_to_everybody_is_no_accident() {
+fn a_signal_to_the_group_is_no_failure() {
     let mut server = start("processes = 2");
     let workers = serving(&server);
     server.signal(Signal::STOP);
@@ -95,9 +95,9 @@ fn a_signal_to_everybody_is_no_accident() {
     assert!(!server.said().contains("was killed"), "{}", server.said());
 }
 
-/// Freezes a worker, so that it cannot obey. The second request to stop does not ask it any more.
+/// Freezes a worker, so that it cannot stop by itself. The second request to stop kills it.
 #[test]
-fn the_second_request_to_stop_is_not_a_request() {
+fn the_second_request_to_stop_kills() {
     let mut server = start("processes = 1");
     let worker = serving(&server)[0];
     send_signal(worker, Signal::STOP);
@@ -117,7 +117,7 @@ fn a_drain_can_be_cut_short() {
     assert_eq!(server.ended().code(), Some(0));
 }
 
-/// A reload has no place in an end.
+/// A server that is ending refuses to reload.
 #[test]
 fn an_ending_server_does_not_reload() {
     let (server, _download) = downloading("");
@@ -125,8 +125,8 @@ fn an_ending_server_does_not_reload() {
     assert!(refusal(&server, "reload").contains("the server is ending"));
 }
 
-/// Starts `baton serve` at a terminal, and lets the terminal go. A server that somebody started by hand does not stay
-/// behind; one that is run from a file takes the same signal as a request to reload.
+/// Starts `baton serve` at a terminal, and closes the terminal. The server ends; one that runs from a file takes the
+/// same signal as a request to reload.
 #[test]
 fn a_server_started_by_hand_ends_with_its_terminal() {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

@@ -1,4 +1,4 @@
-//! Log files: who may read them, and how they are exchanged.
+//! Log files: permissions and rotation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::supervised::{ANY_PORT, configure, read, refusal, start, write};
 
 const LOGS: &str = "processes = 2\n[log]\naccess = \"access.log\"\nerror = \"error.log\"\nflush_ms = 10";
 
-/// Renames the logs as logrotate does and sends USR1. What comes later is in new files, nothing is lost.
+/// Renames the logs as logrotate does and sends USR1. Later lines are in new files, none is lost.
 #[test]
 fn logs_are_reopened_after_a_rename() {
     let server = start(LOGS);
@@ -24,7 +24,7 @@ fn logs_are_reopened_after_a_rename() {
             .unwrap();
     }
     server.signal(Signal::USR1);
-    wait_until("the new files are there", || {
+    wait_until("the new files exist", || {
         server.folder().base().join("access.log").exists()
             && server.folder().base().join("error.log").exists()
     });
@@ -40,7 +40,7 @@ fn logs_are_reopened_after_a_rename() {
     wait_until("the master writes to the new log", || read(&server, "error.log").contains("reloaded"));
 }
 
-/// Takes away the place for the logs: the old files stay in use, and whoever asked is told.
+/// Removes the folder of the logs: the old files stay in use, and the command reports it.
 #[test]
 fn logs_that_cannot_be_reopened_stay() {
     let server = start("[log]\naccess = \"access.log\"\nflush_ms = 10");
@@ -73,7 +73,7 @@ fn targets_are_logged_as_uris() {
     wait_until("the request is logged", || read(&server, "access.log").contains(line));
 }
 
-/// An error log takes what the server has to say, after it said on the terminal what it serves.
+/// The server prints its addresses on the terminal; later messages go to the error log.
 #[test]
 fn the_error_log_is_a_file() {
     let mut server = start("[log]\nerror = \"error.log\"");

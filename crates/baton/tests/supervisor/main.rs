@@ -1,6 +1,6 @@
 //! The supervisor from outside: real processes, signals, sockets and files.
 //!
-//! Each test starts a server of its own in a folder of its own, on ports that the kernel chooses.
+//! Each test starts its own server in its own folder, on ports that the kernel chooses.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Where memory is bounded, the server takes no more than its part of it.
+//! Where memory is bounded, the server takes only its share.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::supervised::{ANY_PORT, configure, folder, status};
 const FILES: usize = 600;
 const FILE_BYTES: usize = 120 << 10;
 
-/// Four workers, and one that keeps everything it can, in a control group of 64 MiB, all of which ask for 70 MB of files: the
-/// kernel kills nobody. With the usual 64 MiB for the cache of each it would.
+/// Four workers, and one with a large cache, in a control group of 64 MiB, serve 70 MB of files: the kernel kills
+/// none. With 64 MiB of cache each it would.
 #[test]
 fn a_control_group_is_respected() {
     for (configured, per_worker) in [
@@ -56,7 +56,7 @@ fn a_control_group_is_respected() {
     }
 }
 
-/// Limits the addresses of a process. What is configured in spite of it is kept, and doubted.
+/// Limits a process's address space. A larger configured cache is kept, with a warning.
 #[test]
 fn the_limit_of_addresses_is_respected() {
     let limited = |configured: &str| {
@@ -104,7 +104,7 @@ impl Group {
         })?;
         let parent = Some(Path::new(mount).join(of_this.trim_start_matches('/')));
         let parent = parent.filter(|parent| parent.is_dir()).unwrap_or(mount.into());
-        // Version 2 has files for memory only where the parent says so, and a parent that says so holds no processes.
+        // Version 2 has files for memory only where the parent enables them, and such a parent has no processes.
         let parent = [parent, mount.into()].into_iter().find(|parent| {
             field == "memory"
                 || fs::read_to_string(parent.join("cgroup.subtree_control"))

@@ -16,11 +16,11 @@ use crate::supervised::{
     write,
 };
 
-/// More than the buffers of two sockets have room for, so that a transfer cannot have ended unseen.
+/// More than the buffers of two sockets hold, so that a transfer cannot have ended unnoticed.
 const BIG_BYTES: usize = 24 << 20;
 
-/// Swaps the root under a connection that is kept alive and one on which a download is under way. Both stay; the first
-/// gets the new content with its next request, the second the whole old file.
+/// Swaps the root under a kept-alive connection and a download. Both stay; the first gets the new content with its
+/// next request, the second the whole old file.
 #[test]
 fn a_reload_keeps_connections_and_downloads() {
     let big = pattern(BIG_BYTES, 1);
@@ -47,7 +47,7 @@ fn a_reload_keeps_connections_and_downloads() {
     }
 }
 
-/// Asks all the time, each time on a new connection, while the configuration changes many times. Nobody is refused.
+/// Sends requests on new connections all the time while the configuration changes many times. No client is refused.
 #[test]
 fn no_connection_is_refused_while_reloading() {
     let folder = folder();
@@ -91,7 +91,7 @@ fn listeners_come_and_go() {
     assert_eq!(server.get("/").text(), "first");
 }
 
-/// Breaks the configuration. Whoever asked for the reload is told where, and the server goes on as before.
+/// Breaks the configuration. The reload reports where, and the server goes on as before.
 #[test]
 fn a_bad_configuration_is_refused_with_line_and_column() {
     let server = start("");
@@ -103,7 +103,7 @@ fn a_bad_configuration_is_refused_with_line_and_column() {
     assert_eq!(serving(&server), workers);
     assert!(status(&server)["last_reload"]["error"].as_str().unwrap().contains("drain_timeout_ms"));
 
-    // The log tells the same to whoever sent a signal.
+    // After a signal, the log has the same report.
     let reports = || server.said().matches("did you mean `drain_timeout_ms`?").count();
     wait_until("the first report is in the log", || reports() == 1);
     server.signal(Signal::HUP);
@@ -114,14 +114,14 @@ fn a_bad_configuration_is_refused_with_line_and_column() {
     wait_until("the good configuration is accepted", || status(&server)["last_reload"]["error"].is_null());
 }
 
-/// Names a root that the workers may not open (as root, the master may), and another address. Nobody switches, and
-/// nobody goes on listening there.
+/// Names a root that the workers may not open (as root, the master may), and another address. No worker switches, and
+/// the new address is closed again.
 #[test]
-fn what_a_worker_cannot_do_is_not_done_by_any() {
+fn a_reload_that_fails_in_a_worker_changes_none() {
     let server = start("processes = 2");
     write(server.folder(), "closed/index.html", "secret");
     fs::set_permissions(server.folder().base().join("closed"), Permissions::from_mode(0o000)).unwrap();
-    // Nobody else uses this one of the many addresses of this host.
+    // No other program uses this address of the host.
     let free = TcpListener::bind("127.77.0.1:0").and_then(|listener| listener.local_addr());
     let fresh = free.expect("a port");
     configure(server.folder(), &format!("{ANY_PORT}, \"{fresh}\""), "closed", "processes = 2");
@@ -133,7 +133,7 @@ fn what_a_worker_cannot_do_is_not_done_by_any() {
     wait_until("the new address is closed again", || TcpStream::connect(fresh).is_err());
 }
 
-/// Changes what cannot change while the server runs: it says so, and changes the rest.
+/// Changes settings that need a restart: the answer names them, and the rest takes effect.
 #[test]
 fn settings_that_need_a_restart_are_named() {
     let server = start("");
@@ -155,10 +155,10 @@ fn everyone_who_asks_is_answered() {
     });
 }
 
-/// Moves the root folder away and kills the worker: its successors cannot begin. A reload with another root does not have
-/// to wait for one that can, nor for the end of the pause between two attempts.
+/// Moves the root folder away and kills the worker: its successors cannot start. A reload with another root waits
+/// neither for a working one nor for the end of the pause between two attempts.
 #[test]
-fn a_reload_helps_workers_that_cannot_begin() {
+fn a_reload_helps_workers_that_cannot_start() {
     let server = start("processes = 1");
     let worker = serving(&server)[0];
     fs::rename(server.folder().root(), server.folder().base().join("moved")).unwrap();

@@ -1,4 +1,4 @@
-//! How a server starts, and what it says when it cannot.
+//! How a server starts, and its messages when it cannot.
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use crate::supervised::{
     ANY_PORT, ServiceManager, baton, complaint, configure, ctl, folder, read, run, start, write,
 };
 
-/// What a server says that does not come to serve with this configuration.
+/// The output of a server that cannot serve with this configuration.
 fn start_in_vain(folder: &Folder) -> String {
     complaint(run(folder).output().unwrap())
 }
@@ -44,7 +44,7 @@ fn sockets_are_taken_from_the_service_manager() {
     assert!(server.wait().unwrap().success());
 }
 
-/// Listens as a service manager for what the server tells it.
+/// Acts as the service manager that the server notifies.
 #[test]
 fn the_service_manager_is_kept_informed() {
     let folder = folder();
@@ -72,7 +72,7 @@ fn a_port_in_use_is_reported_with_its_holder() {
     assert!(!second.base().join("control.sock").exists());
 }
 
-/// An address of nobody's: TEST-NET-1 of RFC 5737.
+/// An unassigned address: TEST-NET-1 of RFC 5737.
 #[test]
 fn an_address_of_another_machine_is_reported() {
     let folder = folder();
@@ -104,7 +104,7 @@ fn a_root_that_workers_cannot_open_is_reported() {
     assert!(!folder.base().join("control.sock").exists() && !folder.base().join("pid").exists());
 }
 
-/// The pid file is there as long as the server is.
+/// The pid file exists as long as the server.
 #[test]
 fn the_pid_file_names_the_master() {
     let mut server = start("pid_file = \"pid\"");
@@ -114,7 +114,7 @@ fn the_pid_file_names_the_master() {
     assert!(!server.folder().base().join("pid").exists());
 }
 
-/// The configuration that packages install says what it should, with the folders of this test.
+/// The packaged configuration is valid, with the folders of this test.
 #[test]
 fn the_packaged_configuration_is_valid() {
     let folder = folder();

@@ -1,5 +1,4 @@
-//! What these tests need beside the common harness: a configuration that changes while it is used, the status as data,
-//! and refusals.
+//! Additions to the common harness: a changing configuration, the status as data, and refusals.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -31,13 +30,12 @@ pub(crate) fn write(folder: &Folder, name: &str, content: impl AsRef<[u8]>) {
     fs::write(path, content).expect("a file");
 }
 
-/// Reads a file beside the document root; nothing if it is not there.
+/// Reads a file beside the document root; empty if it is missing.
 pub(crate) fn read(server: &Server, name: &str) -> String {
     fs::read_to_string(server.folder().base().join(name)).unwrap_or_default()
 }
 
-/// Writes the configuration: a site at `listen` with the given root, and whatever else a test needs, which continues
-/// `[server]`.
+/// Writes the configuration: a site at `listen` with the given root, and further text, which continues `[server]`.
 pub(crate) fn configure(folder: &Folder, listen: &str, root: &str, rest: &str) {
     let text = format!(
         "[[site]]\nlisten = [{listen}]\nroot = \"{root}\"\n\n[server]\ncontrol_socket = \"control\"\n{rest}\n"
@@ -69,7 +67,7 @@ pub(crate) fn start(rest: &str) -> Server {
     start_in(folder)
 }
 
-/// Starts what the folder's configuration says from an executable of its own, which can be replaced.
+/// Starts the folder's configuration with an executable of its own, which can be replaced.
 pub(crate) fn start_own_executable(folder: Folder) -> (PathBuf, Server) {
     let executable = folder.base().join("baton");
     install_program(&executable, fs::read(env!("CARGO_BIN_EXE_baton")).expect("the executable"));
@@ -78,7 +76,7 @@ pub(crate) fn start_own_executable(folder: Folder) -> (PathBuf, Server) {
     (executable, Server::start(folder, command))
 }
 
-/// Who is told how far the server is, as systemd would be.
+/// Receives the server's notifications, like systemd.
 pub(crate) struct ServiceManager(UnixDatagram);
 
 impl ServiceManager {
@@ -92,7 +90,7 @@ impl ServiceManager {
         (Self(socket), Server::start(folder, command))
     }
 
-    /// What it is told next.
+    /// The next notification.
     pub(crate) fn told(&self) -> String {
         let mut text = [0; 256];
         let len = self.0.recv(&mut text).expect("a message");
@@ -116,7 +114,7 @@ pub(crate) fn ctl(folder: &Folder, command: &[&str]) -> Output {
         .expect("baton ctl")
 }
 
-/// What a command says that fails.
+/// The error message of a failing command.
 pub(crate) fn complaint(output: Output) -> String {
     let told = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{told}");
@@ -147,7 +145,7 @@ pub(crate) fn send_signal(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("a signal");
 }
 
-/// Whether a process runs: it is there, and no zombie.
+/// Whether a process runs: it exists, and is no zombie.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
         .is_ok_and(|stat| !stat.contains(") Z "))

@@ -19,13 +19,13 @@ use crate::supervised::{
     is_alive, pid, read, refusal, send_signal, serving, start, start_in, start_own_executable, status,
 };
 
-/// More than the buffers of two sockets have room for, so that a transfer cannot have ended unseen.
+/// More than the buffers of two sockets hold, so that a transfer cannot have ended unnoticed.
 const BIG_BYTES: usize = 24 << 20;
 
-/// Changes the server as nginx's users do, signal by signal, while clients ask all the time, some on kept connections
-/// with pauses in between, some on a new one each time, and a download is under way. Everybody is answered in full.
+/// Upgrades the server as nginx's users do, signal by signal, under constant load: clients on kept connections with
+/// pauses, clients on new ones, and a download. Every response is complete.
 #[test]
-fn nobody_is_refused_or_cut_off() {
+fn no_client_is_refused_or_cut_off() {
     let big = pattern(BIG_BYTES, 1);
     for architecture in ["auto", "symped", "pipeline", "threads"] {
         let folder = folder();
@@ -49,7 +49,7 @@ fn nobody_is_refused_or_cut_off() {
             crowd.wait_for_more();
 
             server.signal(Signal::WINCH);
-            // They serve only who is with them.
+            // They serve only their open connections.
             server.wait_until_said("workers leave");
             crowd.wait_for_more();
             assert!(download.take(BIG_BYTES) == big, "{architecture}: the download differs");
@@ -82,9 +82,9 @@ fn a_single_command_does_all_of_it() {
     });
 }
 
-/// Replaces the executable by another one, which leaves a mark before it goes on as this one.
+/// Replaces the executable by another one, which leaves a mark before it continues as this one.
 #[test]
-fn what_is_there_by_now_is_what_runs() {
+fn the_new_executable_runs() {
     let folder = folder();
     configure(&folder, ANY_PORT, "root", "");
     let (executable, mut server) = start_own_executable(folder);
@@ -100,8 +100,7 @@ fn what_is_there_by_now_is_what_runs() {
     assert_eq!(server.get("/").text(), "first");
 }
 
-/// Puts in the way of the new server what can be in its way: each time the old one says what it was, and goes on under its
-/// own names.
+/// Makes the new server fail in every way: each time the old one reports the reason, and goes on under its own names.
 #[test]
 fn an_upgrade_that_fails_changes_nothing() {
     let folder = folder();
@@ -117,7 +116,7 @@ fn an_upgrade_that_fails_changes_nothing() {
 
     fs::remove_file(&executable).unwrap();
     let told = refusal(&server, "upgrade");
-    assert!(told.contains("cannot start ") && told.contains("put the new executable in the place"), "{told}");
+    assert!(told.contains("cannot start ") && told.contains("put the new executable in place"), "{told}");
     still_there();
 
     install_program(&executable, "#!/bin/sh\nexit 3\n");
@@ -142,7 +141,7 @@ fn an_upgrade_that_fails_changes_nothing() {
     assert!(told.contains("nowhere"), "{told}");
     still_there();
 
-    // Who asks by a signal finds it in the log.
+    // After a signal, the log has the report.
     server.signal(Signal::USR2);
     wait_until("it is logged", || server.said().matches("not upgraded, this server goes on").count() == 6);
     still_there();
@@ -198,7 +197,7 @@ fn there_is_a_way_back() {
     }
 }
 
-/// Kills the new server when the old one has no workers any more: they come back by themselves.
+/// Kills the new server when the old one has no workers left: they come back.
 #[test]
 fn the_old_server_steps_in_for_the_new_one() {
     let server = start("processes = 2");
@@ -216,7 +215,7 @@ fn the_old_server_steps_in_for_the_new_one() {
     server.wait_until_said("was killed by signal 9 (SIGKILL), which was to take the place of this one");
 }
 
-/// Lets the workers leave with nobody to take their place. Nobody is refused: who comes waits for their return.
+/// Lets the workers leave without successors. No client is refused: new ones wait for the workers' return.
 #[test]
 fn without_workers_clients_wait() {
     let server = start("processes = 2");
@@ -245,8 +244,8 @@ fn upgrades_and_reloads_do_not_cross() {
     assert_eq!(server.ctl(&["reload"]), "reloaded\n", "the new one may");
 }
 
-/// Changes what a reload cannot: the number of workers, and with it the number of sockets on the port. All sockets of the
-/// old server have somebody who accepts from them, also when that server is gone.
+/// Changes the number of workers, and with it the number of sockets on the port, which a reload cannot. Every socket
+/// of the old server has a worker that accepts from it, also when that server is gone.
 #[test]
 fn workers_may_become_fewer_and_more() {
     for (before, after) in [(3, 1), (3, 2), (2, 3)] {
@@ -325,7 +324,7 @@ struct Crowd {
     answers: [AtomicUsize; 4],
 }
 
-/// Ends the crowd when a test ends, however it does.
+/// Ends the crowd with the test.
 struct End<'a>(&'a Crowd);
 
 impl Drop for End<'_> {
@@ -358,13 +357,13 @@ impl Crowd {
     fn wait_for_more(&self) {
         let counts = || self.answers.each_ref().map(|count| count.load(Ordering::Relaxed));
         let before = counts();
-        wait_until("everybody is answered", || {
+        wait_until("every client is answered", || {
             counts().iter().zip(before).all(|(now, before)| *now >= before + 20)
         });
     }
 }
 
-/// The process that takes the server's place, as soon as it serves.
+/// The process that replaces the server, as soon as it serves.
 fn successor(server: &Server) -> Pid {
     server.wait_until_said("serves, too");
     let new = pid(&status(server)["pid"]);

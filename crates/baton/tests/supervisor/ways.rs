@@ -1,4 +1,4 @@
-//! What the status tells of the ways in which files are sent.
+//! The status of the paths by which files are sent.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::common::folder::{Folder, pattern};
 use crate::common::server::wait_until;
 use crate::supervised::{ANY_PORT, configure, start_in, status};
 
-/// Goal: what a head alone costs is not taken for what its file costs. Method: a file that can go either way is asked for
-/// by HEAD more often than it takes to try both ways.
+/// Goal: the cost of a head is not taken for the cost of its file. Method: a file with both paths is requested by
+/// HEAD more often than it takes to try both.
 #[test]
-fn only_what_has_a_body_tells_what_a_way_costs() {
+fn only_responses_with_a_body_are_timed() {
     const REQUESTS: u64 = 64;
     let folder = Folder::new();
     folder.write("file.bin", pattern(50_000, 1));

@@ -9,8 +9,8 @@ use crate::common::leave_out;
 use crate::common::server::wait_until;
 use crate::supervised::{is_alive, pid, send_signal, serving, start, status};
 
-/// Kills one of two workers, under the architectures that share a listener and that do not. Requests go on being
-/// answered, the place is filled again, on the same CPU, and what was counted stays counted.
+/// Kills one of two workers, under the architectures that share a listener and that do not. Requests are answered
+/// meanwhile, a successor starts on the same CPU, and counters are kept.
 #[test]
 fn a_killed_worker_comes_back_while_others_go_on() {
     for architecture in ["auto", "symped"] {
