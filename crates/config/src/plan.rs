@@ -10,7 +10,7 @@ use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
-use baton_gateway::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_gateway::{BacklogNotices, Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
 
@@ -119,6 +119,8 @@ impl Config {
 pub struct Resources {
     /// The processes of applications, by the addresses that workers know them by: each listens alone.
     pub rosters: Rosters,
+    /// How the loops of all workers hear of connections that wait.
+    pub notices: BacklogNotices,
     /// Folders that are open, and are not opened again.
     pub roots: Roots,
     /// What temporary files take.
@@ -215,7 +217,7 @@ impl Planner<'_> {
                 Some(max) => streamed_bodies.with_max(count(max)),
                 None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),
             },
-            ..gateway_settings(is_fastcgi, application, &self.resources.rosters)?
+            ..gateway_settings(is_fastcgi, application, self.resources)?
         };
         let pool = baton_gateway::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
@@ -318,12 +320,12 @@ fn parameters(application: &Application) -> Vec<(String, String)> {
 fn gateway_settings(
     is_fastcgi: bool,
     application: &Application,
-    rosters: &Rosters,
+    resources: &Resources,
 ) -> io::Result<baton_gateway::Settings> {
     use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
     let place = match &application.to {
-        Some(Target::Unix(path)) => match rosters.get(path) {
+        Some(Target::Unix(path)) => match resources.rosters.get(path) {
             Some(roster) => Place::Members { roster: Arc::clone(roster), prefix: path.clone() },
             None => Place::Shared(Address::Unix(path.clone())),
         },
@@ -338,7 +340,12 @@ fn gateway_settings(
             Trust::Users(application.passfd_users.iter().map(user).collect::<io::Result<_>>()?)
         }
     };
+    let backlog_notice = match &place {
+        Place::Shared(address) => resources.notices.of(address),
+        Place::Members { .. } => None,
+    };
     Ok(Settings {
+        backlog_notice,
         passfd_trust,
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
         transport: match application.transport {

@@ -39,6 +39,7 @@
 
 mod admission;
 mod answer;
+mod backlog;
 mod bell;
 mod client_socket;
 mod connection;
@@ -49,6 +50,7 @@ mod gateway;
 mod input;
 mod negotiate;
 mod news;
+mod notice;
 mod outgoing;
 mod passfd;
 mod pool;
@@ -69,6 +71,7 @@ pub use client_socket::ClientSocket;
 pub use feeding::BodyRest;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
+pub use notice::{BacklogNotice, BacklogNotices};
 pub use request::{HandOver, Request};
 pub use roster::{Claim, PlaceReport, Roster};
 pub use settings::{

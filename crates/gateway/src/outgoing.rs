@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece, Pool, Sender, Slice, Stop, Unfrozen};
 use baton_fcgi::offer::WHOLE_BYTES;
-use baton_fcgi::record::CONTENT_BYTES_MAX;
+use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES};
 use baton_fcgi::{Broken, request, scgi};
+use baton_sys::progress;
 
 use crate::{ClientSocket, Request};
 
@@ -29,6 +30,8 @@ pub(crate) struct Outgoing {
     is_open: bool,
     /// Goes with the first byte.
     descriptor: Option<Descriptor>,
+    /// How much of the message leaves with a call of its own; 0: nothing does.
+    split: u64,
     /// What had been sent when this message was begun, and the calls that have sent something of it.
     begun_at: u64,
     sends: u32,
@@ -50,6 +53,7 @@ impl Default for Outgoing {
             records_of: None,
             is_open: false,
             descriptor: None,
+            split: 0,
             begun_at: 0,
             sends: 0,
         }
@@ -57,11 +61,17 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// Begins a FastCGI request. `block`: its parameters, with an offer in front or without.
-    pub(crate) fn push_fastcgi(&mut self, id: u16, keep: bool, block: &[u8], asked: &Request) {
+    /// Begins a FastCGI request. `block`: its parameters, with an offer in front or without. `splits`: it is sent so that
+    /// [`is_begun`](Self::is_begun) can be told, with one more call.
+    pub(crate) fn push_fastcgi(&mut self, id: u16, keep: bool, block: &[u8], splits: bool, asked: &Request) {
         let mut first = self.begin(asked);
         request::push_begin(&mut first, id, keep);
         request::push_params(&mut first, id, block);
+        if splits {
+            // In front of the record that ends the parameters: without that no application answers, so that the second
+            // call never comes behind an answer.
+            self.split = (first.len() - HEADER_BYTES) as u64;
+        }
         let in_memory = asked.body.pieces().all(|piece| matches!(piece, Piece::Memory(_)));
         if !self.is_open && in_memory && asked.body.len() <= COPIED_BODY_BYTES_MAX {
             for piece in asked.body.pieces() {
@@ -95,7 +105,7 @@ impl Outgoing {
         self.body.clear();
         (self.records_of, self.descriptor) = (None, None);
         self.is_open = asked.rest.is_some();
-        (self.begun_at, self.sends) = (self.sender.sent(), 0);
+        (self.split, self.begun_at, self.sends) = (0, self.sender.sent(), 0);
         self.memory.take()
     }
 
@@ -142,6 +152,18 @@ impl Outgoing {
         self.sends == 1 && is_short && self.is_empty() && !self.is_open
     }
 
+    /// Whether the other side has begun to read the message, if so much of it is unread. It need not have read all of it: not
+    /// the end of a body, for instance.
+    pub(crate) fn is_begun(&self, unread: usize) -> bool {
+        if self.split == 0 {
+            return unread == 0;
+        }
+        let behind = self.sender.sent() - self.begun_at - self.split;
+        let is_whole = self.sends == 2 && self.is_empty() && !self.is_open;
+        // A body that takes more calls is being read.
+        !is_whole || progress::unread_of(behind as usize).is_ok_and(|behind| unread <= behind)
+    }
+
     /// Whether there is a descriptor that has not been handed to the kernel.
     pub(crate) fn holds_descriptor(&self) -> bool {
         self.descriptor.is_some()
@@ -153,12 +175,17 @@ impl Outgoing {
     /// The application has closed the connection, or the body cannot be read.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> Result<bool, Stop> {
         while !self.is_empty() {
-            self.fill_queue();
+            let alone = (self.begun_at + self.split).saturating_sub(self.sender.sent());
+            let behind = (alone > 0).then(|| self.sender.queue.split_off(alone));
+            if behind.is_none() {
+                self.fill_queue();
+            }
             let descriptor = self.descriptor.as_ref().map(AsFd::as_fd);
             let sent = match self.sender.queue.front() {
                 Some(Piece::File(_)) => self.sender.send_file(&socket.as_fd(), u64::MAX, None, false),
                 _ => self.sender.send_memory(&socket.as_fd(), false, descriptor),
             };
+            self.sender.queue.append(behind.unwrap_or_default());
             match sent {
                 Ok(()) => (self.descriptor, self.sends) = (None, self.sends + 1),
                 Err(Stop::Full) => return Ok(false),

@@ -9,11 +9,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::backlog::{Backlog, precise_us};
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
 use crate::roster::{Attendance, Parting};
-use crate::{Address, Application};
+use crate::{Address, Application, BacklogNotice};
 
 /// The connections of one loop to one application, and the requests that wait for one.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub(crate) struct Pool {
     /// Most recently used last: those that are not needed grow old and are closed.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
-    /// Connections that the application may not have accepted yet, and since when a process was expected to.
-    unaccepted: VecDeque<(ConnectionId, u64)>,
+    /// Connections that the application may not have accepted yet.
+    backlog: Backlog,
     open: usize,
     /// Connections on which there was an answer: each has a process at its other end.
     answered: usize,
@@ -62,7 +63,7 @@ impl Pool {
             application,
             idle: Vec::new(),
             waiting: VecDeque::new(),
-            unaccepted: VecDeque::new(),
+            backlog: Backlog::default(),
             open: 0,
             answered: 0,
             backlog_full_until_ms: 0,
@@ -104,6 +105,11 @@ impl Pool {
         self.attendance.as_mut().map(|attendance| attendance.give_back(lane, parting)).is_some()
     }
 
+    /// Whether its processes share an address, so that connections may wait for any of them.
+    pub(crate) fn shares_address(&self) -> bool {
+        self.attendance.is_none()
+    }
+
     /// Whether a connection is not to be used again: its process gets nothing more, or others wait for it.
     pub(crate) fn is_wanted_elsewhere(&self, lane: usize) -> bool {
         self.attendance
@@ -117,11 +123,11 @@ impl Pool {
     }
 
     /// Takes note of a connection, open or about to be.
-    pub(crate) fn opened(&mut self, connection: ConnectionId, now_ms: u64) {
+    pub(crate) fn opened(&mut self, connection: ConnectionId, is_local: bool, now_ms: u64) {
         self.open += 1;
         self.tally.opened += 1;
-        if self.attendance.is_none() {
-            self.unaccepted.push_back((connection, now_ms));
+        if self.shares_address() {
+            self.backlog.opened(connection, is_local, precise_us(), now_ms);
         }
     }
 
@@ -136,29 +142,23 @@ impl Pool {
         self.answered -= 1;
     }
 
-    /// Whether a connection has been in the application's backlog for so long that one without a request is to be closed
-    /// for it: the process at its other end may be the one that has to accept. `is_unaccepted` looks at a connection.
-    ///
-    /// A process that is free accepts as soon as it gets a CPU. To close a connection before that would only put the
-    /// next request into the backlog instead, and so on for ever.
-    pub(crate) fn has_starving(
-        &mut self,
-        now_ms: u64,
-        mut is_unaccepted: impl FnMut(ConnectionId) -> bool,
-    ) -> bool {
-        while let Some(&(oldest, since_ms)) = self.unaccepted.front() {
-            if is_unaccepted(oldest) {
-                if now_ms < since_ms + ACCEPT_MS {
-                    return false;
-                }
-                // The process that is freed by that has its time, too.
-                self.unaccepted.pop_front();
-                self.unaccepted.push_back((oldest, now_ms));
-                return true;
-            }
-            self.unaccepted.pop_front();
+    /// What tells loops of other loops' connections in the application's backlog.
+    fn notice(&self) -> Option<BacklogNotice> {
+        self.application.settings().backlog_notice
+    }
+
+    /// Whether a connection is to be closed because another one, or one of another loop, starves in the application's
+    /// backlog. `is_unaccepted` looks at a connection.
+    pub(crate) fn has_starving(&mut self, is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
+        let notice = self.notice();
+        self.shares_address() && self.backlog.has_starving(notice, precise_us(), is_unaccepted)
+    }
+
+    /// Tells other loops of a connection that starves in the application's backlog.
+    pub(crate) fn tell_of_starving(&mut self, now_ms: u64, is_unaccepted: impl FnMut(ConnectionId) -> bool) {
+        if let Some(notice) = self.notice() {
+            self.backlog.tell_others(notice, precise_us(), now_ms, is_unaccepted);
         }
-        false
     }
 
     /// Takes note that a connection is no more, or has not come about.
@@ -244,8 +244,8 @@ impl Pool {
 
     /// When something is due that waits for the time alone.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
-        let starving = self.unaccepted.front().filter(|_| !self.idle.is_empty());
-        let starving = starving.map(|(_, since_ms)| since_ms + ACCEPT_MS);
+        let can_help = !self.idle.is_empty() || self.notice().is_some();
+        let starving = self.backlog.due_ms().filter(|_| can_help);
         self.queue_deadline_ms(now_ms).into_iter().chain(starving).min()
     }
 
@@ -291,10 +291,6 @@ impl Pool {
 /// Patience with a client while other requests wait for the application.
 const PATIENCE_WHEN_WANTED_MS: u32 = 10;
 
-/// How long a process that is free may take to accept a connection: its turn on a CPU that it shares with others of its
-/// kind, each of which makes a response first.
-const ACCEPT_MS: u64 = 20;
-
 /// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
 const BACKLOG_RETRY_MS: u64 = 5;
 
@@ -328,7 +324,7 @@ mod tests {
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for id in &ids {
             assert_eq!(pool.supply(0), Supply::Open(0));
-            pool.opened(*id, 0);
+            pool.opened(*id, true, 0);
         }
         for id in &ids {
             pool.keep(*id);
@@ -346,26 +342,6 @@ mod tests {
         assert!(pool.enqueue(1, 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
         assert_eq!(pool.supply(100 + BACKLOG_RETRY_MS), Supply::Open(0));
-    }
-
-    #[test]
-    fn a_connection_is_given_up_for_each_that_starves_in_the_backlog() {
-        let mut pool = Pool::new(application(0, |_| {}));
-        let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
-        for (id, now_ms) in ids.iter().zip(0..) {
-            pool.opened(*id, now_ms);
-        }
-        let unaccepted = |id| id != ids[0];
-        assert!(!pool.has_starving(ACCEPT_MS, unaccepted), "it has just been opened");
-        assert_eq!(pool.deadline_ms(ACCEPT_MS), None, "there is none to be given up");
-        pool.keep(ids[0]);
-        assert_eq!(pool.deadline_ms(ACCEPT_MS), Some(ACCEPT_MS + 1));
-        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted));
-        assert!(pool.has_starving(ACCEPT_MS + 2, unaccepted), "there are two of them");
-        assert!(!pool.has_starving(ACCEPT_MS + 2, unaccepted), "one was given up for each");
-        assert!(pool.has_starving(2 * ACCEPT_MS + 2, unaccepted), "it was not enough");
-        assert!(!pool.has_starving(u64::MAX / 2, |_| false));
-        assert!(!pool.has_starving(u64::MAX / 2, |_| true), "what was accepted is not looked at again");
     }
 
     /// What one step of the game is.
@@ -409,7 +385,7 @@ mod tests {
                 Supply::Open(member) => {
                     let id = ConnectionId::from_data(self.next_id);
                     self.next_id += 1;
-                    self.pool.opened(id, self.now_ms);
+                    self.pool.opened(id, true, self.now_ms);
                     self.busy.push((id, member));
                 }
                 Supply::Nothing => panic!("nobody can be served with nothing"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_sys::{descriptors, progress};
+use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -123,7 +123,12 @@ impl Gateway {
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
         exchange.at = At::Queue;
         pool.put_back(whose, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
-        let due_ms = pool.deadline_ms(now_ms);
+        self.note_pool_due(index, now_ms);
+    }
+
+    /// Takes note of when something is due in a pool.
+    fn note_pool_due(&mut self, index: usize, now_ms: u64) {
+        let due_ms = self.pools[index].as_ref().and_then(|pool| pool.deadline_ms(now_ms));
         self.note_due(due_ms.unwrap_or(u64::MAX));
     }
 
@@ -141,9 +146,11 @@ impl Gateway {
         let mut connection = Connection::new(connecting.socket, index, lane, doing);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
+        connection.shows_acceptance = connecting.is_local && pool.shares_address();
         connection.is_trusted = pool.negotiation.trusts(&connection.socket);
         self.connections.put(id, Box::new(connection));
-        pool.opened(id, now_ms);
+        pool.opened(id, connecting.is_local, now_ms);
+        self.note_pool_due(index, now_ms);
         Ok(id)
     }
 
@@ -218,7 +225,7 @@ impl Gateway {
         let Some(pool) = &mut self.pools[index] else { return };
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
-        if !reusable || pool.has_starving(now_ms, |id| is_unaccepted(connections, id)) {
+        if !reusable || pool.has_starving(|id| is_unaccepted(connections, id)) {
             self.close(id);
             if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
                 // They have heard that there is something for them, and so will we.
@@ -233,18 +240,18 @@ impl Gateway {
             // that would have to be made by copying for the next request otherwise.
             self.released.push(index);
         } else {
-            let due_ms = pool.deadline_ms(now_ms);
-            self.note_due(due_ms.unwrap_or(u64::MAX));
+            self.note_pool_due(index, now_ms);
         }
         self.set_deadline(id, idle_until_ms);
     }
 
-    /// Closes connections without a request for those that starve in the backlog of their application.
+    /// Closes connections without a request for those that starve in the backlog of their application. If there are none,
+    /// other loops may have some.
     pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
         let connections = &mut self.connections;
         while let Some(pool) = &mut self.pools[index]
             && pool.idle() > 0
-            && pool.has_starving(now_ms, |id| is_unaccepted(connections, id))
+            && pool.has_starving(|id| is_unaccepted(connections, id))
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             if let Some(connection) = connections.remove(oldest) {
@@ -253,6 +260,9 @@ impl Gateway {
                 }
                 pool.closed(oldest, connection.lane, connection.parting);
             }
+        }
+        if let Some(pool) = &mut self.pools[index] {
+            pool.tell_of_starving(now_ms, |id| is_unaccepted(connections, id));
         }
     }
 
@@ -351,14 +361,9 @@ impl Gateway {
     }
 }
 
-/// Whether the application may not have accepted a connection. As long as it has not read what was sent, it may be in
-/// its backlog; over TCP that cannot be seen, so that only an answer tells.
+/// Whether there is such a connection that the application may not have accepted.
 pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
-    let Some(connection) = connections.get_mut(id) else { return false };
-    if !connection.is_accepted && connection.is_local {
-        connection.is_accepted = progress::unread_by_peer(&connection.socket).is_ok_and(|bytes| bytes == 0);
-    }
-    !connection.is_accepted
+    connections.get_mut(id).is_some_and(Connection::is_unaccepted)
 }
 
 /// How often a request is sent again that no application has seen. Each time another process has left: the next

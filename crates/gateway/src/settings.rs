@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
+use crate::{BacklogNotice, Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
@@ -93,6 +93,8 @@ pub struct Settings {
     pub transport: TransportChoice,
     /// Whom `TransportChoice::Auto` trusts with clients' sockets.
     pub passfd_trust: Trust,
+    /// How loops hear that a connection of another one waits in the application's backlog, if there are several.
+    pub backlog_notice: Option<BacklogNotice>,
     /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
     pub connections_max: usize,
     /// How many requests may be given to it before their bodies are complete; by default, none.
@@ -133,6 +135,7 @@ impl Settings {
             protocol: Protocol::FastCgi,
             transport: TransportChoice::Auto,
             passfd_trust: Trust::All,
+            backlog_notice: None,
             connections_max: 32,
             streamed_bodies: StreamedBodies::default(),
             keep_connections: true,

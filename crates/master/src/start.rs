@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource};
-use baton_engine::arch::{Topology, topology};
+use baton_engine::arch::{self, Topology, topology};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
+use baton_gateway::BacklogNotices;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_sys::memory_bounds::MemoryBounds;
@@ -85,6 +86,10 @@ pub(super) fn prepare(
     }
     let heartbeats = Heartbeats::allocate(topology.processes, &tuning)
         .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
+    let notices = match topology.processes * arch::loops(&tuning) {
+        1 => BacklogNotices::default(),
+        _ => BacklogNotices::allocate().map_err(|error| Trouble::of("allocate notices", &error))?,
+    };
     let equipment =
         Equipment::gather(&config, &topology, inherited_sockets.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
@@ -111,6 +116,7 @@ pub(super) fn prepare(
         user: equipment.user,
         logs: equipment.logs,
         applications: Applications::default(),
+        notices,
         workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats),
         next_check: Instant::now(),
         signals: equipment.signals,

@@ -1,7 +1,9 @@
 //! How much the peer of a connection has read or acknowledged.
 
-use std::io;
+use std::cell::Cell;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
 
 use crate::check;
 
@@ -15,6 +17,29 @@ pub fn unread_by_peer(socket: impl AsFd) -> io::Result<usize> {
     // SAFETY: the call writes one int, which lives until it returns.
     check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) })?;
     Ok(usize::try_from(unread).unwrap_or(0))
+}
+
+/// What [`unread_by_peer`] says of one message of so many bytes, none of which has been read: the memory that it takes. The
+/// last answer is remembered.
+///
+/// # Errors
+/// `EMFILE`, `ENOMEM`; `EAGAIN` if it is longer than a socket takes.
+pub fn unread_of(len: usize) -> io::Result<usize> {
+    thread_local! {
+        static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+    let (last, unread) = LAST.get();
+    if len == last {
+        return Ok(unread);
+    }
+    let (ours, _theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    if (&ours).write(&vec![0; len])? < len {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let unread = unread_by_peer(&ours)?;
+    LAST.set((len, unread));
+    Ok(unread)
 }
 
 /// Bytes that the peer of a TCP connection has acknowledged since its beginning.
@@ -61,9 +86,8 @@ const TCP_INFO_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::net::{TcpListener, TcpStream};
-    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -75,6 +99,21 @@ mod tests {
         assert!(unread_by_peer(&ours).unwrap() > 0);
         theirs.read_exact(&mut [0; 5]).unwrap();
         assert_eq!(unread_by_peer(&ours).unwrap(), 0);
+    }
+
+    /// Goal: it is seen which of two messages has been read. Method: the first one, and then a part of the second.
+    #[test]
+    fn a_message_that_was_read_is_told_from_the_next() {
+        for len in [8, 100, 5_000, 30_000] {
+            let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+            ours.write_all(&[0; 700]).unwrap();
+            ours.write_all(&vec![0; len]).unwrap();
+            assert!(unread_by_peer(&ours).unwrap() > unread_of(len).unwrap());
+            theirs.read_exact(&mut [0; 699]).unwrap();
+            assert!(unread_by_peer(&ours).unwrap() > unread_of(len).unwrap());
+            theirs.read_exact(&mut [0; 2]).unwrap();
+            assert_eq!(unread_by_peer(&ours).unwrap(), unread_of(len).unwrap());
+        }
     }
 
     /// Goal: each byte counts once, as soon as it is written. Method: write more than the peer's socket holds, so

@@ -16,6 +16,7 @@ use baton_buf::{Slice, Stop};
 use baton_fcgi::record::MANAGEMENT_ID;
 use baton_fcgi::request;
 use baton_fcgi::response::ResponseReader;
+use baton_sys::progress;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
@@ -49,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) has_turn: bool,
     /// Whether the application is known to have accepted it.
     pub(crate) is_accepted: bool,
+    /// Whether its first request is sent so that it shows when the application has accepted it.
+    pub(crate) shows_acceptance: bool,
     /// Whether its pool counts it among those with a process at the other end.
     pub(crate) is_counted: bool,
     /// Whether it is a Unix socket.
@@ -123,6 +126,7 @@ impl Connection {
             watches_room: false,
             has_turn: false,
             is_accepted: false,
+            shows_acceptance: false,
             is_counted: false,
             is_local: true,
             is_trusted: false,
@@ -228,11 +232,22 @@ impl Connection {
             block.extend_from_slice(&request.params);
             &*block
         };
-        self.outgoing.push_fastcgi(self.request_id, self.keeps, block, request);
+        let splits = self.shows_acceptance && self.requests == 1 && self.keeps;
+        self.outgoing.push_fastcgi(self.request_id, self.keeps, block, splits, request);
         if let Some(descriptor) = descriptor {
             self.outgoing.attach(descriptor);
         }
         Ok(())
+    }
+
+    /// Whether the application may not have accepted the connection: whether it has read nothing that was sent. Over TCP that
+    /// cannot be seen, so that only an answer tells.
+    pub(crate) fn is_unaccepted(&mut self) -> bool {
+        if !self.is_accepted && self.is_local {
+            let unread = progress::unread_by_peer(&self.socket);
+            self.is_accepted = unread.is_ok_and(|unread| self.outgoing.is_begun(unread));
+        }
+        !self.is_accepted
     }
 
     /// Adds some of a body that was not complete when the request began.

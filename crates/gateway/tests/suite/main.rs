@@ -6,6 +6,7 @@ mod faults;
 mod leaving;
 mod members;
 mod negotiate;
+mod order;
 mod passfd;
 mod plain;
 mod pool;

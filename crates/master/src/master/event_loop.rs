@@ -97,6 +97,7 @@ impl Master {
             tuning: self.tuning,
             config: self.applications.settled(&self.config, processes),
             rosters: self.applications.rosters(),
+            notices: self.notices,
         }))
     }
 

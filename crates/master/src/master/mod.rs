@@ -21,6 +21,7 @@ use std::time::{Instant, SystemTime};
 use baton_config::{Config, ConfigSource};
 use baton_engine::Tuning;
 use baton_engine::listen::ListenAddress;
+use baton_gateway::BacklogNotices;
 use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
 
@@ -59,6 +60,8 @@ pub(crate) struct Master {
     /// When the watchdog looks at the workers again.
     pub(crate) next_check: Instant,
     pub(crate) applications: Applications,
+    /// How workers hear of each other's connections that wait for an application.
+    pub(crate) notices: BacklogNotices,
     // How it is controlled.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,

@@ -16,7 +16,7 @@ use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
 use baton_engine::{LogSettings, Steering, Tuning};
-use baton_gateway::{TemporaryCounters, TemporarySpace};
+use baton_gateway::{BacklogNotices, TemporaryCounters, TemporarySpace};
 use baton_report::log;
 use baton_sys::process;
 use rustix::process::Signal;
@@ -39,6 +39,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) config: Config,
     /// The processes of the applications in it that the server has started.
     pub(crate) rosters: Rosters,
+    /// How it hears of connections of other workers that wait for an application.
+    pub(crate) notices: BacklogNotices,
     /// How it does its work.
     pub(crate) tuning: Tuning,
     /// Of each of the configuration's addresses, in order, the id of its listener.
@@ -79,7 +81,8 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     };
     let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
     let space = TemporarySpace::new(own, all, remarks);
-    let resources = Resources { rosters: setup.rosters, roots: Roots::default(), space };
+    let resources =
+        Resources { rosters: setup.rosters, notices: setup.notices, roots: Roots::default(), space };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     let steering = Arc::new(Steering::new());
     steering.hold(claims(&setup.config, &resources.rosters));

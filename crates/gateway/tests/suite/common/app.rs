@@ -99,6 +99,8 @@ pub(crate) struct Peer {
     input: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
     region: Option<File>,
+    /// How much it reads with one call.
+    pub(crate) read_bytes: usize,
 }
 
 /// A request as the application got it.
@@ -140,7 +142,8 @@ pub(crate) enum Event {
 impl Peer {
     fn new(socket: UnixStream, index: usize) -> Self {
         let (input, descriptors) = (Vec::new(), VecDeque::new());
-        Self { socket, index, reader: RequestReader::new(), input, descriptors, region: None }
+        let (reader, region) = (RequestReader::new(), None);
+        Self { socket, index, reader, input, descriptors, region, read_bytes: 65536 }
     }
 
     /// The next thing that the server says; `None`: it has closed the connection.
@@ -152,7 +155,8 @@ impl Peer {
                 Part::NeedMore => {
                     self.input.clear();
                     let mut buffer = [0; 65536];
-                    let (count, descriptors) = baton_sys::passing::receive(&self.socket, &mut buffer).ok()?;
+                    let piece = &mut buffer[..self.read_bytes];
+                    let (count, descriptors) = baton_sys::passing::receive(&self.socket, piece).ok()?;
                     if count == 0 {
                         return None;
                     }
@@ -173,6 +177,11 @@ impl Peer {
             self.input.drain(..count);
             return Some(event);
         }
+    }
+
+    /// Forgets what it has read and not looked at, and what it knows of the request.
+    pub(crate) fn discard_input(&mut self) {
+        (self.reader, self.input) = (RequestReader::new(), Vec::new());
     }
 
     /// The next request, whole.

@@ -1,0 +1,205 @@
+//! Connections that an application may not have accepted yet.
+//!
+//! The requests on them wait in the application's backlog, which is a queue: the kernel has the oldest connection accepted
+//! first, whichever worker or server has opened it. But a process that keeps a connection accepts no other one. Without
+//! further ado, clients that have just been answered would get it again and again, and overtake those in the backlog. So,
+//! while a connection waits there, connections that are released are closed in place of being kept.
+
+use std::collections::VecDeque;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::BacklogNotice;
+use crate::connections::ConnectionId;
+
+/// The connections of one pool that may be in the backlog, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    unaccepted: VecDeque<Unaccepted>,
+    /// Up to when the time is used up that closing connections for others may take.
+    spent_us: u64,
+    /// Other loops are not told before that one starves.
+    next_tell_ms: u64,
+}
+
+/// A connection in the backlog, as far as is known.
+#[derive(Clone, Copy, Debug)]
+struct Unaccepted {
+    connection: ConnectionId,
+    /// For how long a process that is free may take to accept it.
+    patience_us: u64,
+    /// Since when a process was expected to, on the precise clock and on that of the loop.
+    since_us: u64,
+    since_ms: u64,
+}
+
+impl Backlog {
+    /// A connection has been opened. Whether it has been accepted can be seen if it `is_local`.
+    pub(crate) fn opened(&mut self, connection: ConnectionId, is_local: bool, now_us: u64, now_ms: u64) {
+        let patience_us = if is_local { ACCEPT_US } else { ANSWER_US };
+        self.unaccepted.push_back(Unaccepted { connection, patience_us, since_us: now_us, since_ms: now_ms });
+    }
+
+    /// Whether a connection has been in the backlog for so long that another one is to be closed for it: the process at the
+    /// other end of that accepts the next one. `is_unaccepted` looks at a connection; `others` says whether one of another
+    /// loop waits.
+    ///
+    /// A process that is free accepts as soon as it gets a CPU. To close a connection before that would only put the
+    /// next request into the backlog instead, and so on for ever.
+    pub(crate) fn has_starving(
+        &mut self,
+        others: Option<BacklogNotice>,
+        now_us: u64,
+        mut is_unaccepted: impl FnMut(ConnectionId) -> bool,
+    ) -> bool {
+        if self.spent_us > now_us + CREDIT_US {
+            return false;
+        }
+        let own = self.find_starving(now_us, &mut is_unaccepted);
+        if own {
+            // The process that is freed now has its time, too.
+            if let Some(oldest) = self.unaccepted.pop_front() {
+                let since_ms = oldest.since_ms + (now_us - oldest.since_us) / 1_000;
+                self.unaccepted.push_back(Unaccepted { since_us: now_us, since_ms, ..oldest });
+            }
+            if let Some(notice) = others
+                && self.find_starving(now_us, is_unaccepted)
+            {
+                notice.post(now_us);
+            }
+        }
+        let starving = own || others.is_some_and(|notice| notice.take(now_us));
+        if starving {
+            self.spent_us = self.spent_us.max(now_us) + GIVEN_UP_US;
+        }
+        starving
+    }
+
+    /// Tells other loops of a connection that has been in the backlog for too long.
+    pub(crate) fn tell_others(
+        &mut self,
+        others: BacklogNotice,
+        now_us: u64,
+        now_ms: u64,
+        is_unaccepted: impl FnMut(ConnectionId) -> bool,
+    ) {
+        if now_ms >= self.next_tell_ms && self.find_starving(now_us, is_unaccepted) {
+            self.next_tell_ms = now_ms + TELL_MS;
+            others.post(now_us);
+        }
+    }
+
+    /// Whether the oldest connection has waited for too long. Those that have been accepted are forgotten.
+    fn find_starving(&mut self, now_us: u64, mut is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
+        while let Some(oldest) = self.unaccepted.front()
+            && now_us >= oldest.since_us + oldest.patience_us
+        {
+            if is_unaccepted(oldest.connection) {
+                return true;
+            }
+            self.unaccepted.pop_front();
+        }
+        false
+    }
+
+    /// When the oldest connection has waited for too long, unless it has been told.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        let oldest = self.unaccepted.front()?;
+        // The clocks of loops are behind.
+        let due_ms = oldest.since_ms + oldest.patience_us.div_ceil(1_000) + 1;
+        Some(due_ms.max(self.next_tell_ms))
+    }
+}
+
+/// The time on a clock that all loops share and that is precise: theirs advance in steps of milliseconds.
+pub(crate) fn precise_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
+}
+
+/// How long a process that is free may take to accept a connection.
+const ACCEPT_US: u64 = 300;
+
+/// The same over TCP, where it shows only when it answers.
+const ANSWER_US: u64 = 20_000;
+
+/// A loop closes one connection in this time for others, in the long run. To close and to open one takes about 25
+/// microseconds: that is a twentieth of a CPU at the most, however short requests are.
+const GIVEN_UP_US: u64 = 500;
+
+/// How far it may be exceeded in the short run: processes that have begun together are done together.
+const CREDIT_US: u64 = 64 * GIVEN_UP_US;
+
+/// How often other loops are told.
+const TELL_MS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Address, BacklogNotices};
+
+    fn notice() -> BacklogNotice {
+        BacklogNotices::allocate().unwrap().of(&Address::Abstract(Vec::new())).unwrap()
+    }
+
+    fn backlog(ids: [u64; 3]) -> Backlog {
+        let mut backlog = Backlog::default();
+        for (id, now_us) in ids.into_iter().zip(0..) {
+            backlog.opened(ConnectionId::from_data(id), true, now_us, 0);
+        }
+        backlog
+    }
+
+    #[test]
+    fn a_connection_is_given_up_for_each_that_starves() {
+        let mut backlog = backlog([0, 1, 2]);
+        let is_unaccepted = |id| id != ConnectionId::from_data(0);
+        let mut has_starving = |now_us| backlog.has_starving(None, now_us, is_unaccepted);
+        assert!(!has_starving(ACCEPT_US), "it has just been opened");
+        assert!(has_starving(ACCEPT_US + 2));
+        assert!(has_starving(ACCEPT_US + 2), "there are two of them");
+        assert!(!has_starving(2 * ACCEPT_US), "one was given up for each");
+        assert!(has_starving(2 * ACCEPT_US + 2), "it was not enough");
+        assert!(!backlog.has_starving(None, u64::MAX / 2, |_| false));
+        assert!(
+            !backlog.has_starving(None, u64::MAX / 2, |_| true),
+            "what was accepted is not looked at again"
+        );
+    }
+
+    /// Goal: where requests are short, most connections are used again, though others wait.
+    #[test]
+    fn only_so_many_connections_are_given_up() {
+        let mut backlog = Backlog::default();
+        for id in 0..1_000 {
+            backlog.opened(ConnectionId::from_data(id), true, 0, 0);
+        }
+        let mut count = |now_us| (0..1_000).filter(|_| backlog.has_starving(None, now_us, |_| true)).count();
+        assert_eq!(count(ACCEPT_US), (CREDIT_US / GIVEN_UP_US) as usize + 1);
+        assert_eq!(count(ACCEPT_US + 10 * GIVEN_UP_US), 10);
+    }
+
+    #[test]
+    fn over_tcp_only_an_answer_tells() {
+        let mut backlog = Backlog::default();
+        backlog.opened(ConnectionId::from_data(0), false, 0, 0);
+        assert!(!backlog.has_starving(None, ANSWER_US - 1, |_| true));
+        assert!(backlog.has_starving(None, ANSWER_US, |_| true));
+    }
+
+    #[test]
+    fn a_loop_gives_up_a_connection_for_one_of_another() {
+        let notice = notice();
+        let (mut waits, mut keeps) = (backlog([0, 1, 2]), Backlog::default());
+        let mut gives_up = |now_us| keeps.has_starving(Some(notice), now_us, |_| false);
+        let due_ms = waits.due_ms().unwrap();
+        assert!(!gives_up(ACCEPT_US));
+        waits.tell_others(notice, 2 * ACCEPT_US, due_ms, |_| true);
+        assert!(gives_up(2 * ACCEPT_US) && !gives_up(3 * ACCEPT_US), "one of all loops does so");
+        assert_eq!(waits.due_ms(), Some(due_ms + TELL_MS), "told, but not again and again");
+        waits.tell_others(notice, 4 * ACCEPT_US, due_ms + TELL_MS, |_| true);
+        assert!(!gives_up(1_000_000), "it may be no more");
+        waits.tell_others(notice, 1_000_000, due_ms + 100, |_| false);
+        assert!(!gives_up(1_000_000) && waits.due_ms().is_none(), "all are accepted");
+    }
+}
