@@ -169,7 +169,7 @@ impl Exchange {
         let streams = &mut *self.streams;
         streams.output.close();
         streams.errors.close();
-        #[expect(clippy::cast_sign_loss, reason = "the protocol has 32 bits for it, of whatever meaning")]
+        #[expect(clippy::cast_sign_loss, reason = "the protocol has 32 bits for it, without a meaning")]
         let finished = self.answer.finish(&mut self.connection, self.app_status as u32);
         finished.is_ok() && streams.input.fcgi_errno == 0
     }

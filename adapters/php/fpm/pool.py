@@ -14,7 +14,7 @@ from fastcgi import Exchange
 EXTENSION = os.environ["BATON_PHP_EXTENSION"]
 PHP_FPM = os.environ.get("PHP_FPM", "php-fpm8.2")
 AS_ROOT = os.geteuid() == 0
-# Whom the workers run as. As root, somebody else: root may do what PHP usually may not.
+# The workers' user. Not root, which has rights that PHP usually lacks.
 WORKER = "www-data" if AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
 
 # A file is a string once its last change is more than a second ago, by clocks that are cut to seconds.

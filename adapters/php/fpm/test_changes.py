@@ -1,4 +1,4 @@
-"""What is sent is what the file held when the script read it, whatever happens to the file meanwhile or afterwards."""
+"""The response has the bytes that the script read, even if the file changes meanwhile or afterwards."""
 
 import hashlib
 import mmap

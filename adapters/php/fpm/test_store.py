@@ -220,7 +220,7 @@ class Places(unittest.TestCase):
             self.skipTest("needs root, to make a directory that is another's")
 
         def forge(site):
-            """Whoever makes the directory first could put anything in the place of a snapshot."""
+            """The creator of the directory could replace snapshots."""
             own = site.snapshots / f"u{site.files.stat().st_uid}"
             own.mkdir()
             file = (site.files / "60k").stat()

@@ -7,7 +7,7 @@
  *     │         hash, length │                      │                  │ │                      │
  *     └──────────────────────┴──────────────────────┴──────────────────┘ └──────────────────────┘
  *
- * Nothing is read until somebody looks: strlen() needs the header alone.
+ * Nothing is read before access to the bytes: strlen() needs only the header.
  *
  * The memory is not the Zend memory manager's, so the reference count must never reach zero. The maker keeps a
  * reference as long as any script may hold the string, and it is that reference, too, which makes every attempt to
@@ -21,7 +21,7 @@
 /* The first `size` bytes (at least one) of an open file, which must never become shorter. NULL if memory is short. */
 zend_string *baton_file_string_map(int fd, size_t size);
 
-/* Takes the memory back. Nobody may refer to the string any more, whatever its count says. */
+/* Unmaps the memory. No reference to the string may be left, whatever its count is. */
 void baton_file_string_unmap(zend_string *string);
 
 /* Whether bytes may be those of a file string; false for almost all others. */

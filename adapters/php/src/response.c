@@ -272,7 +272,7 @@ static size_t on_echo(const char *bytes, size_t length)
 
 void baton_response_hook(void)
 {
-	/* Others have no head to send, or nobody who reads it. */
+	/* Others have no head to send, or no reader of it. */
 	if (strcmp(sapi_module.name, "fpm-fcgi") && strcmp(sapi_module.name, "cgi-fcgi")) {
 		return;
 	}

@@ -67,7 +67,7 @@ void baton_shelf_destroy(baton_shelf *shelf)
 	zend_hash_destroy(&shelf->by_address);
 }
 
-/* Strings that nobody asked for in a while hold snapshots in memory that the store may have removed. */
+/* Strings unused for a while keep snapshots in memory that the store may have removed. */
 static void tidy(baton_shelf *shelf, time_t grace_s)
 {
 	baton_entry *entry;

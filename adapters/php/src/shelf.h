@@ -2,8 +2,8 @@
  * The shelf: the file strings of a worker, by the path that scripts read and by the address of their bytes.
  *
  * A file string outlives the request that made it: the next script that reads the same version of the file gets the
- * same string for the price of one stat(2). Within a request strings are never taken away, since nobody can tell who
- * refers to them; at the start of the next one nobody does.
+ * same string for the price of one stat(2). Within a request strings are never unmapped, since their users are
+ * unknown; at the start of the next one there are none.
  */
 #ifndef BATON_SHELF_H
 #define BATON_SHELF_H

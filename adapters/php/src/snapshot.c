@@ -61,7 +61,7 @@ static void sigio_only(sigset_t *set)
 	sigaddset(set, SIGIO);
 }
 
-/* SIGIO tells the holder of a lease that somebody waits, and kills those who do not know it: it is held off. */
+/* SIGIO reports a waiting writer to the holder of a lease, and kills processes without a handler: it is blocked. */
 static void lease_take(lease *taken, int file)
 {
 	sigset_t sigio;
@@ -194,7 +194,7 @@ baton_outcome baton_snapshot_take(const baton_store *store, const baton_snapshot
 	if (!keeps_versions(file, &writes_back)) {
 		return BATON_FILE_SYSTEM_UNKNOWN;
 	}
-	/* Naming must not widen who can read a file: the snapshot can be read by whoever is told its name. */
+	/* Naming must not widen access to a file: every process that knows its name can read the snapshot. */
 	if (!(status.st_mode & S_IROTH)) {
 		return BATON_NOT_WORLD_READABLE;
 	}

@@ -1,5 +1,5 @@
 /*
- * Snapshots: what a file holds when a script reads it, in a file that nobody writes to.
+ * Snapshots: immutable files with the contents that a file has when a script reads it.
  *
  * The server opens a named file after the script has ended, perhaps long after. By then the file may be gone, replaced,
  * shortened, or rewritten in place, and nothing that a PHP worker can hold for so long would prevent it: a lease is
@@ -7,8 +7,8 @@
  * is named is never the file but a snapshot of it, taken once per version and shared by all who read that version.
  *
  * That a snapshot holds the bytes of the version it is named after is ensured, in this order, by
- *   1. a read lease (fcntl(2), F_SETLEASE) while it is taken: the kernel grants it only if nobody has the file open or
- *      mapped for writing, and lets nobody open it so before it is given back. It is granted to the owner of the file.
+ *   1. a read lease (fcntl(2), F_SETLEASE) while it is taken: the kernel grants it only if no process has the file
+ *      open or mapped for writing, and delays writers until it is released. It is granted to the owner of the file.
  *   2. a reflink (FICLONE), which the file system takes atomically, where there are any;
  *   3. if `baton.settle` allows it: a copy of a file that was not changed for that long and is not by the end of it,
  *      after dirty pages were written back, so that stores to a mapping move the time of change again.

@@ -46,7 +46,7 @@ static void complain(const char *what, const char *path)
 	php_log_err(line);
 }
 
-/* Why nobody but root and this user can be trusted with what lies in a directory, or NULL. */
+/* Why users other than root and this one could change the contents of a directory, or NULL. */
 static const char *flaw_of_parent(const struct stat *status)
 {
 	if (!S_ISDIR(status->st_mode)) {
@@ -56,7 +56,7 @@ static const char *flaw_of_parent(const struct stat *status)
 		return "it belongs to another user than root and the one that PHP runs as";
 	}
 	if ((status->st_mode & (S_IWGRP | S_IWOTH)) && !(status->st_mode & S_ISVTX)) {
-		return "others may rename what lies in it (chmod go-w, or +t)";
+		return "others may rename files in it (chmod go-w, or +t)";
 	}
 	return NULL;
 }
@@ -64,7 +64,7 @@ static const char *flaw_of_parent(const struct stat *status)
 static const char *flaw_of_own(const struct stat *status)
 {
 	if (status->st_uid != geteuid()) {
-		return "somebody else made the directory of this user";
+		return "another user created the directory of this user";
 	}
 	if (status->st_mode & (S_IWGRP | S_IWOTH)) {
 		return "others may write to the directory of this user";
@@ -86,7 +86,7 @@ static const char *open_own(baton_store *store, const char *parent)
 		flaw = strerror(errno);
 	} else if (!(flaw = flaw_of_parent(&status))) {
 		if (mkdirat(above, own, DIRECTORY_MODE) == 0) {
-			/* Whatever the umask is: the server must be able to pass. */
+			/* With any umask, the server must be able to traverse it. */
 			fchmodat(above, own, DIRECTORY_MODE, 0);
 		}
 		store->directory = openat(above, own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /*
  * The store: a directory of snapshots, shared by the workers of one user and named after the versions that they hold.
  *
- * A snapshot is complete from the moment it has its name, and nobody writes to it again. Its modification time says
- * when it was last named in a response. It is removed only when that is more than `baton.grace` ago: until then a
- * server may still be about to open it.
+ * A snapshot is complete once it has its name, and never written again. Its modification time says when it was last
+ * named in a response. It is removed only when that is more than `baton.grace` ago: until then a server may still be
+ * about to open it.
  */
 #ifndef BATON_STORE_H
 #define BATON_STORE_H

@@ -1,5 +1,5 @@
 --TEST--
-Whatever is done with a file string gives what it gives with a plain one
+Operations on a file string give the same as on a plain one
 --EXTENSIONS--
 baton
 --INI--

@@ -1,5 +1,5 @@
 --TEST--
-File strings live as long as anybody refers to them, and through the end of the script
+File strings live as long as references to them, and through the end of the script
 --EXTENSIONS--
 baton
 --INI--

@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_thread_that_comes_upon_itself_does_not_wait() {
         let turn = Turn::new(1);
-        let held = turn.wait().expect("nobody else");
+        let held = turn.wait().expect("no other user");
         assert!(turn.wait().is_none());
         assert!(turn.now().is_none());
         drop(held);
@@ -93,7 +93,7 @@ mod tests {
     fn another_thread_waits_for_its_turn() {
         let turn = Turn::new(1);
         std::thread::scope(|scope| {
-            let mut held = turn.wait().expect("nobody else");
+            let mut held = turn.wait().expect("no other user");
             let other = scope.spawn(|| turn.wait().map(|value| *value));
             assert!(scope.spawn(|| turn.now().is_none()).join().expect("no panic"));
             *held = 2;

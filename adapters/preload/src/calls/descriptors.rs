@@ -69,7 +69,7 @@ pub(crate) extern "C" fn close(fd: c_int) -> c_int {
         let _errno = ErrnoKept::new();
         table::leave();
     }
-    // SAFETY: the program says that nobody uses it any more.
+    // SAFETY: the program no longer uses it.
     unsafe { real::close()(fd) }
 }
 
@@ -79,7 +79,7 @@ pub(crate) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 {
         note_closed(first, last);
     }
-    // SAFETY: the program says that nobody uses them any more.
+    // SAFETY: the program no longer uses them.
     unsafe { real::close_range()(first, last, flags) }
 }
 
@@ -87,7 +87,7 @@ pub(crate) extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn closefrom(first: c_int) {
     note_closed(first.max(0) as c_uint, c_uint::MAX);
-    // SAFETY: the program says that nobody uses them any more.
+    // SAFETY: the program no longer uses them.
     unsafe { real::closefrom()(first) }
 }
 
@@ -111,7 +111,7 @@ pub(crate) extern "C" fn dup(fd: c_int) -> c_int {
 /// See `man 2 dup2`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn dup2(fd: c_int, copy: c_int) -> c_int {
-    // SAFETY: it takes no memory; the program says that nobody uses `copy` any more.
+    // SAFETY: it takes no memory; the program no longer uses `copy`.
     let result = unsafe { real::dup2()(fd, copy) };
     note_copied(fd, result);
     result

@@ -326,7 +326,7 @@ class Connection:
     # ----- output
 
     def add_error_output(self, text: bytes) -> bool:
-        """Keeps error output of the application, to be sent with whatever is sent next; from any thread.
+        """Keeps error output of the application, to send with the next output; from any thread.
 
         False, and nothing is kept, when the bound is reached: it has to be flushed first. The same when the request
         has been answered.

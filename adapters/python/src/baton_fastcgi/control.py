@@ -13,7 +13,7 @@ class Control:
     """Descriptors that become readable when there is something to be told, for epoll or an event loop.
 
     Signals arrive as bytes in a pipe, so they are seen by whichever thread is free. Without a watching process SIGHUP
-    stops as well: whoever started this process starts it anew.
+    stops as well: the supervisor restarts this process.
     """
 
     def __init__(self, *, lifeline: int | None = None, ready: int | None = None) -> None:

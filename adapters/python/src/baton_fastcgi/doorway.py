@@ -14,7 +14,7 @@ class Doorway:
 
     A server keeps connections and gives a request to an idle one, so connections should be spread over processes as
     threads are. A process with a connection for each thread is *full*: it waits a moment before it takes another
-    one, so that processes that are not full come first, but nobody waits in vain.
+    one, so that processes that are not full come first, but no connection waits for ever.
 
     Of processes that are not full the kernel wakes one per connection (EPOLLEXCLUSIVE), those that are full it always
     wakes: else the wake-up could go to a full one alone.
