@@ -280,6 +280,11 @@ impl Session {
 
     /// Ends the session at once; what is under way is logged with this outcome.
     pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
+        self.log_sent(ctx);
+        if !self.under_way.is_empty() && self.protocol.close_that_shows_a_cut() == LastClose::Reset {
+            // Closed in order, a response whose end is that of the connection would look complete.
+            self.transport.reset();
+        }
         self.log_all(outcome, ctx);
         self.outlet.clear();
         if !matches!(self.state, State::Closed) {
@@ -311,6 +316,10 @@ impl Session {
         self.log_sent(ctx);
         match flush {
             Flush::Done => {
+                if let State::Delegated(delegated) = &mut self.state {
+                    // The gateway has to hear that there is room, or the application may wait for it forever.
+                    delegated.quiet = false;
+                }
                 self.wait_for_input(ctx);
                 None
             }

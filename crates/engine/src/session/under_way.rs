@@ -127,7 +127,10 @@ impl Session {
         if begun.is_empty() || !matches!(self.state, State::Open | State::Finding | State::Found(_)) {
             return;
         }
-        let text = ctx.log.as_mut().map(|log| log.note_unreadable(begun));
+        let text = match self.redirected.take() {
+            Some(redirected) => redirected.text,
+            None => ctx.log.as_mut().map(|log| log.note_unreadable(begun)),
+        };
         let nothing = Elsewhere { text, site: usize::MAX, started_ms: ctx.clock.now_ms() };
         self.log_elsewhere(nothing, unanswered_status(outcome).code(), 0, outcome, ctx);
     }

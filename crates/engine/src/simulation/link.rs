@@ -102,9 +102,8 @@ impl ServerEnd {
             return if wire.input_ended { Ok(0) } else { Err(Errno::AGAIN) };
         }
         let count = wire.input.len().min(into.len());
-        for (place, byte) in into.iter_mut().zip(wire.input.drain(..count)) {
-            *place = byte;
-        }
+        into[..count].copy_from_slice(&wire.input.make_contiguous()[..count]);
+        wire.input.drain(..count);
         wire.read += count;
         Ok(count)
     }

@@ -5,8 +5,9 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use super::application::{self, Manner, REDIRECTED_TO};
 use super::choices::Choices;
-use super::site::{FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
+use super::site::{APPLICATION, FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
 
 /// A request, and its answer as the model has it.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Expected {
     pub(crate) persistence: Persistence,
     /// Whether the request breaks the protocol or a limit, so that it is refused.
     pub(crate) is_malformed: bool,
+    /// Whether an application answers.
+    pub(crate) is_applications: bool,
     /// Whether the answer has no body, whatever its head says.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
@@ -55,11 +58,15 @@ pub(crate) enum Content {
     ByPlan,
     /// A page about the status.
     Page,
+    /// Anything.
+    Any,
 }
 
 /// What requests may be like within the limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// How many in a hundred are for the application.
+    pub(crate) for_application: u8,
     pub(crate) body_bytes_max: usize,
     pub(crate) ranges_max: usize,
 }
@@ -69,6 +76,9 @@ impl Request {
     pub(crate) fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Self {
         if choices.chance(3) {
             return malformed(number, choices);
+        }
+        if choices.chance(bounds.for_application) {
+            return for_application(folder, bounds, number, choices);
         }
         let method = choices.one(&METHODS);
         let (path, file) = match choices.number(0..12) {
@@ -87,6 +97,7 @@ impl Request {
             status: vec![200],
             persistence: Persistence::Kept,
             is_malformed: false,
+            is_applications: false,
             is_head: method == "HEAD",
             content: Content::Page,
             fields: Vec::new(),
@@ -110,12 +121,22 @@ impl Request {
             _ => expected.status = vec![404],
         }
         let version = persistence(&mut fields, &mut expected, choices);
-        let body = if is_read && !choices.chance(5) {
-            Vec::new()
-        } else {
-            body(bounds, version, &mut fields, &mut expected, choices)
+        let body = match is_read && !choices.chance(5) {
+            true => Body::default(),
+            false => body(bounds, version, &mut fields, choices),
         };
-        Self::assemble(format!("{method} {path}?{number} {version}"), &fields, &body, expected)
+        match body.refused {
+            Some((status, true)) => expected.refuse(status),
+            Some((status, false)) => {
+                // What has not arrived in front of the answer does not change it.
+                expected.status.push(status);
+                expected.open();
+            }
+            // A client that does not wait is not told to; whether it waits is a matter of time.
+            None if body.is_awaited => expected.open(),
+            None => {}
+        }
+        Self::assemble(format!("{method} {path}?{number} {version}"), &fields, &body.bytes, expected)
     }
 
     fn assemble(line: String, fields: &str, body: &[u8], expected: Expected) -> Self {
@@ -233,61 +254,127 @@ fn persistence(fields: &mut String, expected: &mut Expected, choices: &mut Choic
     version
 }
 
-/// A body that the answer does not depend on, unless it is malformed or too large.
-fn body(
-    bounds: Bounds,
-    version: &str,
-    fields: &mut String,
-    expected: &mut Expected,
-    choices: &mut Choices,
-) -> Vec<u8> {
-    let (mut refused, mut is_maybe_refused) = (None, false);
+impl Expected {
+    /// The request is refused with this status.
+    fn refuse(&mut self, status: u16) {
+        self.status = vec![status];
+        (self.persistence, self.is_malformed) = (Persistence::Ended, true);
+        (self.content, self.fields) = (Content::Page, Vec::new());
+    }
+
+    fn open(&mut self) {
+        if self.persistence == Persistence::Kept {
+            self.persistence = Persistence::Open;
+        }
+    }
+}
+
+/// A request that the application is to answer in some manner.
+fn for_application(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
+    let method = choices.one(&["GET", "HEAD", "POST", "PUT"]);
+    let len_max = choices.one(&[10_000, 10_000, 300_000]);
+    let len = choices.size(len_max);
+    let mut manner = match choices.number(0..10) {
+        0..=3 => Manner::Whole,
+        4 | 5 => Manner::Open,
+        _ => choices.one(&Manner::ALL),
+    };
+    if method == "HEAD" && matches!(manner, Manner::Short | Manner::Cut | Manner::OpenCut) {
+        // There is no body to be cut.
+        manner = Manner::Whole;
+    }
+    let mut fields = String::from("Host: simulated\r\n");
+    // Requests wait for one another, and time passes while they do.
+    let status = vec![manner.status(), 503, 504];
+    let mut expected = Expected {
+        status,
+        persistence: Persistence::Kept,
+        is_malformed: false,
+        is_applications: true,
+        is_head: method == "HEAD",
+        content: Content::Page,
+        fields: Vec::new(),
+    };
+    let version = persistence(&mut fields, &mut expected, choices);
+    if version == "HTTP/1.0" {
+        // It depends on whether the length is known in time.
+        expected.open();
+    }
+    let body = match choices.chance(40) {
+        true => Body::default(),
+        false => body(bounds, version, &mut fields, choices),
+    };
+    if method == "POST" {
+        // It is not repeated where an application closes its connection instead of reading the request.
+        expected.status.push(502);
+    }
+    if expected.is_head {
+        expected.content = Content::Any;
+    } else if manner == Manner::Redirect {
+        let file = folder.files.iter().find(|file| file.path == REDIRECTED_TO);
+        expected.content = file.map_or(Content::Any, |file| Content::Exact(file.bytes.clone()));
+    } else if matches!(manner.status(), 200 | 404) {
+        let read = if manner == Manner::Early { &[][..] } else { &body.content };
+        expected.content = Content::Exact(application::content(number, method, read, len));
+    }
+    if let Some((status, _)) = body.refused {
+        expected.refuse(status);
+    }
+    let line = format!("{method} {APPLICATION}?{number}&{len}&{manner:?} {version}");
+    Request::assemble(line, &fields, &body.bytes, expected)
+}
+
+/// A body.
+#[derive(Debug, Default)]
+struct Body {
+    /// As it is sent.
+    bytes: Vec<u8>,
+    /// Without its framing.
+    content: Vec<u8>,
+    /// The status that it is refused with, and whether the head says already that it is.
+    refused: Option<(u16, bool)>,
+    /// Whether the client says that it waits for leave to send it.
+    is_awaited: bool,
+}
+
+fn body(bounds: Bounds, version: &str, fields: &mut String, choices: &mut Choices) -> Body {
+    let mut body = Body::default();
     let kind = choices.number(0..12);
-    let bytes = match kind {
-        0 | 1 => Vec::new(),
+    match kind {
+        0 | 1 => {}
         2..=5 => {
-            let bytes = vec![b'l'; choices.size(bounds.body_bytes_max)];
-            let _ = write!(fields, "Content-Length: {}\r\n", bytes.len());
-            bytes
+            body.content = vec![b'l'; choices.size(bounds.body_bytes_max)];
+            let _ = write!(fields, "Content-Length: {}\r\n", body.content.len());
+            body.bytes.clone_from(&body.content);
         }
         6 => {
             let _ = write!(fields, "Content-Length: {}\r\n", bounds.body_bytes_max + 1);
-            refused = Some(413);
-            vec![b't'; bounds.body_bytes_max + 1]
+            body.refused = Some((413, true));
+            body.bytes = vec![b't'; bounds.body_bytes_max + 1];
         }
-        _ if version == "HTTP/1.0" => Vec::new(),
+        _ if version == "HTTP/1.0" => {}
         7..=9 => {
             fields.push_str("Transfer-Encoding: chunked\r\n");
-            chunked(choices.number(0..bounds.body_bytes_max), choices)
+            body.content = vec![b'c'; choices.number(0..bounds.body_bytes_max)];
+            body.bytes = chunked(body.content.len(), choices);
         }
         10 => {
             fields.push_str("Transfer-Encoding: chunked\r\n");
-            (refused, is_maybe_refused) = (Some(400), true);
-            b"5\r\nhello\r\nno size\r\n".to_vec()
+            body.refused = Some((400, false));
+            body.bytes = b"5\r\nhello\r\nno size\r\n".to_vec();
         }
         _ => {
             fields.push_str("Transfer-Encoding: chunked\r\n");
-            (refused, is_maybe_refused) = (Some(413), true);
-            chunked(bounds.body_bytes_max + 1, choices)
-        }
-    };
-    if let Some(status) = refused {
-        if !is_maybe_refused {
-            expected.status.clear();
-            (expected.persistence, expected.is_malformed) = (Persistence::Ended, true);
-            (expected.content, expected.fields) = (Content::Page, Vec::new());
-        } else if expected.persistence == Persistence::Kept {
-            expected.persistence = Persistence::Open;
-        }
-        expected.status.push(status);
-    } else if !bytes.is_empty() && version == "HTTP/1.1" && choices.chance(20) {
-        // A client that does not wait is not told to; whether it waits is a matter of time.
-        fields.push_str("Expect: 100-continue\r\n");
-        if expected.persistence == Persistence::Kept {
-            expected.persistence = Persistence::Open;
+            body.refused = Some((413, false));
+            body.bytes = chunked(bounds.body_bytes_max + 1, choices);
         }
     }
-    bytes
+    body.is_awaited =
+        body.refused.is_none() && !body.bytes.is_empty() && version == "HTTP/1.1" && choices.chance(20);
+    if body.is_awaited {
+        fields.push_str("Expect: 100-continue\r\n");
+    }
+    body
 }
 
 fn chunked(len: usize, choices: &mut Choices) -> Vec<u8> {
@@ -327,6 +414,7 @@ fn malformed(number: usize, choices: &mut Choices) -> Request {
         status: vec![status],
         persistence: Persistence::Ended,
         is_malformed: true,
+        is_applications: false,
         is_head: false,
         content: Content::Page,
         fields: Vec::new(),

@@ -2,21 +2,25 @@
 
 use std::fs::File;
 use std::os::linux::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
+use baton_gateway::{Address, Application, Place, Settings, TemporaryFiles};
 use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
 use super::choices::Choices;
-use crate::plan::{Action, Plan, Route, Site};
+use crate::plan::{Action, Delegate, Plan, Route, Site};
 use crate::settings::Limits;
+use crate::upload::UploadSettings;
 
 /// A folder with a few files.
 #[derive(Debug)]
 pub(crate) struct Folder {
     folder: TempDir,
+    sockets: TempDir,
     media_types: Arc<MediaTypes>,
     pub(crate) files: Vec<SiteFile>,
 }
@@ -51,11 +55,59 @@ impl Folder {
             let etag = String::from_utf8(etag.as_ref().to_vec()).unwrap();
             SiteFile { path, media_type, bytes, etag }
         });
-        Self { folder, media_types: Arc::new(MediaTypes::builtin()), files: files.into() }
+        let (sockets, media_types) = (tempfile::tempdir().unwrap(), Arc::new(MediaTypes::builtin()));
+        Self { folder, sockets, media_types, files: files.into() }
+    }
+
+    /// Where the application listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.sockets.path().join("app")
+    }
+
+    /// An application with settings by the seed.
+    pub(crate) fn application(&self, temporary: &TemporaryFiles, choices: &mut Choices) -> Arc<Application> {
+        let settings = Settings {
+            connections_max: choices.one(&[1, 2, 16]),
+            keep_connections: choices.chance(80),
+            requests_max_per_connection: choices.one(&[0, 0, 2]) as u64,
+            idle_timeout_ms: 700,
+            queue_max: choices.one(&[1, 1_000]),
+            queue_timeout_ms: 3_700,
+            timeout_ms: 3_300,
+            spool_memory_bytes: choices.one(&[10_000, 256 << 10]) as u64,
+            spool_file_bytes_max: choices.one(&[0, 50_000, 1 << 30]) as u64,
+            temporary: temporary.clone(),
+            ..Settings::new("app", Place::Shared(Address::Unix(self.socket())))
+        };
+        Application::new(settings).unwrap()
     }
 
     /// A plan to serve it, of the given version.
-    pub(crate) fn plan(&self, limits: Limits, version: u32, choices: &mut Choices) -> Plan {
+    pub(crate) fn plan(
+        &self,
+        limits: Limits,
+        version: u32,
+        application: &Arc<Application>,
+        choices: &mut Choices,
+    ) -> Plan {
+        let delegate = Delegate {
+            application: Arc::clone(application),
+            path: APPLICATION.into(),
+            hand_over: true,
+            encoded_slashes: true,
+            keep_passed: true,
+            document_root: None,
+            local_redirects: true,
+            params: Vec::new(),
+            headers: FieldRules::default(),
+            named: Vec::new(),
+            internal: Vec::new(),
+            upload: UploadSettings {
+                bytes_max: limits.body_bytes_max,
+                memory_bytes_max: choices.one(&[100, 1_000_000]),
+                temporary: application.settings().temporary.clone(),
+            },
+        };
         let root = self.folder.path().to_owned();
         let media_types = Arc::clone(&self.media_types);
         let config = TreeConfig { root, listing: Listing::On, media_types, ..TreeConfig::default() };
@@ -66,7 +118,12 @@ impl Folder {
             media_type: "text/plain".into(),
             body: fixed_body(version).into_bytes(),
         };
-        let routes = [("/", Action::Files(Arc::new(tree))), (MOVED, moved), (FIXED, fixed)];
+        let routes = [
+            ("/", Action::Files(Arc::new(tree))),
+            (MOVED, moved),
+            (FIXED, fixed),
+            (APPLICATION, Action::Application(Arc::new(delegate))),
+        ];
         let site = Site {
             name: "simulated".into(),
             listeners: Vec::new(),
@@ -86,6 +143,9 @@ impl Folder {
 pub(crate) fn fixed_body(version: u32) -> String {
     format!("by plan {version}\n")
 }
+
+/// Path below which the application answers.
+pub(crate) const APPLICATION: &str = "/app";
 
 /// Path below which everything has a fixed answer.
 pub(crate) const FIXED: &str = "/fixed";

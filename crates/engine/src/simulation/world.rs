@@ -1,19 +1,26 @@
-//! One worker in a box: its sessions, their clients, its jobs and its clock, all of which do what a seed says.
+//! One worker in a box: its sessions, their clients, its jobs, its application and its clock, all of which do what a seed
+//! says.
 //!
 //! ```text
 //!   agenda ─► client acts ─► link ─► poll ─► Session::step ─► Need ─┬► wait: its deadline is due when the clock says so
-//!      ▲                                                            └► job: done later, in any order
-//!      └──────────────────────── reload, drain ◄────────────────────
+//!         ├─► job done ────────────────────────────▲                ├► job: done later, in any order
+//!         ├─► application acts ─► sockets ─► round ─┤ Gateway ◄──────┴ Delegate, News
+//!         └─► reload, drain, stop
 //! ```
 //!
 //! The order of events, and the time between them, are the seed's; what a session does with them is the server's. After
 //! every event the world looks whether a wait has the right deadline and whether it can end at all.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use baton_content::{Blocking, Cache, CacheSettings};
+use baton_gateway::{Gateway, TemporaryCounters, TemporaryFiles, TemporarySpace};
+use rustix::event::epoll::{self, CreateFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::application;
 use super::choices::Choices;
 use super::client::{Client, Moment};
 use super::disk;
@@ -39,12 +46,16 @@ pub(crate) struct Setting {
     folder: Folder,
     counters: Counters,
     log: SharedLog,
+    temporary: TemporaryFiles,
 }
 
 impl Setting {
     pub(crate) fn create() -> Self {
         let counters = Counters::allocate(1).unwrap().remove(0);
-        Self { folder: Folder::create(), counters, log: SharedLog::create(counters) }
+        let [bytes, refused] = [Metric::TemporaryBytes, Metric::TemporaryRefused].map(|it| counters.cell(it));
+        let space = TemporarySpace::new(TemporaryCounters { bytes, refused }, Arc::new([bytes]), |_| {});
+        let temporary = TemporaryFiles { folder: std::env::temp_dir().into(), space };
+        Self { folder: Folder::create(), counters, log: SharedLog::create(counters), temporary }
     }
 }
 
@@ -57,6 +68,14 @@ pub(crate) struct World<'a> {
     agenda: BTreeMap<(u64, usize, usize), Event>,
     events: usize,
     seats: Vec<Seat>,
+    gateway: Gateway,
+    /// What the gateway waits on.
+    epoll: OwnedFd,
+    application: application::Application,
+    is_round_due: bool,
+    is_application_due: bool,
+    /// For how long the application may let things lie.
+    application_pause_ms: u64,
     /// Plans of the past, which nothing may hold at the end.
     old_plans: Vec<Weak<Plan>>,
     version: u32,
@@ -73,6 +92,10 @@ struct Seat {
     session: Option<Session>,
     accepted_ms: u64,
     is_poll_due: bool,
+    /// Whether a request of it may be with the application.
+    is_delegated: bool,
+    /// When it last heard of the application.
+    heard_ms: u64,
     /// What the session waits for.
     waits: Waits,
 }
@@ -83,6 +106,7 @@ enum Waits {
     Input,
     Room,
     Job,
+    Application,
 }
 
 #[derive(Debug)]
@@ -92,6 +116,9 @@ enum Event {
     Poll(usize),
     Turn(usize),
     JobDone(usize, Job),
+    /// The gateway is told what there is on its sockets.
+    GatewayRound,
+    ApplicationActs,
     Reload,
     Drain,
     Stop,
@@ -102,7 +129,8 @@ impl<'a> World<'a> {
         let mut choices = Choices::new(seed);
         disk::set(choices.seed(), choices.one(&[0, 0, 20, 60]));
         let limits = limits(&mut choices);
-        let plan = Arc::new(setting.folder.plan(limits, 0, &mut choices));
+        let applied = setting.folder.application(&setting.temporary, &mut choices);
+        let plan = Arc::new(setting.folder.plan(limits, 0, &applied, &mut choices));
         let cache = CacheSettings {
             heads: choices.chance(80),
             names: choices.chance(80),
@@ -122,7 +150,14 @@ impl<'a> World<'a> {
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
         // Whether an answer needs a job is the word of `disk`, not the kernel's.
         let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, ways, records);
+        let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let mut world = Self {
+            gateway: Gateway::new(epoll.try_clone().unwrap()),
+            epoll,
+            application: application::Application::listen(&setting.folder.socket(), &mut choices),
+            is_round_due: false,
+            is_application_due: false,
+            application_pause_ms: choices.one(&[1, 5, 100]) as u64,
             setting,
             ctx,
             now_ms: START_MS,
@@ -144,11 +179,16 @@ impl<'a> World<'a> {
     /// Decides who comes when, and what happens to the worker.
     fn invite(&mut self) {
         let limits = &self.ctx.plan.limits;
-        let bounds = Bounds { body_bytes_max: limits.body_bytes_max as usize, ranges_max: limits.ranges_max };
+        let bounds = Bounds {
+            for_application: self.choices.one(&[0, 10, 60]) as u8,
+            body_bytes_max: limits.body_bytes_max as usize,
+            ranges_max: limits.ranges_max,
+        };
         let mut at_ms = self.now_ms;
         for number in 0..self.choices.number(1..6) {
             let mut choices = self.choices.fork();
-            let requests = (0..choices.number(0..12))
+            let numbers = number * 100..number * 100 + choices.number(0..12);
+            let requests = numbers
                 .map(|number| Request::choose(&self.setting.folder, bounds, number, &mut choices))
                 .collect();
             let room = choices.one(&[0, 100, 10_000, 1_000_000]);
@@ -159,11 +199,11 @@ impl<'a> World<'a> {
             self.agenda.insert((at_ms, 0, number), Event::Connect(client.into(), transport.into()));
         }
         for _ in 0..self.choices.number(0..3) {
-            let after_ms = self.choices.ms(0..20_000);
+            let after_ms = self.choices.size(10_000) as u64;
             self.later(after_ms, Event::Reload);
         }
         if self.choices.chance(30) {
-            let (drain_ms, stop_ms) = (self.choices.ms(0..20_000), self.choices.ms(0..20_000));
+            let (drain_ms, stop_ms) = (self.choices.size(10_000) as u64, self.choices.size(10_000) as u64);
             self.later(drain_ms, Event::Drain);
             self.later(drain_ms + stop_ms, Event::Stop);
         }
@@ -182,9 +222,12 @@ impl<'a> World<'a> {
                 .position(|seat| seat.session.as_ref().is_some_and(|session| session.deadline_ms() <= at_ms));
             if let Some(who) = overdue {
                 self.time_out(who);
+            } else if self.gateway.deadline_ms().is_some_and(|due_ms| due_ms <= at_ms) {
+                self.gateway_round();
             } else if let Some((_, event)) = self.agenda.pop_first() {
                 self.handle(event);
             }
+            self.note_application();
         }
         self.finish(&before)
     }
@@ -194,7 +237,8 @@ impl<'a> World<'a> {
         let deadlines = self.seats.iter().filter_map(|seat| seat.session.as_ref()).map(Session::deadline_ms);
         let deadline = deadlines.filter(|&deadline_ms| deadline_ms != u64::MAX).min();
         let event = self.agenda.first_key_value().map(|((at_ms, ..), _)| *at_ms);
-        deadline.into_iter().chain(event).min()
+        let gateway = self.gateway.deadline_ms().map(|due_ms| due_ms.max(self.now_ms));
+        deadline.into_iter().chain(event).chain(gateway).min()
     }
 
     fn set_time(&mut self, now_ms: u64) {
@@ -232,6 +276,8 @@ impl<'a> World<'a> {
                     session: Some(session),
                     accepted_ms: self.now_ms,
                     is_poll_due: false,
+                    is_delegated: false,
+                    heard_ms: 0,
                     waits: Waits::Nothing,
                 });
                 self.later(0, Event::Act(who));
@@ -250,25 +296,41 @@ impl<'a> World<'a> {
                 let Some(news) = self.seats[who].client.end.take_news() else { return };
                 self.note(|| format!("client {who}: {news:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = news;
-                self.advance(who, Wake::Ready { readable, input_ends, hung_up });
+                let wake = match hung_up && self.gateway.is_unanswered(who as u64) {
+                    true => Wake::End(Outcome::ClientGone),
+                    false => Wake::Ready { readable, input_ends, hung_up },
+                };
+                self.advance(who, wake);
             }
             Event::Turn(who) => self.advance(who, Wake::Turn),
             Event::JobDone(who, job) => {
                 self.note(|| format!("job for client {who} is done"), who);
                 self.advance(who, Wake::Job(job.run()));
             }
+            Event::GatewayRound => {
+                self.is_round_due = false;
+                self.gateway_round();
+            }
+            Event::ApplicationActs => {
+                self.is_application_due = false;
+                self.note(|| "the application acts".into(), 0);
+                self.application.act(&mut self.choices);
+            }
             Event::Reload => {
                 self.version += 1;
                 self.note(|| "reload".into(), self.version as usize);
                 let mut limits = self.ctx.plan.limits.clone();
                 limits.pipelined_max = self.choices.one(&[1, 3, 64]);
-                let plan = self.setting.folder.plan(limits, self.version, &mut self.choices);
+                let setting = self.setting;
+                let applied = setting.folder.application(&setting.temporary, &mut self.choices);
+                let plan = setting.folder.plan(limits, self.version, &applied, &mut self.choices);
                 self.old_plans.push(Arc::downgrade(&self.ctx.plan));
                 self.ctx.plan = Arc::new(plan);
             }
             Event::Drain => {
                 self.note(|| "drain".into(), 0);
                 self.ctx.draining = true;
+                self.gateway.drain();
                 for who in 0..self.seats.len() {
                     if self.seats[who].session.as_ref().is_some_and(Session::is_idle) {
                         self.advance(who, Wake::Ready { readable: true, input_ends: false, hung_up: false });
@@ -294,6 +356,44 @@ impl<'a> World<'a> {
         }
     }
 
+    /// One round of the loop that the gateway belongs to.
+    fn gateway_round(&mut self) {
+        self.note(|| "a round of the gateway".into(), 0);
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(16);
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&at_once)).unwrap();
+        for event in &events {
+            self.gateway.handle_event(event.data.u64(), event.flags, self.now_ms);
+            self.bring_news();
+            self.gateway.serve_released(self.now_ms);
+        }
+        self.gateway.handle_time(self.now_ms);
+        self.bring_news();
+    }
+
+    fn bring_news(&mut self) {
+        while let Some(whose) = self.gateway.poll_news() {
+            let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+            self.advance(whose as usize, wake);
+        }
+    }
+
+    /// Has the gateway and the application go on some time later, if there is something for them to do.
+    fn note_application(&mut self) {
+        let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !self.is_round_due && poll(&mut watched, Some(&at_once)).unwrap() > 0 {
+            self.is_round_due = true;
+            let after_ms = self.choices.ms(0..2);
+            self.later(after_ms, Event::GatewayRound);
+        }
+        if !self.is_application_due && self.application.has_work() {
+            self.is_application_due = true;
+            let after_ms = self.choices.ms(0..self.application_pause_ms);
+            self.later(after_ms, Event::ApplicationActs);
+        }
+    }
+
     fn time_out(&mut self, who: usize) {
         self.note(|| format!("the time of client {who} is over"), who);
         let rate = &self.ctx.plan.limits;
@@ -308,14 +408,21 @@ impl<'a> World<'a> {
         assert!(deadline_ms > self.now_ms, "client {who}: what was to be done in time is not done");
     }
 
-    /// Takes a session as far as it goes, like an event loop.
-    fn advance(&mut self, who: usize, wake: Wake) {
-        let Some(session) = &mut self.seats[who].session else { return };
-        let by_itself = !matches!(wake, Wake::TimedOut | Wake::End(_));
-        let mut need = match session.handle_wake(wake, &mut self.ctx) {
+    fn wake(&mut self, who: usize, wake: Wake) -> Need {
+        let Some(session) = &mut self.seats[who].session else { return Need::Finished };
+        match session.handle_wake(wake, &mut self.ctx) {
             Some(need) => need,
             None => step(session, &mut self.ctx, self.in_stages),
-        };
+        }
+    }
+
+    /// Takes a session as far as it goes, like an event loop.
+    fn advance(&mut self, who: usize, wake: Wake) {
+        if self.seats[who].session.is_none() {
+            return;
+        }
+        let by_itself = !matches!(wake, Wake::TimedOut | Wake::End(_));
+        let mut need = self.wake(who, wake);
         loop {
             let Some(session) = &mut self.seats[who].session else { return };
             match need {
@@ -344,11 +451,38 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(_) | Need::Body(_) | Need::News | Need::NewsUnderWay => {
-                    panic!("there are no applications")
+                Need::Delegate(request) => {
+                    self.seats[who].is_delegated = true;
+                    self.gateway.begin(who as u64, *request, self.now_ms);
+                    need = Need::News;
+                }
+                Need::News => {
+                    self.seats[who].heard_ms = self.now_ms;
+                    self.gateway.note_sent(who as u64, self.now_ms);
+                    let wake = match self.gateway.wants_body(who as u64) {
+                        true => Wake::BodyWanted,
+                        false => Wake::News(self.gateway.take(who as u64)),
+                    };
+                    need = self.wake(who, wake);
+                }
+                Need::Body(part) => {
+                    let whose = who as u64;
+                    match part {
+                        Ok(part) => self.gateway.push_body(whose, part, self.now_ms),
+                        Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
+                    }
+                    let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+                    need = self.wake(who, wake);
+                }
+                Need::NewsUnderWay => {
+                    self.seats[who].waits = Waits::Application;
+                    break;
                 }
                 Need::Finished => {
                     self.seats[who].session = None;
+                    if self.seats[who].is_delegated {
+                        self.gateway.abandon(who as u64, self.now_ms);
+                    }
                     let lost_output = self.seats[who].client.end.lost_output();
                     assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
                     break;
@@ -390,6 +524,12 @@ impl<'a> World<'a> {
         };
         match seat.waits {
             Waits::Nothing | Waits::Job => {}
+            Waits::Application => {
+                assert!(
+                    self.gateway.deadline_ms().is_some(),
+                    "client {who} waits for an application for ever"
+                );
+            }
             Waits::Room => {
                 assert!(!client.end.has_room() || client.end.has_news(), "client {who}: there is room");
                 let latest_ms = self.now_ms + limits.send_timeout_ms;
@@ -399,14 +539,19 @@ impl<'a> World<'a> {
                 assert!(!client.end.has_input() || client.end.has_news(), "client {who}: there is input");
                 assert!(!client.awaits_answer(), "client {who}: a request is there and not answered");
                 if let Some(since_ms) = client.is_in_head() {
-                    due(since_ms.max(client.output_moved_ms()), limits.head_timeout_ms, "for a head");
+                    due(
+                        since_ms.max(client.output_moved_ms()).max(seat.heard_ms),
+                        limits.head_timeout_ms,
+                        "for a head",
+                    );
                 } else if !session.is_idle() {
-                    let latest_ms = client.moved_ms + limits.body_timeout_ms.max(limits.linger_timeout_ms);
+                    let longest_ms = limits.body_timeout_ms.max(limits.linger_timeout_ms);
+                    let latest_ms = client.moved_ms.max(seat.heard_ms) + longest_ms;
                     assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} for a body, or lingering");
                 } else if client.responses.is_empty() {
                     due(seat.accepted_ms, limits.head_timeout_ms, "for its first request");
                 } else {
-                    due(client.moved_ms, limits.idle_timeout_ms, "for its next request");
+                    due(client.moved_ms.max(seat.heard_ms), limits.idle_timeout_ms, "for its next request");
                 }
             }
         }
@@ -417,6 +562,11 @@ impl<'a> World<'a> {
         for (who, seat) in self.seats.iter().enumerate() {
             assert!(seat.session.is_none(), "client {who} is held for ever: {:?}", seat.waits);
             assert!(seat.client.end.is_closed_by_server(), "the connection of client {who} is still open");
+        }
+        for pool in self.gateway.report().as_array().into_iter().flatten() {
+            for held in ["connections", "busy", "waiting"] {
+                assert_eq!(pool[held], 0, "{held} of an application that nobody asks: {pool}");
+            }
         }
         let Some(log) = self.ctx.log.take() else { return 0 };
         let lines = self.setting.log.take(log);
@@ -431,6 +581,7 @@ impl<'a> World<'a> {
         drop(self.ctx);
         assert!(self.old_plans.iter().all(|plan| plan.upgrade().is_none()), "a plan of the past is held");
         let after = Totals::of(&self.setting.counters);
+        assert_eq!(after.temporary_bytes, 0, "temporary files are held");
         assert_eq!(after.open, 0, "connections are counted that are not there");
         assert_eq!(after.requests - before.requests, requests as u64, "requests counted, and lines logged");
         self.fingerprint
@@ -468,6 +619,7 @@ fn limits(choices: &mut Choices) -> Limits {
 /// What has been counted.
 struct Totals {
     open: u64,
+    temporary_bytes: u64,
     requests: u64,
 }
 
@@ -475,7 +627,9 @@ impl Totals {
     fn of(counters: &Counters) -> Self {
         let is_outcome = |metric: &&Metric| metric.name() == Metric::OutcomeComplete.name();
         let requests = Metric::ALL.iter().filter(is_outcome).map(|&metric| counters.get(metric)).sum();
-        Self { open: counters.get(Metric::ConnectionsOpen), requests }
+        let (open, temporary_bytes) =
+            (counters.get(Metric::ConnectionsOpen), counters.get(Metric::TemporaryBytes));
+        Self { open, temporary_bytes, requests }
     }
 }
 
