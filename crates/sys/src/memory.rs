@@ -14,6 +14,19 @@ pub fn give_back() {
     }
 }
 
+/// Has all threads that start from now on allocate from two heaps, not from one each.
+///
+/// glibc gives each thread a heap of its own, up to eight per CPU. Helpers that each allocate a little that stays, among much
+/// that does not, spread it over as many heaps, none of which can shrink: a process with 16 of them was 5 MB larger. For
+/// threads that allocate seldom; others would wait for each other. No effect with other allocators.
+pub fn share_heaps() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt sets a number under the allocator's lock.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;

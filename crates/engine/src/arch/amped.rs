@@ -42,6 +42,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 };
 
 fn serve(process: &Process) -> io::Result<()> {
+    baton_sys::memory::share_heaps();
     let ctx = process.context(process.cache(1), Blocking::Never);
     let helpers = Helpers::new(process.tuning.helpers_max)?;
     process.event_loop::<Box<Session>, _>("loop", ctx, helpers, None)?.run(process.heartbeats.heart(0))

@@ -46,6 +46,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 };
 
 fn serve(process: &Process) -> io::Result<()> {
+    baton_sys::memory::share_heaps();
     let ctx = process.context(process.cache(1), Blocking::Never);
     let tuner = SelfTuner::new(process.tuning.helpers_max);
     let helpers = Helpers::new(tuner.tuning.choice().helpers_max)?;
@@ -60,6 +61,8 @@ struct SelfTuner {
     blocked: BlockedTime,
     jobs_before: u64,
     blocked_ms_total: u64,
+    /// Seconds since files are sent from where they are sent now.
+    sending_s: u32,
 }
 
 impl Tuner<Helpers> for SelfTuner {
@@ -76,8 +79,14 @@ impl Tuner<Helpers> for SelfTuner {
         let choice = self.tuning.handle_second(&measured);
         helpers.set_helpers_max(choice.helpers_max);
         ctx.connections_admitted = choice.connections_max.unwrap_or(usize::MAX);
+        self.sending_s = self.sending_s.saturating_add(1);
         if choice.sending != before.sending {
+            self.sending_s = 0;
             send_from(choice.sending, ctx);
+        }
+        if choice.sending == Sending::FromPageCache && [0, SETTLED_S].contains(&self.sending_s) {
+            // What the cache lets go of is of no use as long as the allocator holds it.
+            baton_sys::memory::give_back();
         }
         self.report(&measured)
     }
@@ -86,7 +95,7 @@ impl Tuner<Helpers> for SelfTuner {
 impl SelfTuner {
     fn new(helpers_limit: usize) -> Self {
         let tuning = SelfTuning::new(helpers_limit);
-        Self { tuning, blocked: BlockedTime::default(), jobs_before: 0, blocked_ms_total: 0 }
+        Self { tuning, blocked: BlockedTime::default(), jobs_before: 0, blocked_ms_total: 0, sending_s: 0 }
     }
 
     fn report(&self, measured: &Measured) -> Value {
@@ -138,12 +147,10 @@ fn send_from(sending: Sending, ctx: &Context) {
     cache.set_memory_file_bytes_max(file_bytes);
     cache.set_memory_hot_file_bytes_max(hot_file_bytes);
     cache.set_memory_bytes_max(bytes);
-    if sending == Sending::FromPageCache {
-        // What the cache has let go is of no use as long as the allocator holds it.
-        baton_sys::memory::give_back();
-    }
 }
 
+/// After which names have been looked at again, and with them the larger files that are not to stay in memory.
+const SETTLED_S: u32 = 10;
 /// Files that are kept in memory even when memory is short: the page cache rounds them up to a page.
 const TINY_FILE_BYTES: u64 = 2048;
 /// One part in so many of the configured memory is kept when memory is short.
