@@ -56,7 +56,7 @@ pub use limits::Limits;
 pub use log::{Destination, Format, LogSettings};
 pub use manual::{reference_markdown, reference_roff};
 pub use media_types::MediaTypes;
-pub use plan::{Resources, Rosters};
+pub use plan::{ProcessTables, Resources};
 pub use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub use render::default_toml;
 pub use route::{Route, RouteSettings};

@@ -10,8 +10,9 @@ use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
-use baton_gateway::{BacklogNotices, Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_gateway::{BacklogNotices, StreamedBodies, TemporaryFiles, TemporarySpace};
 use baton_http::{HeadLimits, MediaTypes};
+use baton_process_table::ProcessTable;
 use baton_sys::process::identity;
 
 use super::application::{Application, Target, Transport};
@@ -118,7 +119,7 @@ impl Config {
 #[derive(Debug, Default)]
 pub struct Resources {
     /// The processes of applications, by the addresses that workers know them by: each listens alone.
-    pub rosters: Rosters,
+    pub process_tables: ProcessTables,
     /// How the loops of all workers hear of connections that wait.
     pub notices: BacklogNotices,
     /// Folders that are open, and are not opened again.
@@ -128,7 +129,7 @@ pub struct Resources {
 }
 
 /// The processes of applications, by the addresses that workers know them by.
-pub type Rosters = HashMap<PathBuf, Arc<Roster>>;
+pub type ProcessTables = HashMap<PathBuf, Arc<ProcessTable>>;
 
 /// What is common to all sites.
 struct Planner<'a> {
@@ -325,8 +326,8 @@ fn gateway_settings(
     use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
     let place = match &application.to {
-        Some(Target::Unix(path)) => match resources.rosters.get(path) {
-            Some(roster) => Place::Members { roster: Arc::clone(roster), prefix: path.clone() },
+        Some(Target::Unix(path)) => match resources.process_tables.get(path) {
+            Some(table) => Place::Members { table: Arc::clone(table), prefix: path.clone() },
             None => Place::Shared(Address::Unix(path.clone())),
         },
         Some(Target::Tcp(address)) => Place::Shared(Address::Inet(*address)),

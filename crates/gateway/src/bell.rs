@@ -12,7 +12,7 @@ use crate::service::is_unaccepted;
 impl Gateway {
     /// Listens to the bell of a pool.
     pub(crate) fn watch_bell(&self, pool: &Pool, index: usize) {
-        if let Some(bell) = pool.attendance.as_ref().and_then(|attendance| attendance.bell.as_ref()) {
+        if let Some(bell) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
             let data = EventData::new_u64(ConnectionId::bell(index).to_data());
             // Without it requests find out late that there are processes for them; there is no memory then.
             let _ = epoll::add(&self.epoll, bell, data, EventFlags::IN | EventFlags::ET);
@@ -21,7 +21,7 @@ impl Gateway {
 
     /// Does not listen to it any more.
     pub(crate) fn unwatch_bell(&self, pool: &Pool) {
-        if let Some(bell) = pool.attendance.as_ref().and_then(|attendance| attendance.bell.as_ref()) {
+        if let Some(bell) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
             // Others have it open: closing it would not be enough.
             let _ = epoll::delete(&self.epoll, bell);
         }
@@ -37,19 +37,19 @@ impl Gateway {
         unwanted.into_iter().for_each(|id| self.close(id));
         self.leave_ended(index, now_ms);
         self.advance_queue(index, now_ms);
-        if let Some(attendance) = self.pools[index].as_ref().and_then(|pool| pool.attendance.as_ref()) {
-            attendance.call_for_more();
+        if let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) {
+            leases.call_for_more();
         }
     }
 
     /// Lets requests wait again that are in the backlogs of processes that have ended: those whom a process has started
     /// may have its socket still, and never accept them.
     fn leave_ended(&mut self, index: usize, now_ms: u64) {
-        let Some(attendance) = self.pools[index].as_ref().and_then(|pool| pool.attendance.as_ref()) else {
+        let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) else {
             return;
         };
         let its = self.connections.iter().filter(|(_, connection)| connection.pool == index);
-        let ended = its.filter(|(_, connection)| attendance.has_ended(connection.lane));
+        let ended = its.filter(|(_, connection)| leases.has_ended(connection.lane));
         for id in ended.map(|(id, _)| id).collect::<Vec<_>>() {
             if !is_unaccepted(&mut self.connections, id) {
                 continue;

@@ -207,7 +207,7 @@ impl Gateway {
         let mut ids = std::mem::take(&mut self.ids);
         ids.extend(self.connections.iter().map(|(id, _)| id));
         for id in ids.drain(..) {
-            if self.connections.get_mut(id).is_some_and(Connection::give_back) {
+            if self.connections.get_mut(id).is_some_and(Connection::release) {
                 self.write(id);
             }
         }

@@ -57,7 +57,6 @@ mod pool;
 mod report;
 mod request;
 mod ring;
-mod roster;
 mod service;
 mod settings;
 mod shm;
@@ -73,9 +72,8 @@ pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use notice::{BacklogNotice, BacklogNotices};
 pub use request::{HandOver, Request};
-pub use roster::{Claim, PlaceReport, Roster};
 pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
-    TransportChoice, Trust, member_path,
+    TransportChoice, Trust,
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};

@@ -9,11 +9,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use baton_process_table::{Leases, Release};
+
 use crate::backlog::{Backlog, precise_us};
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
-use crate::roster::{Attendance, Parting};
 use crate::{Address, Application, BacklogNotice};
 
 /// The connections of one loop to one application, and the requests that wait for one.
@@ -23,7 +24,7 @@ pub(crate) struct Pool {
     pub(crate) negotiation: Negotiation,
     pub(crate) tally: Tally,
     /// Which processes there are, if that is known.
-    pub(crate) attendance: Option<Attendance>,
+    pub(crate) leases: Option<Leases>,
     /// Most recently used last: those that are not needed grow old and are closed.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
@@ -57,7 +58,7 @@ pub(crate) enum Supply {
 impl Pool {
     pub(crate) fn new(application: Arc<Application>) -> Self {
         Self {
-            attendance: application.roster().map(Attendance::new),
+            leases: application.table().map(Leases::new),
             negotiation: Negotiation::new(&application),
             tally: Tally::default(),
             application,
@@ -82,7 +83,7 @@ impl Pool {
     pub(crate) fn may_open(&self, now_ms: u64) -> bool {
         self.open < self.application.settings().connections_max
             && now_ms >= self.backlog_full_until_ms
-            && self.attendance.as_ref().is_none_or(Attendance::can_take)
+            && self.leases.as_ref().is_none_or(Leases::can_take)
     }
 
     /// Takes a lane for another connection, if there may be one.
@@ -90,36 +91,34 @@ impl Pool {
         if !self.may_open(now_ms) {
             return None;
         }
-        self.attendance.as_mut().map_or(Some(0), Attendance::take)
+        self.leases.as_mut().map_or(Some(0), Leases::take)
     }
 
     /// Where the process of a lane listens.
     pub(crate) fn address(&self, lane: usize) -> Address {
-        self.application.address(self.attendance.as_ref().map_or(0, |attendance| attendance.place(lane)))
+        self.application.address(self.leases.as_ref().map_or(0, |leases| leases.slot(lane)))
     }
 
     /// Nothing comes of a connection to the process of a lane. If that is gone, it is left to whoever starts the
     /// processes. Whether there may be others.
     pub(crate) fn give_up_lane(&mut self, lane: usize, is_gone: bool) -> bool {
-        let parting = if is_gone { Parting::Unsure } else { Parting::Done };
-        self.attendance.as_mut().map(|attendance| attendance.give_back(lane, parting)).is_some()
+        let release = if is_gone { Release::Unsure } else { Release::Done };
+        self.leases.as_mut().map(|leases| leases.release(lane, release)).is_some()
     }
 
     /// Whether its processes share an address, so that connections may wait for any of them.
     pub(crate) fn shares_address(&self) -> bool {
-        self.attendance.is_none()
+        self.leases.is_none()
     }
 
     /// Whether a connection is not to be used again: its process gets nothing more, or others wait for it.
     pub(crate) fn is_wanted_elsewhere(&self, lane: usize) -> bool {
-        self.attendance
-            .as_ref()
-            .is_some_and(|attendance| attendance.is_spent(lane) || attendance.is_wanted_by_others())
+        self.leases.as_ref().is_some_and(|leases| leases.is_spent(lane) || leases.is_wanted_by_others())
     }
 
     /// Whether requests of other loops wait for the application: then they have their turn, too.
     pub(crate) fn is_wanted_by_others(&self) -> bool {
-        self.attendance.as_ref().is_some_and(Attendance::is_wanted_by_others)
+        self.leases.as_ref().is_some_and(Leases::is_wanted_by_others)
     }
 
     /// Takes note of a connection, open or about to be.
@@ -162,22 +161,22 @@ impl Pool {
     }
 
     /// Takes note that a connection is no more, or has not come about.
-    pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, parting: Option<Parting>) {
+    pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, release: Option<Release>) {
         self.idle.retain(|idle| *idle != connection);
         self.open -= 1;
         self.tally.closed += 1;
-        if let (Some(attendance), Some(parting)) = (&mut self.attendance, parting) {
-            attendance.give_back(lane, parting);
+        if let (Some(leases), Some(release)) = (&mut self.leases, release) {
+            leases.release(lane, release);
         }
     }
 
     /// Has the process of a lane ended, which has had more time for a request than it may have. False: it is not
     /// to be ended, because it answers others as well, or because Baton has not started it.
     pub(crate) fn end_process(&mut self, lane: usize) -> bool {
-        let Some(attendance) = self.attendance.as_mut().filter(|attendance| attendance.ends_overdue()) else {
+        let Some(leases) = self.leases.as_mut().filter(|leases| leases.ends_overdue()) else {
             return false;
         };
-        attendance.give_back(lane, Parting::Overdue);
+        leases.release(lane, Release::Overdue);
         true
     }
 
@@ -237,8 +236,8 @@ impl Pool {
     }
 
     fn note_waiting(&mut self) {
-        if let Some(attendance) = &mut self.attendance {
-            attendance.want(self.waiting.len());
+        if let Some(leases) = &mut self.leases {
+            leases.want(self.waiting.len());
         }
     }
 
@@ -299,18 +298,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Place, Roster, Settings};
+    use baton_process_table::ProcessTable;
+
+    use crate::{Place, Settings};
 
     fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
         let place = match members {
             0 => Place::Shared(Address::Abstract(vec![0])),
             _ => {
-                let roster = Roster::create(members, 1).unwrap();
+                let table = ProcessTable::create(members, 1).unwrap();
                 for place in 0..members {
-                    roster.begin(place, 1, None);
-                    roster.set_open(place);
+                    table.begin(place, 1, None);
+                    table.set_open(place);
                 }
-                Place::Members { roster: Arc::new(roster), prefix: "/nonexistent".into() }
+                Place::Members { table: Arc::new(table), prefix: "/nonexistent".into() }
             }
         };
         let mut settings = Settings::new("test", place);
@@ -445,7 +446,7 @@ mod tests {
                             game.pool.keep(id);
                             game.idle.push((id, member));
                         } else {
-                            game.pool.closed(id, member, Some(Parting::Done));
+                            game.pool.closed(id, member, Some(Release::Done));
                         }
                         game.advance_queue();
                     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_process_table::Release;
 use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -12,7 +13,6 @@ use crate::exchange::At;
 use crate::gateway::Gateway;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
-use crate::roster::Parting;
 use crate::shm::SharedRegion;
 use crate::{Application, Why, socket};
 
@@ -180,8 +180,8 @@ impl Gateway {
         let Some(pool) = &mut self.pools[connection.pool] else { return };
         let settings = request.application.settings();
         let offered = pool.negotiation.offered(request, connection.is_trusted, now_ms);
-        if let Some(attendance) = &pool.attendance {
-            attendance.count(connection.lane);
+        if let Some(leases) = &pool.leases {
+            leases.count(connection.lane);
         }
         exchange.at = At::Connection(id);
         let patience_ms = pool.patience_ms();
@@ -221,7 +221,7 @@ impl Gateway {
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        (connection.parting, connection.doing) = (Some(Parting::Done), Doing::Idle);
+        (connection.release, connection.doing) = (Some(Release::Done), Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
@@ -258,7 +258,7 @@ impl Gateway {
                 if connection.is_counted {
                     pool.note_process_left();
                 }
-                pool.closed(oldest, connection.lane, connection.parting);
+                pool.closed(oldest, connection.lane, connection.release);
             }
         }
         if let Some(pool) = &mut self.pools[index] {
@@ -273,7 +273,7 @@ impl Gateway {
             if connection.is_counted {
                 pool.note_process_left();
             }
-            pool.closed(id, connection.lane, connection.parting);
+            pool.closed(id, connection.lane, connection.release);
         }
     }
 
@@ -312,7 +312,7 @@ impl Gateway {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         if why == Why::TimedOut {
-            connection.parting = connection.parting.map(|_| Parting::Overdue);
+            connection.release = connection.release.map(|_| Release::Overdue);
         }
         let mut client_lost = false;
         let was_ended = matches!(connection.doing, Doing::Ending { .. }) && connection.has_hung_up();

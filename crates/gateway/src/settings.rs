@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{BacklogNotice, Roster, StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_process_table::{ProcessTable, socket_path};
+
+use crate::{BacklogNotice, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
@@ -32,21 +34,14 @@ pub enum Address {
 pub enum Place {
     /// Processes that Baton knows nothing of share one address, as those of php-fpm do.
     Shared(Address),
-    /// Each process listens alone: the one in place 3 of the roster at `{prefix}.3`. There are never more connections to
+    /// Each process listens alone: the one in slot 3 of the table at `{prefix}.3`. There are never more connections to
     /// it than it answers requests at a time, so that a request goes to an idle process or waits.
     Members {
         /// Which processes there are. All loops of all workers share it.
-        roster: Arc<Roster>,
+        table: Arc<ProcessTable>,
         /// How the paths of the sockets begin.
         prefix: PathBuf,
     },
-}
-
-/// Where the process in a place listens.
-pub fn member_path(prefix: &Path, place: usize) -> PathBuf {
-    let mut path = prefix.as_os_str().to_owned();
-    path.push(format!(".{place}"));
-    path.into()
 }
 
 /// What is spoken.
@@ -191,7 +186,7 @@ impl Application {
     pub(crate) fn address(&self, place: usize) -> Address {
         match &self.settings.place {
             Place::Shared(address) => address.clone(),
-            Place::Members { prefix, .. } => Address::Unix(member_path(prefix, place)),
+            Place::Members { prefix, .. } => Address::Unix(socket_path(prefix, place)),
         }
     }
 
@@ -208,10 +203,10 @@ impl Application {
     }
 
     /// The processes, if each has an address of its own.
-    pub(crate) fn roster(&self) -> Option<&Arc<Roster>> {
+    pub(crate) fn table(&self) -> Option<&Arc<ProcessTable>> {
         match &self.settings.place {
             Place::Shared(_) => None,
-            Place::Members { roster, .. } => Some(roster),
+            Place::Members { table, .. } => Some(table),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What comes and goes on connections, and what is late.
 
+use baton_process_table::Release;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
@@ -7,7 +8,6 @@ use crate::connection::{Connection, Doing, Step};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
-use crate::roster::Parting;
 use crate::service::INPUT;
 use crate::{Why, socket};
 
@@ -40,7 +40,7 @@ impl Gateway {
             // what was read already, in a turn of its own.
             Doing::Idle => {
                 if hung_up || connection.has_input() {
-                    connection.parting = Some(Parting::Unsure);
+                    connection.release = Some(Release::Unsure);
                     self.close(id);
                 }
             }
@@ -174,7 +174,7 @@ impl Gateway {
         if !pool.end_process(lane) {
             return false;
         }
-        (connection.doing, connection.parting) = (Doing::Ending { whose }, None);
+        (connection.doing, connection.release) = (Doing::Ending { whose }, None);
         self.set_deadline(id, now_ms + END_MS);
         self.advance_queue(index, now_ms);
         true

@@ -24,7 +24,7 @@ pub(super) enum ToWorker {
     },
     /// Here is, in three descriptors, which processes there are of an application, for the next
     /// [`Prepare`](Self::Prepare).
-    Roster {
+    ProcessTable {
         /// Its address in the configuration.
         path: PathBuf,
     },

@@ -77,25 +77,25 @@ pub(crate) struct Run {
     #[arg(long)]
     dropin: bool,
 
-    /// Processes at a time while requests wait for one; needs --roster
-    #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
+    /// Processes at a time while requests wait for one; needs --process-table
+    #[arg(long, value_name = "NUMBER", hide = true, requires = "process_table")]
     pub(super) processes_max: Option<u32>,
 
     /// Seconds after which a process ends that is more than the least and has nothing to do
     #[arg(long, value_name = "SECONDS", hide = true, default_value_t = 10)]
     idle: u64,
 
-    /// Replace each process after so many requests; needs --roster
-    #[arg(long, value_name = "NUMBER", hide = true, requires = "roster")]
+    /// Replace each process after so many requests; needs --process-table
+    #[arg(long, value_name = "NUMBER", hide = true, requires = "process_table")]
     pub(super) requests_max: Option<u64>,
 
     /// Milliseconds that a process may go on with a request that no client waits for any more
     #[arg(long, value_name = "MILLISECONDS", hide = true, default_value_t = 60_000)]
     patience: u64,
 
-    /// Where each process listens alone, at PREFIX.0 and so on, for the server whose roster comes by standard input
+    /// Where each process listens alone, at PREFIX.0 and so on, for the server whose process table comes by standard input
     #[arg(long, value_name = "PREFIX", hide = true, conflicts_with_all = ["listen", "listen_each"])]
-    pub(super) roster: Option<PathBuf>,
+    pub(super) process_table: Option<PathBuf>,
 
     /// File that always says which processes there are, and how often one was replaced, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -16,14 +16,15 @@ use baton_buf::{Slice, Stop};
 use baton_fcgi::record::MANAGEMENT_ID;
 use baton_fcgi::request;
 use baton_fcgi::response::ResponseReader;
+use baton_process_table::Release;
 use baton_sys::progress;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 pub(crate) use self::reading::Step;
+
 use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
-use crate::roster::Parting;
 use crate::settings::Protocol;
 use crate::shm::SharedRegion;
 use crate::{Request, Why};
@@ -36,7 +37,7 @@ pub(crate) struct Connection {
     pub(crate) pool: usize,
     pub(crate) lane: usize,
     /// In which state it leaves its process when it is closed. `None`: it has left it already.
-    pub(crate) parting: Option<Parting>,
+    pub(crate) release: Option<Release>,
     pub(crate) doing: Doing,
     /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
     pub(crate) deadline_ms: u64,
@@ -118,7 +119,7 @@ impl Connection {
             socket,
             pool,
             lane,
-            parting: Some(Parting::Unsure),
+            release: Some(Release::Unsure),
             doing,
             deadline_ms: u64::MAX,
             moment_ms: u64::MAX,
@@ -191,7 +192,7 @@ impl Connection {
     ) -> Result<(), Why> {
         let settings = request.application.settings();
         self.doing = Doing::Serving { whose };
-        self.parting = Some(Parting::Unsure);
+        self.release = Some(Release::Unsure);
         self.requests += 1;
         (self.has_written, self.has_heard) = (false, false);
         (self.offered, self.took_offer_up) = (offered, false);
@@ -284,7 +285,7 @@ impl Connection {
     }
 
     /// Tells the application to hand back what it answers on the client's socket.
-    pub(crate) fn give_back(&mut self) -> bool {
+    pub(crate) fn release(&mut self) -> bool {
         let handed_over = matches!(self.way, Way::PassFd(_));
         if handed_over {
             let id = self.request_id;

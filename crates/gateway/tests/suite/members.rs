@@ -2,15 +2,20 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use baton_gateway::{Application, Failure, Roster, Settings, TransportChoice, Why};
+use baton_gateway::{Application, Failure, Settings, TransportChoice, Why};
+use baton_process_table::ProcessTable;
 
 use crate::common::app::{App, Offered};
 use crate::common::driver::{Driver, Ending};
-use crate::common::{client, get, handed, members, roster};
+use crate::common::{client, get, handed, members, table};
 use crate::pool::{HELLO, answering_on_demand};
 
-fn application(apps: &[&App], roster: &Arc<Roster>, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
-    let place = members(apps[0].folder(), apps, Arc::clone(roster));
+fn application(
+    apps: &[&App],
+    table: &Arc<ProcessTable>,
+    change: impl FnOnce(&mut Settings),
+) -> Arc<Application> {
+    let place = members(apps[0].folder(), apps, Arc::clone(table));
     let mut settings = Settings::new("members", place);
     settings.transport = TransportChoice::Plain;
     settings.idle_timeout_ms = 3_600_000;
@@ -18,8 +23,8 @@ fn application(apps: &[&App], roster: &Arc<Roster>, change: impl FnOnce(&mut Set
     Application::new(settings).unwrap()
 }
 
-fn states(roster: &Roster) -> Vec<&'static str> {
-    roster.report().iter().map(|place| place.state).collect()
+fn states(table: &ProcessTable) -> Vec<&'static str> {
+    table.report().iter().map(|place| place.state).collect()
 }
 
 /// Goal: an idle one is chosen, and none ever has two requests.
@@ -27,7 +32,7 @@ fn states(roster: &Roster) -> Vec<&'static str> {
 fn members_get_one_request_each() {
     let apps: Vec<_> = (0..3).map(|_| answering_on_demand()).collect();
     let all: Vec<_> = apps.iter().map(|(app, _)| app).collect();
-    let application = application(&all, &roster(&all), |_| {});
+    let application = application(&all, &table(&all), |_| {});
     let mut driver = Driver::new();
     for whose in 0..4 {
         driver.begin(whose, get(&application));
@@ -51,11 +56,11 @@ fn members_get_one_request_each() {
 #[test]
 fn loops_share_a_member() {
     let app = App::answering(HELLO);
-    let roster = roster(&[&app]);
-    let application = application(&[&app], &roster, |_| {});
+    let table = table(&[&app]);
+    let application = application(&[&app], &table, |_| {});
     let (mut one, mut other) = (Driver::new(), Driver::new());
     assert_eq!(one.ask(0, get(&application)).body, b"hello");
-    assert_eq!(states(&roster), ["busy"], "it is kept");
+    assert_eq!(states(&table), ["busy"], "it is kept");
     other.begin(0, get(&application));
     other.run_until(|other| {
         one.round();
@@ -69,7 +74,7 @@ fn loops_share_a_member() {
         one.round();
         (1..20).all(|whose| one.got(whose).is_over() && other.got(whose).is_over())
     });
-    assert_eq!((roster.waiting(), roster.report()[0].requests), (0, 40));
+    assert_eq!((table.waiting(), table.report()[0].requests), (0, 40));
 }
 
 /// Goal: a process that cannot be reached is left to its keeper, and its requests to others.
@@ -77,89 +82,89 @@ fn loops_share_a_member() {
 fn a_member_that_is_gone_is_passed_over() {
     let apps = [App::answering(HELLO), App::answering(HELLO)];
     let all = [&apps[0], &apps[1]];
-    let roster = roster(&all);
-    let application = application(&all, &roster, |_| {});
+    let table = table(&all);
+    let application = application(&all, &table, |_| {});
     std::fs::remove_file(apps[0].folder().join("member.0")).unwrap();
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
     driver.begin(1, get(&application));
     assert_eq!(driver.finish(0).body, b"hello");
     assert_eq!(driver.finish(1).body, b"hello");
-    assert_eq!(states(&roster), ["unsure", "busy"]);
+    assert_eq!(states(&table), ["unsure", "busy"]);
     // Its keeper has found that it listens.
     std::os::unix::fs::symlink(apps[0].folder().join("app"), apps[0].folder().join("member.0")).unwrap();
-    roster.set_open(0);
+    table.set_open(0);
     driver.begin(2, get(&application));
     driver.begin(3, get(&application));
-    assert_eq!((driver.report("waiting"), &states(&roster)[..]), (0.into(), &["busy", "busy"][..]));
+    assert_eq!((driver.report("waiting"), &states(&table)[..]), (0.into(), &["busy", "busy"][..]));
 }
 
 /// Goal: a process gets as many requests as it may, and not one more; what comes then waits for the next process.
 #[test]
 fn members_are_not_given_more_than_they_may_have() {
     let app = App::answering(HELLO);
-    let roster = Arc::new(Roster::create(1, 1).unwrap());
-    roster.begin(0, 1, Some(3));
-    roster.set_open(0);
-    let application = application(&[&app], &roster, |_| {});
+    let table = Arc::new(ProcessTable::create(1, 1).unwrap());
+    table.begin(0, 1, Some(3));
+    table.set_open(0);
+    let application = application(&[&app], &table, |_| {});
     let mut driver = Driver::new();
     for whose in 0..3 {
         assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
     }
-    assert!(roster.is_spent(0) && roster.is_vacated(0));
+    assert!(table.is_spent(0) && table.is_vacated(0));
     driver.begin(3, get(&application));
     assert_eq!(driver.report("waiting"), 1);
-    roster.end(0);
-    roster.begin(0, 2, Some(3));
+    table.end(0);
+    table.begin(0, 2, Some(3));
     assert_eq!(driver.report("waiting"), 1, "nobody has said that it is ready");
-    roster.set_open(0);
+    table.set_open(0);
     assert_eq!(driver.finish(3).body, b"hello");
-    assert_eq!(roster.requests(0), 1);
+    assert_eq!(table.requests(0), 1);
 }
 
 /// Goal: who may be told to end is not in the middle of anything, and a connection that is only kept does not count.
 #[test]
 fn members_are_retired_between_requests() {
     let (app, go) = answering_on_demand();
-    let roster = roster(&[&app]);
-    let application = application(&[&app], &roster, |_| {});
+    let table = table(&[&app]);
+    let application = application(&[&app], &table, |_| {});
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
-    assert!(!roster.retire_if_idle(0));
-    roster.retire(0);
-    assert!(!roster.is_vacated(0));
+    assert!(!table.retire_if_idle(0));
+    table.retire(0);
+    assert!(!table.is_vacated(0));
     go.send(()).unwrap();
     assert_eq!(driver.finish(0).body, b"hello");
-    assert!(roster.is_vacated(0));
+    assert!(table.is_vacated(0));
 
-    roster.begin(0, 2, None);
-    roster.set_open(0);
+    table.begin(0, 2, None);
+    table.set_open(0);
     go.send(()).unwrap();
     driver.ask(1, get(&application));
-    assert!(!roster.is_vacated(0), "its connection is kept");
-    roster.retire(0);
-    driver.run_until(|_| roster.is_vacated(0));
+    assert!(!table.is_vacated(0), "its connection is kept");
+    table.retire(0);
+    driver.run_until(|_| table.is_vacated(0));
 }
 
 /// Goal: the keeper hears of who is late, and of who was left in the middle of something.
 #[test]
 fn members_in_an_unknown_state_are_left_to_the_keeper() {
     let (app, _go) = answering_on_demand();
-    let roster = roster(&[&app]);
-    let application = application(&[&app], &roster, |settings| settings.timeout_ms = 20);
+    let table = table(&[&app]);
+    let application = application(&[&app], &table, |settings| settings.timeout_ms = 20);
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
     assert_eq!(driver.finish(0).why(), Why::TimedOut);
-    assert!(roster.is_overdue(0) && !roster.is_unsure(0));
+    assert!(table.is_overdue(0) && !table.is_unsure(0));
 
-    roster.begin(0, 2, None);
-    roster.set_open(0);
+    table.begin(0, 2, None);
+    table.set_open(0);
     driver.begin(1, get(&application));
     driver.abandon(1);
-    assert!(roster.is_unsure(0) && !roster.is_overdue(0));
+    assert!(table.is_unsure(0) && !table.is_overdue(0));
     let loops = std::mem::replace(&mut driver, Driver::new());
     drop(loops);
-    assert_eq!(states(&roster), ["unsure"]);
+    assert_eq!(states(&table), ["unsure"]);
 }
 
 /// Goal: a request that nobody has accepted goes to the next process when the one it was given to has ended, though its
@@ -167,20 +172,20 @@ fn members_in_an_unknown_state_are_left_to_the_keeper() {
 #[test]
 fn requests_in_the_backlog_of_who_has_ended_are_given_to_the_next() {
     let app = App::answering(HELLO);
-    let roster = roster(&[&app]);
-    let application = application(&[&app], &roster, |_| {});
+    let table = table(&[&app]);
+    let application = application(&[&app], &table, |_| {});
     let path = app.folder().join("member.0");
     std::fs::remove_file(&path).unwrap();
     let _orphan = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
     driver.run_until(|driver| driver.report("busy") == 1);
-    roster.end(0);
+    table.end(0);
     driver.run_until(|driver| driver.report("waiting") == 1);
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(app.folder().join("app"), &path).unwrap();
-    roster.begin(0, 2, None);
-    roster.set_open(0);
+    table.begin(0, 2, None);
+    table.set_open(0);
     assert_eq!(driver.finish(0).body, b"hello");
 }
 
@@ -212,15 +217,15 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
                 _ => {}
             }
         });
-        let roster = roster(&[&app]);
-        let application = application(&[&app], &roster, |settings| {
+        let table = table(&[&app]);
+        let application = application(&[&app], &table, |settings| {
             settings.transport = TransportChoice::PassFd;
             settings.timeout_ms = 1_000;
         });
         let (server, _client) = client();
         let mut driver = Driver::new();
         driver.begin(1, handed(&application, &server));
-        driver.run_until(|_| states(&roster) == ["overdue"]);
+        driver.run_until(|_| states(&table) == ["overdue"]);
         assert!(!driver.got(1).is_over(), "it waits for the end of the process");
         driver.begin(2, get(&application));
         end.send(()).unwrap();
@@ -228,11 +233,11 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
         let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)), "{what}");
         // The keeper has another one started in its place.
-        roster.end(0);
-        roster.begin(0, 2, None);
-        roster.set_open(0);
+        table.end(0);
+        table.begin(0, 2, None);
+        table.set_open(0);
         assert_eq!(driver.finish(2).body, b"hello", "{what}");
-        assert_eq!(states(&roster), ["busy"], "its lane is held once, and kept");
+        assert_eq!(states(&table), ["busy"], "its lane is held once, and kept");
     }
 }
 
@@ -243,10 +248,10 @@ fn a_client_is_cut_off_where_the_process_goes_on() {
         peer.request();
         peer.event();
     });
-    let roster = Arc::new(Roster::create(1, 2).unwrap());
-    roster.begin(0, 1, None);
-    roster.set_open(0);
-    let application = application(&[&app], &roster, |settings| {
+    let table = Arc::new(ProcessTable::create(1, 2).unwrap());
+    table.begin(0, 1, None);
+    table.set_open(0);
+    let application = application(&[&app], &table, |settings| {
         settings.transport = TransportChoice::PassFd;
         settings.timeout_ms = 1_000;
     });

@@ -2,15 +2,15 @@
 //! keeps running (`baton app run`).
 //!
 //! ```text
-//!   master ── roster of a pool, by standard input ──► manager ──► processes, each with a socket
-//!     ▲ └──── the same roster ──► workers: take a process, connect to its socket, give it back
+//!   master ── process table of a pool, by standard input ──► manager ──► processes, each with a socket
+//!     ▲ └──── the same table ──► workers: take a process, connect to its socket, release it
 //!     └──── what manager and processes print, a file with what has happened ◄── manager
 //! ```
 //!
-//! The [roster](baton_gateway::Roster) belongs to the master: when a manager ends, and its processes with it, requests
+//! The [process table](baton_process_table::ProcessTable) belongs to the master: when a manager ends, and its processes with it, requests
 //! wait for the next one's. The sockets are in a folder that only the workers may enter, another one for each master: so
 //! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
-//! configuration has addresses, and to each of these there is a roster.
+//! configuration has addresses, and each of these has a process table.
 //!
 //! A reload keeps pools that stay the same. Others are stopped when no worker can have a request for them any more and
 //! none is under way, or when it may not take any longer.
@@ -22,7 +22,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_config::{Application, Config, Rosters, Target, libraries};
+use baton_config::{Application, Config, ProcessTables, Target, libraries};
 use baton_report::Trouble;
 use baton_report::log;
 use baton_sys::process::Ended;
@@ -82,13 +82,13 @@ impl Applications {
     }
 
     /// Which processes there are, by the addresses of the pools.
-    pub(super) fn rosters(&self) -> Rosters {
-        self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.roster()))).collect()
+    pub(super) fn process_tables(&self) -> ProcessTables {
+        self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.table()))).collect()
     }
 
     /// A worker has ended: what it held of processes is free.
     pub(super) fn forget_worker(&self, pid: i32) {
-        self.pools.iter().for_each(|pool| pool.roster().forget(pid.unsigned_abs()));
+        self.pools.iter().for_each(|pool| pool.table().forget(pid.unsigned_abs()));
     }
 
     /// Lets pools go, in their time, that the configuration does not have.

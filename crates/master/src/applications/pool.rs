@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_config::{Launch, OWN_EXECUTABLE, Processes, word_of};
-use baton_gateway::{PlaceReport, Roster};
+use baton_process_table::{ProcessReport, ProcessTable};
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise::{self as supervise, Lines, Restart, Stopping};
@@ -28,7 +28,7 @@ pub(super) struct Pool {
     name: String,
     /// How the paths begin at which its processes listen.
     path: PathBuf,
-    roster: Arc<Roster>,
+    table: Arc<ProcessTable>,
     state: State,
     manager: Option<Manager>,
     outputs: Vec<Lines>,
@@ -73,7 +73,7 @@ impl Pool {
     /// A pool without processes: they are started by [`advance`](Self::advance).
     ///
     /// # Errors
-    /// What stands in the way of its roster.
+    /// What stands in the way of its process table.
     pub(super) fn open(
         launch: Launch,
         user: Option<String>,
@@ -85,14 +85,14 @@ impl Pool {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         // Twice as many: a replacement begins before the process that it replaces has ended.
         let places = count(launch.processes.max).saturating_mul(2).saturating_add(SPARE_PLACES);
-        let roster = Roster::create(places, count(launch.concurrency))
+        let table = ProcessTable::create(places, count(launch.concurrency))
             .map_err(|error| Trouble::of(format_args!("make a list of the processes of {name}"), &error))?;
         Ok(Self {
             launch,
             user,
             name,
             path,
-            roster: Arc::new(roster),
+            table: Arc::new(table),
             state: State::Wanted,
             manager: None,
             outputs: Vec::new(),
@@ -108,8 +108,8 @@ impl Pool {
     }
 
     /// Which processes there are.
-    pub(super) fn roster(&self) -> &Arc<Roster> {
-        &self.roster
+    pub(super) fn table(&self) -> &Arc<ProcessTable> {
+        &self.table
     }
 
     /// Some application uses it whose requests may take that long.
@@ -176,7 +176,7 @@ impl Pool {
         if now < leaving.next_look {
             return leaving.until <= now;
         }
-        let is_abandoned = self.roster.is_abandoned();
+        let is_abandoned = self.table.is_abandoned();
         self.state = State::Leaving(Leaving { next_look: now + LOOK_AGAIN, is_abandoned, ..leaving });
         leaving.until <= now || leaving.is_abandoned && is_abandoned
     }
@@ -198,13 +198,13 @@ impl Pool {
         let (lines, theirs) = Lines::open()?;
         // The message waits there until the manager reads it.
         let (channel, managers_end) = passing::message_pair()?;
-        passing::send(&channel, b"r", &self.roster.descriptors())?;
+        passing::send(&channel, b"r", &self.table.descriptors())?;
         let launch = &self.launch;
         let Processes { min, max, idle_s } = launch.processes;
         let mut command = Command::new(OWN_EXECUTABLE);
         command
             .arg0("baton")
-            .args(["app", "run", "--name", &self.name, "--roster"])
+            .args(["app", "run", "--name", &self.name, "--process-table"])
             .arg(&self.path)
             .args(["--parent", &std::process::id().to_string()])
             .args(["--processes", &min.to_string(), "--processes-max", &max.to_string()])
@@ -264,7 +264,7 @@ impl Pool {
         self.forward();
         let Some(manager) = self.manager.take() else { return };
         // Its processes end with it.
-        self.roster.clear();
+        self.table.clear();
         if let State::Stopping(_) = self.state {
             self.state = State::Gone;
             return;
@@ -280,15 +280,15 @@ impl Pool {
         let told: Value = told.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let count = |what: &str| told[what].as_u64().unwrap_or(0);
         let process =
-            |one: PlaceReport| json!({ "pid": one.pid, "state": one.state, "requests": one.requests });
-        let processes: Vec<Value> = self.roster.report().into_iter().map(process).collect();
+            |one: ProcessReport| json!({ "pid": one.pid, "state": one.state, "requests": one.requests });
+        let processes: Vec<Value> = self.table.report().into_iter().map(process).collect();
         json!({
             "name": self.name,
             "command": self.launch.command,
             "address": format!("unix:{}", self.path.display()),
             "manager": self.manager.as_ref().map(|manager| manager.pid),
             "processes": processes,
-            "waiting": self.roster.waiting(),
+            "waiting": self.table.waiting(),
             "started": count("started"),
             "restarts": count("restarts") + self.managers_replaced,
             "recycled": count("recycled"),

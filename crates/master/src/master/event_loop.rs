@@ -96,7 +96,7 @@ impl Master {
             }),
             tuning: self.tuning,
             config: self.applications.settled(&self.config, processes),
-            rosters: self.applications.rosters(),
+            process_tables: self.applications.process_tables(),
             notices: self.notices,
         }))
     }

@@ -145,8 +145,8 @@ impl Master {
             let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
             self.workers.tell(index, &ToWorker::Listeners { ids }, &sockets)?;
         }
-        for (path, roster) in self.applications.rosters() {
-            self.workers.tell(index, &ToWorker::Roster { path }, &roster.descriptors())?;
+        for (path, table) in self.applications.process_tables() {
+            self.workers.tell(index, &ToWorker::ProcessTable { path }, &table.descriptors())?;
         }
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
         self.workers.tell(

@@ -14,7 +14,7 @@ use baton_config::{Config, Resources};
 use baton_engine::listen::Listener;
 use baton_engine::listen::address_of;
 use baton_engine::{Plan, Steering};
-use baton_gateway::{Claim, Roster};
+use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
@@ -110,7 +110,7 @@ impl CommandThread {
     fn handle(&mut self, message: ToWorker, descriptors: Vec<OwnedFd>) {
         match message {
             ToWorker::Listeners { ids } => self.fresh.extend(listeners(ids, descriptors)),
-            ToWorker::Roster { path } => self.take_roster(path, descriptors),
+            ToWorker::ProcessTable { path } => self.take_table(path, descriptors),
             ToWorker::Prepare { generation, listeners } => self.prepare(generation, &listeners, descriptors),
             ToWorker::Commit { generation } => self.commit(generation),
             ToWorker::Abort => {
@@ -157,11 +157,11 @@ impl CommandThread {
         self.steering.reload(Arc::clone(&self.plan), all);
     }
 
-    fn take_roster(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
-        if let Entry::Vacant(vacant) = self.resources.rosters.entry(path) {
-            match Roster::open(descriptors) {
-                Ok(roster) => {
-                    vacant.insert(Arc::new(roster));
+    fn take_table(&mut self, path: PathBuf, descriptors: Vec<OwnedFd>) {
+        if let Entry::Vacant(vacant) = self.resources.process_tables.entry(path) {
+            match ProcessTable::open(descriptors) {
+                Ok(table) => {
+                    vacant.insert(Arc::new(table));
                 }
                 // Its requests find no process.
                 Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
@@ -182,7 +182,7 @@ impl CommandThread {
                 Ok(Prepared {
                     generation,
                     plan: make_plan(&config, ids, &self.resources, &self.user)?,
-                    claims: claims(&config, &self.resources.rosters),
+                    claims: claims(&config, &self.resources.process_tables),
                     listeners,
                 })
             });
@@ -201,7 +201,7 @@ impl CommandThread {
             self.listeners = prepared.listeners;
             self.fresh.clear();
             // Those that no plan has any more.
-            self.resources.rosters.retain(|_, roster| Arc::strong_count(roster) > 1);
+            self.resources.process_tables.retain(|_, table| Arc::strong_count(table) > 1);
             self.resources.roots.forget_closed();
             self.accept();
             self.steering.hold(prepared.claims);

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{Config, Resources, Rosters};
+use baton_config::{Config, ProcessTables, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
@@ -38,7 +38,7 @@ pub(crate) struct WorkerSetup {
     /// What it serves.
     pub(crate) config: Config,
     /// The processes of the applications in it that the server has started.
-    pub(crate) rosters: Rosters,
+    pub(crate) process_tables: ProcessTables,
     /// How it hears of connections of other workers that wait for an application.
     pub(crate) notices: BacklogNotices,
     /// How it does its work.
@@ -81,11 +81,15 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     };
     let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
     let space = TemporarySpace::new(own, all, remarks);
-    let resources =
-        Resources { rosters: setup.rosters, notices: setup.notices, roots: Roots::default(), space };
+    let resources = Resources {
+        process_tables: setup.process_tables,
+        notices: setup.notices,
+        roots: Roots::default(),
+        space,
+    };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     let steering = Arc::new(Steering::new());
-    steering.hold(claims(&setup.config, &resources.rosters));
+    steering.hold(claims(&setup.config, &resources.process_tables));
     let commands = CommandThread::new(
         Arc::clone(channel),
         setup.user,

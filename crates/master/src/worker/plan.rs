@@ -4,21 +4,21 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use baton_config::{Config, Resources, Rosters, Target};
+use baton_config::{Config, ProcessTables, Resources, Target};
 use baton_engine::Plan;
-use baton_gateway::Claim;
+use baton_process_table::Claim;
 use baton_report::Trouble;
 
 use crate::privileges::WorkerUser;
 
 /// What keeps the processes that a configuration is about.
-pub(super) fn claims(config: &Config, rosters: &Rosters) -> Vec<Claim> {
+pub(super) fn claims(config: &Config, process_tables: &ProcessTables) -> Vec<Claim> {
     let addresses = config.applications().filter_map(|application| application.to.as_ref());
-    let rosters = addresses.filter_map(|address| match address {
-        Target::Unix(path) => rosters.get(path),
+    let process_tables = addresses.filter_map(|address| match address {
+        Target::Unix(path) => process_tables.get(path),
         Target::Tcp(_) => None,
     });
-    rosters.filter_map(Claim::new).collect()
+    process_tables.filter_map(Claim::new).collect()
 }
 
 /// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.

@@ -78,11 +78,11 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Under a server: the readiness of the processes, over the roster that comes by standard input.
+/// Under a server: the readiness of the processes, over the table that comes by standard input.
 fn readiness(options: &Run) -> Result<Option<Readiness>, Trouble> {
     let inherited =
         |prefix: &PathBuf| Readiness::inherited(prefix.clone(), options.requests_max, options.patience());
-    options.roster.as_ref().map(inherited).transpose()
+    options.process_table.as_ref().map(inherited).transpose()
 }
 
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Manager {
             self.wait(self.deadline());
             self.handle_signals();
             self.reap(Instant::now());
-            self.hear();
+            self.handle_readiness();
             self.outputs.retain_mut(Lines::forward);
         }
         self.write_status();
@@ -185,7 +185,7 @@ impl Manager {
         let Some(readiness) = &self.readiness else { return Some(number) };
         let leaving = self.stopping.iter().map(|one| one.process);
         let all: Vec<_> = self.replicas.iter().flat_map(Replica::processes).chain(leaving).collect();
-        (0..readiness.roster.places()).find(|slot| all.iter().all(|process| process.slot != *slot))
+        (0..readiness.table.slots()).find(|slot| all.iter().all(|process| process.slot != *slot))
     }
 
     /// Asks a process to end. Its replica may have another one already.
@@ -277,9 +277,9 @@ impl Manager {
     }
 
     /// Takes note of what the loops say, and of processes that are ready.
-    fn hear(&mut self) {
+    fn handle_readiness(&mut self) {
         let Some(readiness) = &mut self.readiness else { return };
-        self.has_demand |= readiness.roster.hear();
+        self.has_demand |= readiness.table.take_wakeup();
         for slot in readiness.take_ready() {
             for replica in &mut self.replicas {
                 if let Some(process) = replica.at(slot) {
@@ -287,7 +287,7 @@ impl Manager {
                 }
                 // A replacement is shown when it takes over.
                 if replica.process.is_some_and(|process| process.slot == slot) {
-                    readiness.roster.set_open(slot);
+                    readiness.table.set_open(slot);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Which processes are ready for requests: readiness probes, and the roster that shows it to the loops of a server.
+//! Which processes are ready for requests: readiness probes, and the table that shows it to the loops of a server.
 //!
 //! A process is shown to the loops when it waits for requests. It says so by closing a connection on which nothing
 //! comes, as programs do that speak FastCGI or SCGI; the same is asked of one that was left in the middle of a request.
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use baton_gateway::{Roster, member_path};
+use baton_process_table::{ProcessTable, socket_path};
 use baton_report::Trouble;
 use baton_sys::passing;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlag
 /// What is known of the readiness of processes that have a socket each.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    pub(super) roster: Roster,
+    pub(super) table: ProcessTable,
     prefix: PathBuf,
     requests_max: Option<u64>,
     /// How long a process may go on with a request that no client waits for any more.
@@ -50,7 +50,7 @@ struct Probe {
 }
 
 impl Readiness {
-    /// The roster comes as a message to standard input, from the server that has started this program.
+    /// The process table comes as a message to standard input, from the server that has started this program.
     ///
     /// # Errors
     /// It does not.
@@ -59,10 +59,10 @@ impl Readiness {
         requests_max: Option<u64>,
         patience: Duration,
     ) -> Result<Self, Trouble> {
-        let opened = || Roster::open(passing::receive(io::stdin(), &mut [0; 1])?.1);
-        let roster = opened().map_err(|error| Trouble::of("learn of the server's event loops", &error))?;
+        let opened = || ProcessTable::open(passing::receive(io::stdin(), &mut [0; 1])?.1);
+        let table = opened().map_err(|error| Trouble::of("learn of the server's event loops", &error))?;
         Ok(Self {
-            roster,
+            table,
             prefix,
             requests_max,
             patience,
@@ -77,7 +77,7 @@ impl Readiness {
     /// # Errors
     /// What stands in the way.
     pub(super) fn listen(&self, slot: usize) -> io::Result<OwnedFd> {
-        let path = member_path(&self.prefix, slot);
+        let path = socket_path(&self.prefix, slot);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -93,7 +93,7 @@ impl Readiness {
 
     /// A process has been started. Whether it is taken for ready.
     pub(super) fn begin(&mut self, slot: usize, pid: i32) -> bool {
-        self.roster.begin(slot, pid.unsigned_abs(), self.requests_max);
+        self.table.begin(slot, pid.unsigned_abs(), self.requests_max);
         let is_ready = self.tolerance == Tolerance::Dies;
         if !is_ready {
             self.probe(slot, None);
@@ -103,13 +103,13 @@ impl Readiness {
 
     /// A process is told to end: it gets no further requests.
     pub(super) fn dismiss(&mut self, slot: usize) {
-        self.roster.retire(slot);
+        self.table.retire(slot);
         self.forget(slot);
     }
 
     /// A process has ended. Whether its probe was what it died of.
     pub(super) fn end(&mut self, slot: usize) -> bool {
-        self.roster.end(slot);
+        self.table.end(slot);
         let was_closed =
             |probe: &Probe| probe.slot == slot && probe.since.is_none() && probe.look() == Look::Closed;
         let is_victim = self.tolerance != Tolerance::Closes
@@ -129,8 +129,8 @@ impl Readiness {
     /// Asks a process that was left in the middle of a request whether it is done. One that answers several at a time
     /// has others to look after itself; one that would die of it tells with its next request.
     pub(super) fn ask(&mut self, slot: usize, now: Instant) {
-        if self.roster.lanes() > 1 || self.tolerance == Tolerance::Dies {
-            self.roster.set_open(slot);
+        if self.table.lanes() > 1 || self.tolerance == Tolerance::Dies {
+            self.table.set_open(slot);
         } else if self.probes.iter().all(|probe| probe.slot != slot) {
             self.probe(slot, Some(now));
         }
@@ -140,7 +140,7 @@ impl Readiness {
         let connected = || {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            rustix::net::connect(&socket, &SocketAddrUnix::new(member_path(&self.prefix, slot))?)?;
+            rustix::net::connect(&socket, &SocketAddrUnix::new(socket_path(&self.prefix, slot))?)?;
             rustix::net::shutdown(&socket, Shutdown::Write)?;
             Ok::<_, rustix::io::Errno>(socket)
         };
@@ -189,7 +189,7 @@ impl Readiness {
 
     /// What to listen to.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.roster.calls()).chain(self.probes.iter().map(|probe| probe.socket.as_fd()))
+        std::iter::once(self.table.wakeups()).chain(self.probes.iter().map(|probe| probe.socket.as_fd()))
     }
 }
 

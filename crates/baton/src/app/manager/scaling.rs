@@ -20,7 +20,7 @@ impl Manager {
             self.replace(number, now);
         }
         if let Some(readiness) = &self.readiness {
-            readiness.roster.offer_more(self.wanted() < self.replicas.len());
+            readiness.table.offer_more(self.wanted() < self.replicas.len());
         }
     }
 
@@ -50,14 +50,14 @@ impl Manager {
             let Some(readiness) = &mut self.readiness else { return };
             for process in self.replicas[number].processes().collect::<Vec<_>>() {
                 let slot = process.slot;
-                if readiness.roster.is_unsure(slot) {
+                if readiness.table.is_unsure(slot) {
                     readiness.ask(slot, now);
                 }
-                if readiness.roster.is_overdue(slot) && readiness.roster.lanes() > 1 {
+                if readiness.table.is_overdue(slot) && readiness.table.lanes() > 1 {
                     // Others would suffer for the one.
-                    readiness.roster.excuse(slot);
+                    readiness.table.excuse(slot);
                     readiness.ask(slot, now);
-                } else if readiness.roster.is_overdue(slot) || readiness.is_lost(slot, now) {
+                } else if readiness.table.is_overdue(slot) || readiness.is_lost(slot, now) {
                     self.kill(number, process, now);
                     break;
                 }
@@ -88,7 +88,7 @@ impl Manager {
         let Some(readiness) = &self.readiness else { return };
         let ready = self.replicas.iter().filter(|replica| replica.is_ready()).count();
         let starting = self.wanted().saturating_sub(ready);
-        let waiting = usize::try_from(readiness.roster.waiting()).unwrap_or(usize::MAX);
+        let waiting = usize::try_from(readiness.table.waiting()).unwrap_or(usize::MAX);
         let more = waiting.min(ready.max(1)).saturating_sub(starting);
         let unwanted =
             self.replicas.iter_mut().filter(|replica| !replica.is_wanted && replica.process.is_none());
@@ -119,13 +119,13 @@ impl Manager {
                 continue;
             };
             let is_settled = process.is_ready && now.duration_since(process.since) >= self.idle;
-            let requests = readiness.roster.requests(process.slot);
+            let requests = readiness.table.requests(process.slot);
             let was_used = std::mem::replace(&mut process.requests_seen, requests) != requests;
             if surplus > 0
                 && is_settled
                 && !was_used
                 && replica.replacement.is_none()
-                && readiness.roster.retire_if_idle(process.slot)
+                && readiness.table.retire_if_idle(process.slot)
             {
                 surplus -= 1;
                 replica.is_wanted = false;
@@ -173,7 +173,7 @@ impl Manager {
         let replica = &self.replicas[number];
         let Some(process) = replica.process.filter(|_| replica.replacement.is_none()) else { return false };
         replica.is_to_change
-            || self.readiness.as_ref().is_some_and(|readiness| readiness.roster.is_almost_spent(process.slot))
+            || self.readiness.as_ref().is_some_and(|readiness| readiness.table.is_almost_spent(process.slot))
     }
 
     /// Shows the loops which processes are ready, and lets the replacement take over from a process that has served enough.
@@ -183,20 +183,20 @@ impl Manager {
         let replacement_is_ready = replica.replacement.is_some_and(|replacement| replacement.is_ready);
         let mut is_spent = replica.is_to_change && replacement_is_ready;
         if let Some(readiness) = &self.readiness {
-            let roster = &readiness.roster;
-            if process.is_ready && roster.is_starting(process.slot) {
-                roster.set_open(process.slot);
+            let table = &readiness.table;
+            if process.is_ready && table.is_starting(process.slot) {
+                table.set_open(process.slot);
             }
             if is_spent {
-                roster.retire(process.slot);
+                table.retire(process.slot);
             }
-            is_spent = roster.is_spent(process.slot);
+            is_spent = table.is_spent(process.slot);
             if let Some(replacement) =
                 replica.replacement.filter(|replacement| is_spent && replacement.is_ready)
             {
-                roster.set_open(replacement.slot);
+                table.set_open(replacement.slot);
             }
-            is_spent &= roster.is_vacated(process.slot);
+            is_spent &= table.is_vacated(process.slot);
         }
         if is_spent {
             replica.process = replica.replacement.take();

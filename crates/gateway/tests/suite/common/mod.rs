@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use app::App;
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{
-    Application, BodyRest, ClientSocket, HandOver, Place, Request, Roster, Settings, TemporaryCounters,
-    TemporarySpace, member_path,
+    Application, BodyRest, ClientSocket, HandOver, Place, Request, Settings, TemporaryCounters,
+    TemporarySpace,
 };
-
-use app::App;
+use baton_process_table::{ProcessTable, socket_path};
 
 /// The settings of an application at the address of `app`, changed by `change`.
 pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
@@ -82,21 +82,21 @@ pub(crate) fn streamed(application: &Arc<Application>, beginning: &[u8], left: u
     Request { rest: Some(BodyRest::new(left, admission)), ..post(application, beginning) }
 }
 
-/// A roster in which these applications are, and are open.
-pub(crate) fn roster(apps: &[&App]) -> Arc<Roster> {
-    let roster = Roster::create(apps.len(), 1).unwrap();
+/// A table of these applications, all open.
+pub(crate) fn table(apps: &[&App]) -> Arc<ProcessTable> {
+    let table = ProcessTable::create(apps.len(), 1).unwrap();
     for place in 0..apps.len() {
-        roster.begin(place, 1, None);
-        roster.set_open(place);
+        table.begin(place, 1, None);
+        table.set_open(place);
     }
-    Arc::new(roster)
+    Arc::new(table)
 }
 
 /// The place of processes that listen each for itself. `folder` has names for them then.
-pub(crate) fn members(folder: &Path, apps: &[&App], roster: Arc<Roster>) -> Place {
+pub(crate) fn members(folder: &Path, apps: &[&App], table: Arc<ProcessTable>) -> Place {
     let prefix = folder.join("member");
     for (place, app) in apps.iter().enumerate() {
-        std::os::unix::fs::symlink(app.folder().join("app"), member_path(&prefix, place)).unwrap();
+        std::os::unix::fs::symlink(app.folder().join("app"), socket_path(&prefix, place)).unwrap();
     }
-    Place::Members { roster, prefix }
+    Place::Members { table, prefix }
 }
