@@ -20,7 +20,7 @@ words! {
     Transport {
         /// the best that the application takes up: `passfd` if it is trusted with it (`passfd_users`), else `shm`, else `unix`
         Auto = "auto",
-        /// FastCGI as everybody speaks it, over a Unix socket
+        /// ordinary FastCGI over a Unix socket
         Unix = "unix",
         /// the same over TCP
         Inet = "inet",
@@ -36,9 +36,9 @@ words! {
     StopSignal {
         /// the usual one
         Term = "term",
-        /// the one by which php-fpm finishes what is under way
+        /// php-fpm's signal to finish requests and end
         Quit = "quit",
-        /// the one by which libfcgi does
+        /// libfcgi's signal to finish a request and end
         Usr1 = "usr1",
         /// the one of Ctrl-C
         Int = "int",
@@ -46,7 +46,7 @@ words! {
 }
 
 impl StopSignal {
-    /// The signal that a word stands for; for another word, the default.
+    /// The signal of a word; the default for another word.
     pub fn of_word(text: &str) -> Self {
         Self::words().iter().find(|(word, ..)| *word == text).map_or(Self::Term, |(_, signal, _)| *signal)
     }
@@ -64,49 +64,49 @@ impl StopSignal {
 }
 
 settings! {
-    /// An application: where it is, and how it is talked to. Whatever it is offered, it may answer in the ordinary way.
+    /// An application: its address or command, and its transport. It may answer any request by ordinary FastCGI.
     Application in "site.route.fastcgi" {
-        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`. `command`: that of the processes that are started by
-        /// `command`, of which nobody else needs to know.
+        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`. `command`: a private address of the processes that
+        /// `command` starts.
         to: Option<Target> = None, Or("command", TargetKind);
         /// A program that is started with its arguments, and kept running: `["./app", "--verbose"]`. It begins with a
         /// listening socket as its standard input, as FastCGI has it. Either this or `to` must be given.
         command: Vec<String> = Vec::new(), Command;
-        /// Processes that are started: a number, or `{ min = 2, max = 16, idle_s = 10 }`: as many as are needed. More are
-        /// started while requests wait for one; one that nobody has needed for `idle_s` seconds (10 if not given) ends.
+        /// Number of processes, or `{ min = 2, max = 16, idle_s = 10 }`: more are started while requests wait for
+        /// one; one that is idle for `idle_s` seconds (default 10) ends.
         processes: Processes = Processes::fixed(4), ProcessesKind;
-        /// Requests that each of them answers at a time: 1, but for programs that have threads or processes of their own, as
-        /// php-fpm has. No process ever has more connections.
+        /// Requests that each process answers at a time: 1, except for programs with threads or processes of their
+        /// own, such as php-fpm. No process gets more connections.
         concurrency: u64 = 1, Integer(1, 4096);
         /// Their environment: `{ APP_ENV = "production" }`. Of the server's own they have PATH, TZ, TMPDIR and what chooses
         /// the language, nothing else.
         environment: Vec<(String, String)> = Vec::new(), Pairs(|_| None);
-        /// Folder in which they begin. `off`: that in which the server was started.
+        /// Working directory of the processes. `off`: the server's.
         directory: Option<PathBuf> = None, Or("off", Folder);
         /// User whose rights they have when the server was started as root. `auto`: the user of the workers.
         user: Option<String> = None, Or("auto", USER_NAME);
-        /// Seconds after which each process is replaced by a new one, so that what it forgot to give back does not add up.
+        /// Seconds after which each process is replaced, so that leaks do not add up.
         lifetime_s: Option<u64> = None, Or("off", Integer(1, 31_536_000));
-        /// Requests after which each process is replaced by a new one, which has begun by then. One that answers several
-        /// at a time gets a few more: those that are under way when the last one comes.
+        /// Requests after which each process is replaced; its successor starts first. One that answers several at a
+        /// time gets a few more: those in flight when the last one arrives.
         requests_max: Option<u64> = None, Or("off", Integer(1, 1_000_000_000));
         /// Signal that asks a process to end. It gets it between two requests.
         stop_signal: StopSignal = StopSignal::Term, Word::<StopSignal>::new();
         /// Seconds that a process has to end before it is killed.
         grace_s: u64 = 5, Integer(0, 86_400);
-        /// Whether the preload library lets processes answer clients directly that have FastCGI code of their own, such as
-        /// php-fpm.
+        /// Whether to preload the library that lets programs with their own FastCGI code, such as php-fpm, answer
+        /// clients directly.
         preload: bool = false, Flag;
         /// Whether the drop-in for `libfcgi` lets processes answer clients directly that use that library.
         dropin: bool = false, Flag;
         /// How its responses reach the client.
         transport: Transport = Transport::Auto, Word::<Transport>::new();
-        /// Users whose applications `transport = "auto"` trusts with the sockets of clients: those at whose `to` one of them
-        /// listens. None: only applications that are started by `command`, which are trusted in any case. Who listens at the
-        /// sockets of php-fpm and systemd is root, whatever user answers.
+        /// Users whose applications `transport = "auto"` trusts with clients' sockets: the user who listens at `to`
+        /// must be among them. Empty: only applications started by `command`, which are always trusted. For sockets
+        /// of php-fpm and systemd the listening user is root, whichever user answers.
         passfd_users: Vec<String> = Vec::new(), ListOf(USER_NAME);
-        /// Whether a connection goes on whose socket an application was passed. If not, it ends behind that response, so that
-        /// an application which keeps a copy meets no further request on it.
+        /// Whether a connection is kept after its socket was passed to an application. If not, it ends after that
+        /// response, so that an application with a copy sees no further request on it.
         passfd_keep_alive: bool = true, Flag;
         /// Endings of names that the application runs, such as `[".php"]`: the route serves the files of its `root`, and
         /// these files are run instead. None: every request below the path is the application's.
@@ -120,48 +120,50 @@ settings! {
         /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle. Of
         /// processes that are started by `command` there are as many as these answer at a time.
         connections_max: u64 = 8, Integer(1, 100_000);
-        /// Whether connections are kept between requests. They are closed when nothing has used them for a second, so that
-        /// no process of the application waits for a request that another one could have.
+        /// Whether connections are kept between requests. They are closed after a second without use, so that no
+        /// process of the application is held by an idle connection.
         keep_connections: bool = true, Flag;
         /// Requests that wait, for each worker process of ours. Beyond it: 503.
         queue_max: u64 = 1_000, Integer(0, 10_000_000);
         /// Milliseconds that a request may wait for a connection. Then: 503 with `Retry-After`.
         queue_ms: u64 = 10_000, Integer(1, DAY_MS);
-        /// Milliseconds without progress after which a response is given up: 504, or the end of the connection if the client
-        /// has some of it. A process that was started by `command`, and answers one request at a time, is killed and replaced
-        /// then. Any other that has the client's socket (`passfd`) could still answer: its client gets no 504.
+        /// Milliseconds without progress after which a response is abandoned: 504, or the end of the connection if
+        /// the client has some of it. A process that was started by `command`, and answers one request at a time, is
+        /// then killed and replaced. Any other with the client's socket (`passfd`) could still answer: its client
+        /// gets no 504.
         timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
-        /// Milliseconds for which an application that writes to the client itself waits for a client that takes nothing;
-        /// then the server takes the rest over. 10 ms at the most while other requests wait for the application.
+        /// Milliseconds for which an application that writes to the client itself waits for a client that reads
+        /// nothing; then the server sends the rest. At most 10 ms while other requests wait for the application.
         patience_ms: u64 = 100, Integer(0, 60_000);
         /// Bytes of a request's body. Beyond it: 413.
         body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
-        /// Bytes of a request's body that are kept in memory until it is complete. Of a longer one whose length is known the
-        /// rest is passed on while it arrives, as `streamed_bodies_max` allows; any other goes to a file until it is complete.
+        /// Bytes of a request's body that are kept in memory until it is complete. A longer one with a known length
+        /// is streamed, as `streamed_bodies_max` allows; any other goes to a file until it is complete.
         body_memory_bytes: u64 = 64 << 10, Bytes(0, 1 << 30);
-        /// Requests that the application is given while their bodies arrive, for each worker process of ours; 0: none. Each
-        /// holds one of its processes for as long as its client takes, so that it should have more of them. `auto`: half of
-        /// the worker's share of what `processes` can answer; with `to`, of the processes that were seen to answer at a
-        /// time in the last minutes, and none before that. Never more than half of `connections_max`.
+        /// Request bodies streamed to the application at a time, for each worker process; 0: none. Each holds one of
+        /// its processes for as long as its client takes, so the application should have more of them. `auto`: half
+        /// of the worker's share of the requests that `processes` can answer at a time; with `to`, of the number of
+        /// processes that were seen to answer at the same time in the last minutes, at first none. At most half of
+        /// `connections_max`.
         streamed_bodies_max: Option<u64> = None, Or("auto", Integer(0, 4_096));
-        /// Bytes of a response that wait in memory for a slow client; what is longer goes to a file.
+        /// Bytes of a response that wait in memory for a slow client; the rest goes to a file.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);
         /// Bytes of a response that wait in a file. Beyond it the application waits for the client.
         response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Bytes of memory shared with each process of the application (`shm`).
         region_bytes: u64 = 2 << 20, Bytes(64 << 10, 1 << 30);
-        /// Folder for the files in which bodies and responses wait. They have no names there; `limits.temporary_bytes_max`
-        /// is how much all of them may take. `auto`: the cache folder of the service, if systemd gives it one
-        /// (`CacheDirectory`), else `/var/tmp`.
+        /// Folder for temporary files of bodies and responses, which have no names; `limits.temporary_bytes_max`
+        /// bounds them all. `auto`: the service's cache folder, if systemd provides one (`CacheDirectory`), else
+        /// `/var/tmp`.
         temporary_folder: Option<PathBuf> = None, Or("auto", Folder);
         /// Whether a `Location` that is a path, without a `Status`, restarts the request within the server, as CGI has it
         /// (RFC 3875, section 6.2.2). Otherwise the client gets a 302 with it, as from nginx. `auto`: for `cgi` only.
         local_redirects: Option<bool> = None, Or("auto", Flag);
         /// Folders whose files the application may name by their paths, instead of sending them: `X-Sendfile`,
-        /// `X-ZeroCopy`. It is told them in the parameter `BATON_ZEROCOPY`.
+        /// `X-ZeroCopy`. The parameter `BATON_ZEROCOPY` lists them.
         named_files: Vec<PathBuf> = Vec::new(), ListOf(Folder);
-        /// Folders whose files it may name by paths within the site that clients cannot ask for: `X-Accel-Redirect`. `{
-        /// "/protected" = "/srv/protected" }`.
+        /// Folders whose files it may name by paths within the site that clients cannot request: `X-Accel-Redirect`.
+        /// `{ "/protected" = "/srv/protected" }`.
         internal_files: Vec<(String, PathBuf)> = Vec::new(), Internal;
     }
 }
@@ -189,7 +191,7 @@ impl Application {
 /// The first of the folders that systemd gives a service, with colons between them.
 fn cache_folder(given: Option<OsString>) -> PathBuf {
     let first = given.as_ref().and_then(|folders| std::env::split_paths(folders).next());
-    // Not /tmp: where that lies in memory, a slow client would take memory after all.
+    // Not /tmp: where that is in memory, a slow client would take memory after all.
     first.filter(|folder| folder.is_absolute()).unwrap_or_else(|| "/var/tmp".into())
 }
 
@@ -336,7 +338,7 @@ impl Kind for Pairs {
         for (key, value) in entries {
             let name = key.get_ref();
             let problem = match (self.0)(name) {
-                Some(why) => Some(("sets what the server must say itself", why)),
+                Some(why) => Some(("sets a parameter that only the server may set", why)),
                 None if name.is_empty() || name.contains(['=', '\0']) => {
                     Some(("has a name that no variable can have", "expected letters and `_`"))
                 }

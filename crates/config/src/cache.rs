@@ -10,7 +10,7 @@ words! {
     for Policy {
         /// the least recently used
         Lru = "lru",
-        /// Greedy-Dual-Size: of files used equally often the larger goes first; more hits, fewer bytes
+        /// Greedy-Dual-Size: of files used equally often the larger is evicted first; more hits, fewer bytes
         Gds = "gds",
     }
 }
@@ -19,29 +19,29 @@ settings! {
     /// The caches of one worker process: names, response heads, and open files with the bytes of small ones. Each can
     /// be switched off; what that costs can be measured. Needs a restart.
     Cache in "cache" {
-        /// Names remembered, of missing files too. Beyond it the least recently used goes. About 200 bytes each.
+        /// Names cached, also of missing files. Beyond it the least recently used is evicted. About 200 bytes each.
         names_max: u64 = 10_000, Integer(0, 100_000_000);
-        /// Files kept open, a descriptor each, and as many again of those that are in memory, too. Beyond it the least
-        /// recently used is closed. Lower where the process may open too few files (`baton ctl status` says so).
+        /// Files kept open, a descriptor each, and as many again of files in memory. Beyond it the least recently
+        /// used is closed. Lower if the process may open too few files (`baton ctl status` says so).
         files_max: u64 = 2_000, Integer(0, 10_000_000);
-        /// Bytes of file contents kept in memory, each file counted with about a kilobyte for what surrounds it. Beyond
-        /// it files go as `policy` says. The kernel's page cache is not counted. `auto`: 64 MiB, but no more than a quarter of
-        /// what there is for a worker of the memory that the machine, a control group or `ulimit -v` allows.
+        /// Bytes of file contents kept in memory, with about a kilobyte of overhead per file. Beyond it `policy`
+        /// evicts files. The kernel's page cache is not counted. `auto`: 64 MiB, but at most a quarter of a worker's
+        /// share of the memory that the machine, a control group or `ulimit -v` allows.
         memory_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
         /// ones go by `sendfile`.
         memory_file_bytes_max: u64 = 128 << 10, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
-        /// Files of up to this size are kept in memory too once they are asked for again and again: one `send` costs less
-        /// than `sendfile` as long as the memory is there. An eighth of `memory_bytes_max` per second is read for it.
+        /// Files of up to this size are also kept in memory once they are requested repeatedly: one `send` can cost
+        /// less than `sendfile`. At most an eighth of `memory_bytes_max` per second is loaded for it.
         memory_hot_file_bytes_max: u64 = 2 << 20, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
         /// Whether names are cached. Off: every request resolves its path.
         names: bool = true, Flag;
-        /// Whether response heads are cached. Off: every response's head is written anew.
+        /// Whether response heads are cached. Off: each response's head is built again.
         heads: bool = true, Flag;
         /// Whether files are kept open and in memory. Off: every request opens and closes its file.
         files: bool = true, Flag;
-        /// Milliseconds for which an entry is used before the file system is asked whether it still holds. The
-        /// clock is that of seconds: 0 asks for each request, up to 1000 once per second.
+        /// Milliseconds for which an entry is valid before it is checked in the file system. In steps of seconds: 0
+        /// checks for each request, up to 1000 once per second.
         revalidate_ms: u64 = 1_000, Integer(0, 86_400_000);
         /// Which file's contents go when `memory_bytes_max` is reached.
         policy: Policy = Policy::Lru, Word::<Policy>::new();

@@ -18,7 +18,7 @@ use super::setting::{Section, Table};
 use super::site::Site;
 
 impl Config {
-    /// Checks what was written and fills in the defaults.
+    /// Checks the settings and fills in the defaults.
     ///
     /// # Errors
     /// Everything that is wrong: with single settings, and with those that do not fit together.
@@ -76,8 +76,8 @@ fn section<S: Section + Default>(root: &mut Table<'_>, reading: &mut Reading<'_>
     section
 }
 
-/// Finds what settings that are right by themselves get wrong together. One that was refused is left out: the value in
-/// its place was never written.
+/// Finds conflicts between settings that are valid alone. Refused settings are left out: their value was never
+/// written.
 struct Conflicts<'a> {
     config: &'a Config,
     raw: &'a RawConfig,
@@ -131,7 +131,7 @@ impl Conflicts<'_> {
         self.with_architecture(
             "sendfile",
             &format!("`send.sendfile` must be non-blocking under `{architecture}`"),
-            &format!("a client that takes nothing would hold up {held_up}"),
+            &format!("a client that reads nothing would block {held_up}"),
             &format!("leave `send.sendfile` as it is, or choose one of {}", fitting.join(", ")),
         );
     }
@@ -225,7 +225,7 @@ impl Conflicts<'_> {
                         .at(self.raw.span(&of_site(*other, "listen")), "is part of this one");
                 self.found.push(
                     complaint
-                        .help("let both sites listen on the same address and tell them apart by `hosts`"),
+                        .help("let both sites listen on the same address and distinguish them by `hosts`"),
                 );
             }
         }

@@ -16,7 +16,7 @@ words! {
     for Symlinks {
         /// followed while they stay beneath the root; absolute links are missing
         Beneath = "beneath",
-        /// never followed: the names behind them are missing
+        /// never followed: names beyond them are missing
         Refused = "refused",
         /// followed wherever they lead
         Anywhere = "anywhere",
@@ -35,11 +35,11 @@ words! {
 }
 
 settings! {
-    /// How files are served. A route takes what it does not set itself from its site.
+    /// How files are served. A route inherits unset keys from its site.
     Files in "site" {
         /// Folder whose files are served. `off`: none, the site only has routes that redirect or respond.
         root: Option<PathBuf> = None, Or("off", Folder);
-        /// Files that stand for their folder, the first that exists.
+        /// Index files of a folder; the first that exists is served.
         index: Vec<String> = vec!["index.html".into()], ListOf(FILE_NAME);
         /// Whether folders without an index file are listed, as HTML or JSON. Off: 404.
         browse: bool = false, Flag;
@@ -51,18 +51,19 @@ settings! {
         /// Whether scripts that no application runs are sent as they are, source code and all: files whose names end as the
         /// `scripts` of any route of the site say, or in `.php` or `.phtml`. Off: 404, and listings leave them out.
         script_sources: bool = false, Flag;
-        /// What becomes of symbolic links.
+        /// Treatment of symbolic links.
         symlinks: Symlinks = Symlinks::Beneath, Word::<Symlinks>::new();
-        /// Codings whose copies beside a file are sent to clients that accept them. Among equals the first wins.
+        /// Codings of precompressed copies beside a file, sent to clients that accept them. Among equals the first
+        /// wins.
         precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
         /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
         /// "max-age=86400" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
-        /// What becomes of the fields of responses: of files, listings, redirections, errors and applications. `{
-        /// X-Frame-Options = "DENY" }` sets a field: it replaces all that an application has sent by this name. The same
-        /// with a word: `{ set = { X-Frame-Options = "DENY" }, add = { Link = "</a>; rel=preload" }, remove =
-        /// ["X-Powered-By"], default = { Cache-Control = "no-store" } }`: `add` leaves what there is, `remove` takes it out,
-        /// `default` is for responses that have none.
+        /// Rules for the fields of responses: of files, listings, redirections, errors and applications. `{
+        /// X-Frame-Options = "DENY" }` sets a field: it replaces all of the application's by this name. With a kind:
+        /// `{ set = { X-Frame-Options = "DENY" }, add = { Link = "</a>; rel=preload" }, remove = ["X-Powered-By"],
+        /// default = { Cache-Control = "no-store" } }`: `add` keeps existing fields, `remove` removes them, `default`
+        /// is for responses without the field.
         headers: FieldRules = FieldRules::default(), Fields;
     }
 }
@@ -70,8 +71,8 @@ settings! {
 settings! {
     /// The value of `Cache-Control` for the paths that match a glob.
     CacheRule in "site.cache_control" needs ["match", "value"] {
-        /// Glob on the path: `*` is any run of characters, `?` any one. With a `/` at its beginning it is about the whole
-        /// path, otherwise about any tail of it that begins behind a `/`.
+        /// Glob on the path: `*` is any run of characters, `?` any one. With a leading `/` it must match the whole
+        /// path, otherwise any tail of it after a `/`.
         r#match: String = "*".into(), Text;
         /// Value of the field.
         value: String = "no-cache".into(), FIELD_VALUE;

@@ -1,13 +1,13 @@
-//! `[limits]`: what a client may ask for.
+//! `[limits]`: bounds on clients.
 
 use super::kind::{Bytes, Integer};
 use super::setting::settings;
 
 settings! {
-    /// What a client may ask for. Every limit says what happens when it is reached.
+    /// Bounds on clients. Every limit says what happens when it is reached.
     Limits in "limits" {
-        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower where
-        /// the process may open too few files (`baton ctl status` says so).
+        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower
+        /// if the process may open too few files (`baton ctl status` says so).
         connections_max: u64 = 10_000, Integer(1, 10_000_000);
         /// Bytes of a request head. Beyond it: 431. A connection holds as much memory only while a head of that
         /// size arrives.
@@ -16,8 +16,8 @@ settings! {
         target_bytes_max: u64 = 8 << 10, Bytes(64, 1 << 20);
         /// Fields of a request head. Beyond it: 431.
         fields_max: u64 = 100, Integer(1, baton_http::FIELDS_CAP as u64);
-        /// Bytes of a request body. Beyond it: 413. Static content has no use for bodies: what has not arrived is read past
-        /// behind the answer, and the connection ends where that would be more.
+        /// Bytes of a request body. Beyond it: 413. Static content ignores bodies: the rest of one is discarded after
+        /// the answer; beyond the limit the connection ends.
         body_bytes_max: u64 = 1 << 20, Bytes(0, 1 << 50);
         /// Requests on one connection. After the last, it is closed in order.
         requests_per_connection_max: u64 = 1_000_000, Integer(1, u32::MAX as u64);

@@ -1,4 +1,4 @@
-//! `[log]`: what is written down, and where.
+//! `[log]`: the logs and their files.
 
 use std::path::PathBuf;
 
@@ -67,9 +67,8 @@ impl Kind for Log {
 }
 
 settings! {
-    /// The access log (a line per request) and the error log. Files are opened by the master process before it gives
-    /// up root, and opened anew on `baton ctl reopen-logs` or SIGUSR1. A reload can put one file in the place of another;
-    /// the rest needs a restart.
+    /// The access log (a line per request) and the error log. The master process opens the files, and reopens them on
+    /// `baton ctl reopen-logs` or SIGUSR1. A reload can replace one file by another; the rest needs a restart.
     LogSettings in "log" {
         /// Where requests are logged.
         access: Destination = Destination::Off, Log { may_be_off: true };

@@ -5,7 +5,7 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 use super::reference::{Described, sections};
 
 const INTRODUCTION: [&str; 3] = [
-    "A configuration is one TOML file. Every setting has a default, but for the folder of a site. Numbers are in the unit \
+    "A configuration is one TOML file. Every setting has a default, except the folder of a site. Numbers are in the unit \
      that ends their name: `_ms` milliseconds, `_s` seconds, `_bytes` bytes, `_max` and `_min` say that they are bounds. \
      Sizes may be strings with a unit: `\"64 KiB\"`, `\"10 MB\"`.",
     "Relative paths are relative to the folder of the file. `baton check` finds all mistakes of a file, `baton config \

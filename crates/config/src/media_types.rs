@@ -1,4 +1,4 @@
-//! `[media_types]`: extensions and their types, beside the built-in ones.
+//! `[media_types]`: extensions and their types, in addition to the built-in ones.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `[[site.route]]`: what is different below a path.
+//! `[[site.route]]`: settings below a path.
 
 use std::ops::Range;
 
@@ -23,17 +23,18 @@ pub struct Route {
 }
 
 settings! {
-    /// What is different below a path. A route has the keys of a site that say how files are served, or `redirect`,
-    /// `respond`, `fastcgi`, `scgi` or `cgi`. The longest path that fits a request wins.
+    /// Settings below a path. A route has the keys of a site that say how files are served, or `redirect`, `respond`,
+    /// `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
         /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
         path: String = "/".into(), RoutePath;
-        /// Whether the path is removed before the file is looked for. If not given: true for a route with a root of its
+        /// Whether the path is removed before the file is looked up. Default: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
-        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A `$uri` at the end stands for
-        /// the request's path and query, a `$rest` for what of them is behind the `path` of the route; without `status`, 302.
+        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A final `$uri` is replaced by
+        /// the request's path and query, a final `$rest` by their part after the `path` of the route; without
+        /// `status`, 302.
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
@@ -50,8 +51,8 @@ settings! {
 settings! {
     /// Where clients are sent.
     Redirect in "site.route.redirect" needs ["to"] {
-        /// Value of `Location`: a URL or a path. A `$uri` at its end stands for the request's path and query. A `$rest`
-        /// there stands for what is behind the `path` of the route, with the query: below `/old`, `/new$rest` sends
+        /// Value of `Location`: a URL or a path. A final `$uri` is replaced by the request's path and query. A final
+        /// `$rest` is replaced by their part after the `path` of the route: below `/old`, `/new$rest` sends
         /// `/old/a?b` to `/new/a?b`.
         to: String = "/".into(), LOCATION;
         /// 301, 302, 303, 307 or 308.

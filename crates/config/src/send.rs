@@ -20,7 +20,7 @@ words! {
 
 words! {
     for SendWay {
-        /// the way that costs less, which is measured all the time for each class of sizes
+        /// the cheaper path, measured continuously for each size class
         Measured = "measured",
         /// from the server's memory, head and body with one `send`
         Memory = "memory",
@@ -32,10 +32,10 @@ words! {
 settings! {
     /// How connections are accepted and how responses leave. Needs a restart.
     Send in "send" {
-        /// Which way files of 4 KiB and more go that are kept in memory (see `[cache]`). The status says what was
-        /// measured and chosen.
+        /// How to send files of 4 KiB and more that are kept in memory (see `[cache]`). The status shows measurements
+        /// and choice.
         way: SendWay = SendWay::Measured, Word::<SendWay>::new();
-        /// Whether `sendfile` waits for the client. Refused where one slow client would hold up others (`auto`, `sped`,
+        /// Whether `sendfile` waits for the client. Refused where one slow client would block others (`auto`, `sped`,
         /// `amped`, `n-copy`), and for `threads-cache`, which sends nothing by `sendfile`. `threads` gives the calls that
         /// wait to its helpers, `pipeline` to all of its writers but one: `helpers_max` and `writers` bound the clients
         /// waited for.
@@ -55,7 +55,7 @@ settings! {
         /// Send buffer of a connection. `auto`: the kernel's choice, which grows with the need.
         socket_buffer_bytes: Option<u64> = None, Or("auto", Bytes(4 << 10, 1 << 30));
         /// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`. Beyond it clients
-        /// try again by themselves.
+        /// retry.
         backlog: u64 = 4_096, Integer(1, 65_535);
         /// Seconds for which the kernel keeps a connection that has sent nothing from the server; 0: not at all.
         defer_accept_s: u64 = 5, Integer(0, 600);

@@ -20,7 +20,7 @@ impl Words for ArchitectureName {
 /// Where `baton ctl` reaches the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlSocket {
-    /// At the usual place for the user who started it.
+    /// The usual path for the user who started it.
     Auto,
     /// Nowhere.
     Off,
@@ -59,19 +59,19 @@ impl Kind for ControlSocketKind {
 }
 
 settings! {
-    /// How the server runs: its architecture, its processes, and how it is steered. Needs a restart, but for
-    /// `drain_timeout_ms`, `watchdog_ms` and `server_header`.
+    /// How the server runs: architecture, processes and control. Needs a restart, except for `drain_timeout_ms`,
+    /// `watchdog_ms` and `server_header`.
     Server in "server" {
         /// Which thread or process runs which step of a request, and what may block.
         architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
-        /// Worker processes. `auto`: what the architecture asks for, mostly one per CPU.
+        /// Worker processes. `auto`: the architecture's number, mostly one per CPU.
         processes: Option<u64> = None, Or("auto", Integer(1, 1024));
-        /// Kernel threads per process, for architectures that have several. `auto`: what the architecture asks for.
+        /// Kernel threads per process, for architectures with several. `auto`: the architecture's number.
         threads: Option<u64> = None, Or("auto", Integer(1, 1024));
         /// Binds each worker process to a CPU where the architecture has one per CPU.
         cpu_affinity: bool = true, Flag;
-        /// User whose rights the workers take when the server was started as root. `auto`: `www-data`, or `nobody` where
-        /// there is no such user. Workers stay root only with `root`.
+        /// User of the workers if root starts the server. `auto`: `www-data`, or `nobody` if it does not exist.
+        /// Workers stay root only with `root`.
         user: Option<String> = None, Or("auto", USER_NAME);
         /// Group of the workers. `auto`: the user's own.
         group: Option<String> = None, Or("auto", GROUP_NAME);
@@ -80,11 +80,11 @@ settings! {
         /// Unix socket for `baton ctl`, open to the user who started the server. `auto`: `/run/baton/control.sock` for
         /// root, `$XDG_RUNTIME_DIR/baton/control.sock` for others.
         control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
-        /// Milliseconds that a drain waits for exchanges under way before it closes their connections.
+        /// Milliseconds that a drain waits for requests in flight before it closes their connections.
         drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
-        /// Milliseconds for which an event loop may stand still. Then its worker is killed and replaced; `/healthz` answers
-        /// 503 from the middle of that time on. Waiting for a disk does not count. Twice `timeouts.send_ms` if that is more
-        /// and `send.sendfile` waits for clients. 0: for ever; 1 to 999 count as 1000.
+        /// Milliseconds for which an event loop may be stuck. Then its worker is killed and replaced; `/healthz`
+        /// answers 503 from half of that time on. Waiting for a disk does not count. At least twice
+        /// `timeouts.send_ms` if `send.sendfile` blocks. 0: for ever; 1 to 999 count as 1000.
         watchdog_ms: u64 = 10_000, Integer(0, 3_600_000);
         /// Whether responses name the server (`Server: baton`).
         server_header: bool = true, Flag;

@@ -24,7 +24,7 @@ pub struct Site {
     pub settings: SiteSettings,
     /// How its files are served where no route says otherwise.
     pub files: Files,
-    /// What is different below certain paths.
+    /// Settings below certain paths.
     pub routes: Vec<Route>,
 }
 

@@ -15,11 +15,11 @@ settings! {
         body_ms: u64 = 30_000, Integer(1, DAY_MS);
         /// Milliseconds that a kept-alive connection may be idle between two requests. Then it is closed.
         idle_ms: u64 = 75_000, Integer(1, DAY_MS);
-        /// Milliseconds in which a client must take at least one byte of its response. Then the connection is reset.
+        /// Milliseconds in which a client must read at least one byte of its response. Then the connection is reset.
         send_ms: u64 = 60_000, Integer(1, DAY_MS);
         /// Bytes per second that a client must take on average over `send_ms`; 0: any rate will do.
         send_rate_min_bytes_per_s: u64 = 100, Bytes(0, 1 << 30);
-        /// Milliseconds for which the rest of a refused request is read, so that the client sees the answer.
+        /// Milliseconds for which the rest of a refused request is read, so that the client receives the answer.
         linger_ms: u64 = 5_000, Integer(0, DAY_MS);
     }
 }

@@ -1,5 +1,5 @@
-//! Scripts in the folders of a site that no application runs, and that are therefore not sent. Their owner is told: what
-//! is missing from the site may be the application that was to run them.
+//! Scripts in the folders of a site that no application runs, and that are therefore not sent. The operator is told,
+//! since the application for them may be missing.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

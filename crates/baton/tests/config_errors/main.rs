@@ -191,7 +191,7 @@ error: 0.0.0.0:80 includes 127.0.0.1:80: both cannot be listened on
 7 | listen = ["127.0.0.1:80", "127.0.0.1:81"]
   |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this address
   |
-  = help: let both sites listen on the same address and tell them apart by `hosts`
+  = help: let both sites listen on the same address and distinguish them by `hosts`
 "#,
     );
 }
@@ -611,7 +611,7 @@ error: `site.route.fastcgi.scripts` is not the ending of a name
 5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
   |                                       ^^^^^ expected something like ".php"
 
-error: `site.route.fastcgi.params` sets what the server must say itself
+error: `site.route.fastcgi.params` sets a parameter that only the server may set
  --> baton.toml:5:72
   |
 5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
@@ -623,7 +623,7 @@ error: `site.route.fastcgi.params` cannot be an integer
 5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }
   |                                                                                         ^ expected a string
 
-error: `site.route.fastcgi.params` sets what the server must say itself
+error: `site.route.fastcgi.params` sets a parameter that only the server may set
  --> baton.toml:5:92
   |
 5 | fastcgi = { to = "unix:a", scripts = ["php"], params = { HTTP_X = "1", CONTENT_LENGTH = 2, BATON_X = "" } }

@@ -306,7 +306,7 @@ error: `send.sendfile` must be non-blocking under `n-copy`
   |                -------- under this architecture
 3 | [send]
 4 | sendfile = "{mode}"
-  |            {carets} a client that takes nothing would hold up all others of its copy: one thread does everything, and no other copy has their socket
+  |            {carets} a client that reads nothing would block all others of its copy: one thread does everything, and no other copy has their socket
   |
   = help: leave `send.sendfile` as it is, or choose one of `symped`, `shared-symped`, `pipeline`, `threads`, `mt`, `mp`
 "#,
@@ -337,7 +337,7 @@ error: `send.way` does not apply to `threads-cache`
 #[test]
 fn sendfile_does_not_wait_for_clients_by_default() {
     let told = "error: `send.sendfile` must be non-blocking under `auto`\n --> baton.toml:2:12\n  |\n\
-                2 | sendfile = \"blocking\"\n  |            ^^^^^^^^^^ a client that takes nothing would hold up the disk \
+                2 | sendfile = \"blocking\"\n  |            ^^^^^^^^^^ a client that reads nothing would block the disk \
                 jobs of all others: it would hold a helper\n  |\n  = help: leave `send.sendfile` as it is, or choose one \
                 of `symped`, `shared-symped`, `pipeline`, `threads`, `mt`, `mp`";
     refused("[send]\nsendfile = \"blocking\"\n[[site]]\nroot = \"www\"\n", told);
