@@ -62,17 +62,26 @@ impl Backlog {
                 let since_ms = oldest.since_ms + (now_us - oldest.since_us) / 1_000;
                 self.unaccepted.push_back(Unaccepted { since_us: now_us, since_ms, ..oldest });
             }
-            if let Some(notice) = others
-                && self.find_starving(now_us, is_unaccepted)
-            {
-                notice.post(now_us);
+            if let Some(notice) = others {
+                self.find_starving(now_us, is_unaccepted);
+                notice.post(self.count_starving(now_us), now_us);
             }
+            self.note_given_up(now_us);
         }
-        let starving = own || others.is_some_and(|notice| notice.take(now_us));
+        own || others.is_some_and(|notice| self.has_others_starving(notice, now_us))
+    }
+
+    /// The same for connections of other loops alone.
+    pub(crate) fn has_others_starving(&mut self, others: BacklogNotice, now_us: u64) -> bool {
+        let starving = self.spent_us <= now_us + CREDIT_US && others.take(now_us);
         if starving {
-            self.spent_us = self.spent_us.max(now_us) + GIVEN_UP_US;
+            self.note_given_up(now_us);
         }
         starving
+    }
+
+    fn note_given_up(&mut self, now_us: u64) {
+        self.spent_us = self.spent_us.max(now_us) + GIVEN_UP_US;
     }
 
     /// Tells other loops of a connection that has been in the backlog for too long.
@@ -85,7 +94,7 @@ impl Backlog {
     ) {
         if now_ms >= self.next_tell_ms && self.find_starving(now_us, is_unaccepted) {
             self.next_tell_ms = now_ms + TELL_MS;
-            others.post(now_us);
+            others.post(self.count_starving(now_us), now_us);
         }
     }
 
@@ -100,6 +109,12 @@ impl Backlog {
             self.unaccepted.pop_front();
         }
         false
+    }
+
+    /// How many connections have waited for too long, if the oldest has: the oldest is accepted first.
+    fn count_starving(&self, now_us: u64) -> usize {
+        let is_starving = |one: &&Unaccepted| now_us >= one.since_us + one.patience_us;
+        self.unaccepted.iter().take_while(is_starving).count()
     }
 
     /// When the oldest connection has waited for too long, unless it has been told.
@@ -142,7 +157,7 @@ mod tests {
         BacklogNotices::allocate().unwrap().of(&Address::Abstract(Vec::new())).unwrap()
     }
 
-    fn backlog(ids: [u64; 3]) -> Backlog {
+    fn backlog<const N: usize>(ids: [u64; N]) -> Backlog {
         let mut backlog = Backlog::default();
         for (id, now_us) in ids.into_iter().zip(0..) {
             backlog.opened(ConnectionId::from_data(id), true, now_us, 0);
@@ -190,12 +205,13 @@ mod tests {
     #[test]
     fn a_loop_gives_up_a_connection_for_one_of_another() {
         let notice = notice();
-        let (mut waits, mut keeps) = (backlog([0, 1, 2]), Backlog::default());
+        let (mut waits, mut keeps) = (backlog([0, 1]), Backlog::default());
         let mut gives_up = |now_us| keeps.has_starving(Some(notice), now_us, |_| false);
         let due_ms = waits.due_ms().unwrap();
         assert!(!gives_up(ACCEPT_US));
         waits.tell_others(notice, 2 * ACCEPT_US, due_ms, |_| true);
-        assert!(gives_up(2 * ACCEPT_US) && !gives_up(3 * ACCEPT_US), "one of all loops does so");
+        let given_up = [2, 2, 3].map(|times| gives_up(times * ACCEPT_US));
+        assert_eq!(given_up, [true, true, false], "one for each");
         assert_eq!(waits.due_ms(), Some(due_ms + TELL_MS), "told, but not again and again");
         waits.tell_others(notice, 4 * ACCEPT_US, due_ms + TELL_MS, |_| true);
         assert!(!gives_up(1_000_000), "it may be no more");

@@ -12,7 +12,7 @@ use crate::Address;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BacklogNotices(&'static [AtomicU64]);
 
-/// When a connection to an application was last seen to wait in its backlog, on the [precise clock](precise_us); 0: none.
+/// How many connections to an application wait in its backlog, as one of the loops last saw it, and when that was.
 ///
 /// Two applications may have the same notice. Then a connection is closed now and then for which no other one waits.
 #[derive(Clone, Copy, Debug)]
@@ -37,20 +37,28 @@ impl BacklogNotices {
 }
 
 impl BacklogNotice {
-    pub(crate) fn post(self, now_us: u64) {
-        self.0.store(now_us, Relaxed);
+    /// Says that so many connections of a loop wait. None says nothing: another loop may have some.
+    pub(crate) fn post(self, waiting: usize, now_us: u64) {
+        if waiting == 0 {
+            return;
+        }
+        self.0.store(((now_us / 1_000) << COUNT_BITS) | (waiting as u64).min(COUNT_MASK), Relaxed);
     }
 
     /// Whether a connection waits for which no loop has closed one yet. It is the caller's to do so.
     pub(crate) fn take(self, now_us: u64) -> bool {
-        let posted_us = self.0.load(Relaxed);
-        let is_fresh = posted_us != 0 && now_us < posted_us + NOTICE_US;
-        is_fresh && self.0.compare_exchange(posted_us, 0, Relaxed, Relaxed).is_ok()
+        let word = self.0.load(Relaxed);
+        let is_fresh = now_us / 1_000 < (word >> COUNT_BITS) + NOTICE_MS;
+        word & COUNT_MASK > 0 && is_fresh && self.0.compare_exchange(word, word - 1, Relaxed, Relaxed).is_ok()
     }
 }
+
+/// A notice is one number: the time in milliseconds, and the count.
+const COUNT_BITS: u32 = 16;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// How many there are: few servers have so many applications. It is a page of memory.
 const NOTICES: usize = 512;
 
 /// How long a notice holds: the loop that has posted it may be no more.
-const NOTICE_US: u64 = 20_000;
+const NOTICE_MS: u64 = 20;

@@ -153,6 +153,12 @@ impl Pool {
         self.shares_address() && self.backlog.has_starving(notice, precise_us(), is_unaccepted)
     }
 
+    /// Whether a connection that was kept is to be closed because one of another loop starves by now.
+    pub(crate) fn has_others_starving(&mut self) -> bool {
+        let notice = self.notice();
+        notice.is_some_and(|notice| self.backlog.has_others_starving(notice, precise_us()))
+    }
+
     /// Tells other loops of a connection that starves in the application's backlog.
     pub(crate) fn tell_of_starving(&mut self, now_ms: u64, is_unaccepted: impl FnMut(ConnectionId) -> bool) {
         if let Some(notice) = self.notice() {

@@ -85,6 +85,9 @@ impl Gateway {
     fn serve_with(&mut self, whose: u64, index: usize, mut supply: Supply, now_ms: u64) {
         loop {
             match supply {
+                Supply::Idle(id) if self.pools[index].as_mut().is_some_and(Pool::has_others_starving) => {
+                    self.close(id);
+                }
                 Supply::Idle(id) => return self.serve(id, whose, now_ms),
                 Supply::Open(lane) => match self.open(index, lane, Doing::Connecting { whose }, now_ms) {
                     Ok(id) => return self.begin_connecting(id, whose, now_ms),
