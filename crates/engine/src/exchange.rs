@@ -1,261 +1,471 @@
-//! One request and its answer: route, find content, plan. Knows no socket and no framing.
+//! One request and its answer: a value with states, which owns its log record and ends in exactly one outcome.
 //!
 //! ```text
-//!   RequestHead ─► site ─► route ─► find ─► conditions ─► ranges ─► head + body as an aggregate
-//!                              │      │
-//!                              │      └─► Answer::Needs(job), when finding might wait for a disk
-//!                              └─► Answer::Delegated, when an application is to answer
+//!   head ─► site ─► route ─► what there is ─► conditions ─► ranges ─► response ──────────► Answered
+//!                     │            │                                                          ▲
+//!                     │            └─► Finding: a job tells, where it might wait for a disk ──┤
+//!                     └─► Delegated: an application answers ──────────────────────────────────┘
 //! ```
+//!
+//! A request that needs nothing but the cache is answered in place, from the head as it lies in the input. One that has to
+//! wait takes its head along. An exchange knows no socket, no framing and no version: it answers through the protocol's
+//! [`Responder`].
 
 mod application;
+mod delegated;
 mod file;
+mod gathering;
 mod location;
 mod named;
 mod page;
+mod record;
 mod selection;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, BodyFraming, FieldRules, Method, PathRefusal, RequestHead, Status};
+use baton_gateway::News;
+use baton_http::{AcceptedCodings, FieldRules, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::plan::{Action, Delegate, Plan, Site};
-use crate::protocol::{Body, Request, Responder};
+use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::protocol::{BodyRead, Responder};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use crate::ways::Trial;
 use application::{Program, split_path_info};
+use delegated::{Delegated, Told};
 use page::Page;
 
-pub(crate) use application::{Delegation, Origin, failure_page, response_fields};
-pub(crate) use file::range;
-pub(crate) use named::{NamedFile, answer_with_body, answer_with_file};
+pub(crate) use application::Delegation;
+pub(crate) use record::Record;
 
-/// What becomes of a request.
+/// A request and its answer.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    /// The response is in the outlet.
-    Ready(Ready),
-    /// The same again once this is done, with what it found.
-    Needs(Job),
-    /// The same again once the answers before it have been sent.
-    AfterOthers,
-    /// An application is to answer.
-    Delegated(Box<Delegation>),
-    /// The same again once the body has come.
-    NeedsBody {
-        /// Where its contents are kept; `None`: the answer waits for nothing but what has arrived.
-        upload: Option<Box<Upload>>,
-        /// Bytes of it that are taken.
-        bytes_max: u64,
-    },
+pub(crate) struct Exchange {
+    pub(crate) record: Record,
+    state: State,
+    /// How often the request was sent elsewhere within the site.
+    redirects: u32,
 }
 
-/// A response that has been put into the outlet.
 #[derive(Debug)]
-pub(crate) struct Ready {
-    /// Its status.
-    pub(crate) status: u16,
-    /// Bytes of its head.
-    pub(crate) head_bytes: u64,
-    /// Index of the site in the plan.
-    pub(crate) site: usize,
-    /// How the request ends if the response arrives.
-    pub(crate) outcome: Outcome,
-    /// Whether it is to be measured what sending it costs.
+enum State {
+    /// The response is in the outlet, or as much of it as will come.
+    Answered,
+    /// A job finds out what the path stands for.
+    Finding(Box<Finding>),
+    /// An application answers.
+    Delegated(Box<Delegated>),
+}
+
+/// A request whose answer depends on a job.
+#[derive(Debug)]
+struct Finding {
+    plan: Arc<Plan>,
+    site_index: usize,
+    route_index: usize,
+    head: KeptHead,
+    progress: Progress,
+}
+
+#[derive(Debug)]
+enum Progress {
+    ToDo(Job),
+    UnderWay,
+    Done(Found),
+}
+
+/// What an exchange needs to go on, once the responses in front of its own have been sent.
+#[derive(Debug, Default)]
+pub(crate) enum Wants {
+    /// Nothing: it is answered.
+    #[default]
+    Nothing,
+    /// Its body.
+    Body,
+    /// A job done; then [`Exchange::handle_found`].
+    Job(Job),
+    /// The job that it wanted before.
+    JobUnderWay,
+    /// To be given to its application; then [`Exchange::handle_news`].
+    Delegation(Delegation),
+    /// News of the answer.
+    News,
+    /// To be told when there is news of the answer.
+    NewsUnderWay,
+}
+
+/// What an exchange works with.
+#[derive(Debug)]
+pub(crate) struct Env<'a> {
+    pub(crate) ctx: &'a mut Context,
+    pub(crate) reply: Responder<'a>,
+    /// Where the request arrived.
+    pub(crate) listener: usize,
+    /// Who asks.
+    pub(crate) client: &'a Transport,
+    /// What of the response is to be measured, if it is sent alone.
     pub(crate) trial: Option<Trial>,
 }
 
-/// What there is for a request beside itself.
+/// A response that has begun.
 #[derive(Debug)]
-pub(crate) struct Given<'a> {
-    /// Where it arrived.
-    pub(crate) listener: usize,
-    /// What the job found that it needed.
-    pub(crate) found: Option<Found>,
-    /// Who asks.
-    pub(crate) client: &'a Transport,
-    /// Its body, if it was kept.
-    pub(crate) upload: &'a mut Option<Box<Upload>>,
+struct Ready {
+    status: Status,
+    /// How the request ends if the response arrives.
+    outcome: Outcome,
+    trial: Option<Trial>,
 }
 
-/// What the parts of an answer need to know of its request.
+impl From<Status> for Ready {
+    fn from(status: Status) -> Self {
+        Self { status, outcome: Outcome::Complete, trial: None }
+    }
+}
+
+/// Where a request belongs, and what the parts of its answer need to know.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'a> {
     site: &'a Site,
     site_index: usize,
+    route: Option<&'a Route>,
+    /// Why its path cannot be a name.
+    refused: Option<PathRefusal>,
     method: Method,
     server_header: bool,
     /// Fields that the configuration adds to each response.
     headers: &'a FieldRules,
 }
 
-/// Answers a request, or says what has to come before.
-pub(crate) fn answer(
-    ctx: &mut Context,
-    plan: &Plan,
-    request: &Request<'_>,
-    mut given: Given<'_>,
-    reply: &mut Responder<'_>,
-) -> Answer {
-    let head = &request.head;
-    let Some(site_index) = plan.site(given.listener, head.host) else {
-        return Answer::Ready(refuse(ctx, plan, Status::NOT_FOUND, "No site answers here.", reply));
-    };
-    let site = &plan.sites()[site_index];
-    let asked = Asked {
-        site,
-        site_index,
-        method: head.method,
-        server_header: plan.server_header,
-        headers: &site.headers,
-    };
-    let routed = site.route(head.path, &mut ctx.path);
-    let headers = routed.ok().flatten().map_or(asked.headers, |route| &route.headers);
-    let asked = Asked { headers, ..asked };
-    if request.body == Body::TooLarge {
-        return Answer::Ready(asked.body_refused(ctx, given.upload.take(), reply));
+/// Where an answer comes from.
+#[derive(Debug)]
+enum Source<'a> {
+    /// What there is at the path.
+    Found(Found),
+    Program(&'a Arc<Delegate>, Program),
+    /// What the route says, or a page that tells why there is nothing else.
+    Page(Option<PathRefusal>),
+}
+
+impl Exchange {
+    /// An exchange whose request has not been looked at.
+    pub(crate) fn new(now_ms: u64) -> Self {
+        Self { record: Record::new(now_ms), state: State::Answered, redirects: 0 }
     }
-    // "*", which only OPTIONS has, is no path and needs none.
-    let needs_path = head.method != Method::Options;
-    let (action, mut refused) = match routed {
-        Ok(route) => (route.map(|route| &route.action), None),
-        Err(refusal) => (None, Some(refusal)),
-    };
-    let is_read = matches!(head.method, Method::Get | Method::Head);
-    let mut found = given.found.take();
-    if let (Some(Action::Files(tree) | Action::Scripts(tree, _)), Some(_)) = (action, &found) {
-        tell_hidden_link(ctx, tree);
+
+    /// Answers input that is no request. The connection ends with it.
+    pub(crate) fn refuse_input(&mut self, env: &mut Env<'_>, input: &[u8], refused: &Refused<'_>) {
+        self.note_unreadable(input, env.ctx);
+        self.refuse(env, refused);
     }
-    match find_program(ctx, action, head, &mut found) {
-        Ok(Some((delegate, program))) => {
-            return asked.application(ctx, request, given, delegate, &program, reply);
-        }
-        Ok(None) => {}
-        Err(NoProgram::Path(refusal)) => refused = Some(refusal),
-        Err(NoProgram::Yet(job)) => return Answer::Needs(job),
+
+    /// Takes note of input that is no request.
+    pub(crate) fn note_unreadable(&mut self, input: &[u8], ctx: &mut Context) {
+        let log = ctx.log.as_mut();
+        self.record.identify(usize::MAX, || log.map(|log| log.note_unreadable(input)));
     }
-    if let Body::Ahead { awaited } = request.body
-        && (!awaited || is_longer(head.framing, plan.limits.body_bytes_max))
-    {
+
+    /// Answers that no more of the request is taken. The connection ends with it.
+    pub(crate) fn refuse(&mut self, env: &mut Env<'_>, refused: &Refused<'_>) {
+        let plan = Arc::clone(&env.ctx.plan);
+        let ready = refuse(env.ctx, &plan, refused, &mut env.reply);
+        self.finish(env, ready);
+    }
+
+    /// Takes a request as far as it goes without waiting.
+    pub(crate) fn begin(&mut self, env: &mut Env<'_>, plan: &Arc<Plan>, head: &RequestHead<'_>) {
+        let site_index = plan.site(env.listener, head.host);
+        let site = site_index.map(|index| &plan.sites()[index]);
+        let is_logged = site.is_none_or(|site| site.log);
+        let log = env.ctx.log.as_mut().filter(|_| is_logged);
+        self.record.identify(site_index.unwrap_or(usize::MAX), || log.map(|log| log.note(head)));
+        let (Some(site), Some(site_index)) = (site, site_index) else {
+            let status = Status::NOT_FOUND;
+            let why = "No site answers here.";
+            return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
+        };
+        let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
+            Ok(route) => (route, None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let asked = Asked { refused, ..Asked::of(plan, site_index, route, head.method) };
+        self.go_on(env, plan, asked, head, None);
+    }
+
+    /// Answers, with what a job has `found` for it.
+    fn go_on(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        asked: Asked<'_>,
+        head: &RequestHead<'_>,
+        found: Option<Found>,
+    ) {
+        let source = match asked.source(env.ctx, head, found) {
+            Ok(Source::Program(delegate, program)) => {
+                let delegated = Delegated::new(env, plan, asked.site_index, head, delegate, program);
+                self.state = State::Delegated(Box::new(delegated));
+                return;
+            }
+            Ok(source) => source,
+            Err(job) => {
+                let is_its_own =
+                    |route: &&Route| asked.site.routes.iter().position(|own| std::ptr::eq(own, *route));
+                self.state = State::Finding(Box::new(Finding {
+                    plan: Arc::clone(plan),
+                    site_index: asked.site_index,
+                    route_index: asked.route.as_ref().and_then(is_its_own).unwrap_or(usize::MAX),
+                    head: head.keep(),
+                    progress: Progress::ToDo(job),
+                }));
+                return;
+            }
+        };
         // The answer does not depend on the body: what has arrived of it is read, and nothing is waited for.
-        return Answer::NeedsBody { upload: None, bytes_max: plan.limits.body_bytes_max };
+        let ready = match env.reply.ignore_body(plan.limits.body_bytes_max) {
+            Ok(false) => asked.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply),
+            Ok(true) => asked.body_refused(env.ctx, None, &mut env.reply),
+            Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
+        };
+        self.finish(env, ready);
     }
-    if let Some(refusal) = refused.filter(|_| needs_path) {
-        return Answer::Ready(asked.page(ctx, Page::refused_path(refusal), reply));
+
+    /// All of the response is in the outlet.
+    fn finish(&mut self, env: &mut Env<'_>, ready: Ready) {
+        self.record.begin(&ready);
+        self.record.close();
+        env.trial = ready.trial;
+        self.state = State::Answered;
     }
-    // Nothing may be put into the outlet before it is certain that the answer can be: what needs a job is tried again.
-    let found = match (action, found) {
-        (Some(Action::Files(tree)), None) if is_read => match find(ctx, tree, head, head.path) {
-            Ok(found) => Some(found),
-            Err(job) => return Answer::Needs(job),
-        },
-        (_, found) => found,
-    };
-    let ready = match (action, head.method) {
-        (_, Method::Options) => asked.page(ctx, Page::options(), reply),
-        (_, Method::Other | Method::Connect) => asked.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply),
-        _ if !is_read => asked.page(ctx, Page::method_not_allowed(), reply),
-        (None, _) => asked.page(ctx, Page::error(Status::NOT_FOUND), reply),
-        (Some(Action::Redirect { status, location }), _) => {
-            let route_path = routed.ok().flatten().map_or("/", |route| &route.path);
-            let location = location::expand(location, route_path, head);
-            asked.page(ctx, Page::redirect(Status::new(*status), &location), reply)
-        }
-        (Some(Action::Respond { status, media_type, body }), _) => {
-            asked.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
-        }
-        (Some(Action::Files(_) | Action::Scripts(..) | Action::Application(_)), _) => {
-            asked.found(ctx, head, found.unwrap_or(Found::Missing), plan.limits.ranges_max, reply)
-        }
-    };
-    Answer::Ready(ready)
-}
 
-/// Whether a body is declared to be longer than this.
-fn is_longer(framing: BodyFraming, bytes_max: u64) -> bool {
-    matches!(framing, BodyFraming::Length(length) if length > bytes_max)
-}
+    /// Whether the response is in the outlet, or as much of it as will come.
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.state, State::Answered)
+    }
 
-/// Why a request has no program.
-enum NoProgram {
-    /// Its path cannot be a name.
-    Path(PathRefusal),
-    /// Whether it has one is not known before this is done.
-    Yet(Job),
-}
+    /// Whether it waits for something that is under way: a job, or an application.
+    pub(crate) fn is_under_way(&self) -> bool {
+        match &self.state {
+            State::Answered => false,
+            State::Finding(finding) => matches!(finding.progress, Progress::UnderWay),
+            State::Delegated(delegated) => delegated.is_under_way(),
+        }
+    }
 
-/// The program that is to answer a request, if one is. What was `found` instead is a file, or nothing.
-fn find_program<'p>(
-    ctx: &mut Context,
-    action: Option<&'p Action>,
-    head: &RequestHead<'_>,
-    found: &mut Option<Found>,
-) -> Result<Option<(&'p Arc<Delegate>, Program)>, NoProgram> {
-    let (tree, delegate) = match action {
-        _ if matches!(head.method, Method::Connect | Method::Trace) => return Ok(None),
-        Some(Action::Application(delegate)) => {
-            delegate.decode(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
-            return Ok(Some((delegate, Program::below(&delegate.path, &ctx.path))));
+    /// Whether the request is with an application.
+    pub(crate) fn is_delegated(&self) -> bool {
+        matches!(&self.state, State::Delegated(delegated) if delegated.is_with_application())
+    }
+
+    /// Whether the application may have the client's socket.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        matches!(&self.state, State::Delegated(delegated) if delegated.handed_over)
+    }
+
+    /// Where the body is kept.
+    pub(crate) fn upload(&mut self) -> Option<&mut Upload> {
+        match &mut self.state {
+            State::Delegated(delegated) => delegated.upload(),
+            _ => None,
         }
-        Some(Action::Scripts(tree, delegate)) => (tree, delegate),
-        _ => return Ok(None),
-    };
-    // Split as it is routed, decoded: else what is behind a name could lead out of the route again that allows it.
-    let plain_len = delegate.decode(head.path, &mut ctx.path).map_err(NoProgram::Path)?;
-    let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
-    // Only in what is for the script may there be what no file's name may have.
-    let looked_for = if path_info.is_empty() || name.len() > plain_len {
-        Cow::Borrowed(head.path)
-    } else {
-        Cow::Owned(named::escaped(&[b"/", name].concat()))
-    };
-    match found.take().map_or_else(|| find(ctx, tree, head, &looked_for), Ok) {
-        Ok(Found::Script(script)) => Ok(Some((delegate, Program::script(tree, &script, path_info)))),
-        Ok(Found::Fallback(script)) => Ok(Some((delegate, Program::fallback(tree, &script, &ctx.path)))),
-        Ok(file) => {
-            // Only a program has something to do with what comes behind its name.
-            *found = Some(if path_info.is_empty() { file } else { Found::Missing });
-            Ok(None)
+    }
+
+    /// All that has arrived of the body was read: no more is waited for, or taken.
+    pub(crate) fn handle_body(&mut self, env: &mut Env<'_>, read: Result<BodyRead, Refusal>) {
+        let State::Delegated(delegated) = &mut self.state else { return };
+        match read {
+            Ok(BodyRead::TooLarge) => {
+                let ready = delegated.body_refused(env);
+                self.finish(env, ready);
+            }
+            Ok(_) => delegated.handle_body(),
+            Err(refusal) => self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         }
-        Err(job) => Err(NoProgram::Yet(job)),
+    }
+
+    /// The job that was [wanted](Wants::Job) has found this.
+    pub(crate) fn handle_found(&mut self, found: Found) {
+        match &mut self.state {
+            State::Finding(finding) => finding.progress = Progress::Done(found),
+            State::Delegated(delegated) => delegated.handle_found(found),
+            State::Answered => {}
+        }
+    }
+
+    /// What the application was given beside the request: the client's socket.
+    pub(crate) fn handle_handed_over(&mut self) {
+        if let State::Delegated(delegated) = &mut self.state {
+            delegated.handed_over = true;
+        }
+    }
+
+    /// All that was in the outlet has been sent.
+    pub(crate) fn handle_room(&mut self) {
+        if let State::Delegated(delegated) = &mut self.state {
+            delegated.handle_room();
+        }
+    }
+
+    /// News of the answer; `None`: nothing more for now. Returns how the request ends if nobody is there any more to take
+    /// the answer.
+    pub(crate) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>) -> Option<Outcome> {
+        let State::Delegated(delegated) = &mut self.state else { return None };
+        match delegated.handle_news(env, news, &mut self.record) {
+            Told::More => {}
+            Told::Answered => self.state = State::Answered,
+            Told::NoClient(outcome) => return Some(outcome),
+            Told::Redirect(target) => match delegated.redirected(env, &target, self.redirects + 1) {
+                Ok(head) => {
+                    self.redirects += 1;
+                    let plan = Arc::clone(&env.ctx.plan);
+                    self.begin(env, &plan, &head.get());
+                }
+                Err(ready) => self.finish(env, ready),
+            },
+        }
+        None
+    }
+
+    /// Goes on, now that all before it has been sent.
+    pub(crate) fn poll(&mut self, env: &mut Env<'_>) -> Wants {
+        loop {
+            match &mut self.state {
+                State::Answered => return Wants::Nothing,
+                State::Finding(finding) => match std::mem::replace(&mut finding.progress, Progress::UnderWay)
+                {
+                    Progress::ToDo(job) => return Wants::Job(job),
+                    Progress::UnderWay => return Wants::JobUnderWay,
+                    Progress::Done(found) => self.handle_done(env, found),
+                },
+                State::Delegated(delegated) => match delegated.poll(env) {
+                    Ok(wants) => return wants,
+                    Err(ready) => self.finish(env, ready),
+                },
+            }
+        }
+    }
+
+    fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {
+        let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
+        let Finding { plan, site_index, route_index, head, .. } = *finding;
+        let route = plan.sites()[site_index].routes.get(route_index);
+        if let Some(Action::Files(tree) | Action::Scripts(tree, _)) = route.map(|route| &route.action) {
+            tell_hidden_link(env.ctx, tree);
+        }
+        let head = head.get();
+        let asked = Asked::of(&plan, site_index, route, head.method);
+        self.go_on(env, &plan, asked, &head, Some(found));
     }
 }
 
-/// What there is at a path; or what has to be done to find out.
-fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) -> Result<Found, Job> {
-    let query = Query {
-        path,
-        accepted: AcceptedCodings::parse(head.accept_encoding),
-        accept_json: tree.lists() && page::prefers_json(head),
-    };
-    let found = ctx.find(tree, &query);
-    tell_hidden_link(ctx, tree);
-    found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
+/// Why no more of a request is taken.
+#[derive(Debug)]
+pub(crate) struct Refused<'a> {
+    pub(crate) status: Status,
+    pub(crate) why: &'a str,
+    pub(crate) outcome: Outcome,
 }
 
-/// Tells the operator of a link that is not followed, and so of a path that is not found, when the first request comes upon
-/// it.
-fn tell_hidden_link(ctx: &Context, tree: &Tree) {
-    if let Some(link) = tree.take_hidden_link() {
-        ctx.remark(format_args!("{link}"));
+impl<'a> Refused<'a> {
+    /// `why` is the refusal in words.
+    pub(crate) fn by(refusal: Refusal, why: &'a str) -> Self {
+        Self { status: refusal.status(), why, outcome: Outcome::Refused }
     }
 }
 
-impl Asked<'_> {
-    /// Answers a request of whose body no more is taken.
-    fn body_refused(
+impl<'a> Asked<'a> {
+    fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
+        let site = &plan.sites()[site_index];
+        let headers = route.map_or(&site.headers, |route| &route.headers);
+        Self { site, site_index, route, refused: None, method, server_header: plan.server_header, headers }
+    }
+
+    /// Finds out where the answer comes from; or what has to be done to find out.
+    fn source(
         &self,
         ctx: &mut Context,
-        upload: Option<Box<Upload>>,
+        head: &RequestHead<'_>,
+        found: Option<Found>,
+    ) -> Result<Source<'a>, Job> {
+        let is_read = matches!(self.method, Method::Get | Method::Head);
+        let (tree, delegate) = match self.route.map(|route| &route.action) {
+            _ if matches!(self.method, Method::Connect | Method::Trace) => {
+                return Ok(Source::Page(self.refused));
+            }
+            Some(Action::Application(delegate)) => {
+                return Ok(match delegate.decode(head.path, &mut ctx.path) {
+                    Ok(_) => Source::Program(delegate, Program::below(&delegate.path, &ctx.path)),
+                    Err(refusal) => Source::Page(Some(refusal)),
+                });
+            }
+            Some(Action::Files(tree)) if is_read => {
+                return found.map_or_else(|| find(ctx, tree, head, head.path), Ok).map(Source::Found);
+            }
+            Some(Action::Scripts(tree, delegate)) => (tree, delegate),
+            _ => return Ok(Source::Page(self.refused)),
+        };
+        // Split as it is routed, decoded: else what is behind a name could lead out of the route again that allows it.
+        let plain_len = match delegate.decode(head.path, &mut ctx.path) {
+            Ok(plain_len) => plain_len,
+            Err(refusal) => return Ok(Source::Page(Some(refusal))),
+        };
+        let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
+        // Only in what is for the script may there be what no file's name may have.
+        let looked_for = if path_info.is_empty() || name.len() > plain_len {
+            Cow::Borrowed(head.path)
+        } else {
+            Cow::Owned(named::escaped(&[b"/", name].concat()))
+        };
+        Ok(match found.map_or_else(|| find(ctx, tree, head, &looked_for), Ok)? {
+            Found::Script(script) => Source::Program(delegate, Program::script(tree, &script, path_info)),
+            Found::Fallback(script) => Source::Program(delegate, Program::fallback(tree, &script, &ctx.path)),
+            // Only a program has something to do with what comes behind its name.
+            _ if !path_info.is_empty() => Source::Found(Found::Missing),
+            file => Source::Found(file),
+        })
+    }
+
+    /// Answers without an application.
+    fn respond(
+        &self,
+        ctx: &mut Context,
+        head: &RequestHead<'_>,
+        source: Source<'_>,
+        ranges_max: usize,
         reply: &mut Responder<'_>,
     ) -> Ready {
-        let (status, outcome) = match upload.as_ref().and_then(|upload| upload.trouble()) {
+        let action = self.route.map(|route| &route.action);
+        match (source, self.method, action) {
+            // "*", which only OPTIONS has, is no path and needs none.
+            (_, Method::Options, _) => self.page(ctx, Page::options(), reply),
+            (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
+            (_, Method::Other | Method::Connect, _) => {
+                self.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply)
+            }
+            (Source::Found(found), Method::Get | Method::Head, _) => {
+                self.found(ctx, head, found, ranges_max, reply)
+            }
+            (_, Method::Get | Method::Head, Some(Action::Redirect { status, location })) => {
+                let route_path = self.route.map_or("/", |route| &route.path);
+                let location = location::expand(location, route_path, head);
+                self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
+            }
+            (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {
+                self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
+            }
+            (_, Method::Get | Method::Head, _) => self.page(ctx, Page::error(Status::NOT_FOUND), reply),
+            _ => self.page(ctx, Page::method_not_allowed(), reply),
+        }
+    }
+
+    /// Answers a request of whose body no more is taken.
+    fn body_refused(&self, ctx: &mut Context, upload: Option<&Upload>, reply: &mut Responder<'_>) -> Ready {
+        let (status, outcome) = match upload.and_then(Upload::trouble) {
             None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
             Some(why) => {
                 ctx.remark(format_args!("cannot keep the body of a request: {why}"));
@@ -296,22 +506,37 @@ impl Asked<'_> {
     }
 }
 
-/// Refuses something that is not a request we understand; the connection ends with it.
-pub(crate) fn refuse(
-    ctx: &mut Context,
-    plan: &Plan,
-    status: Status,
-    why: &str,
-    reply: &mut Responder<'_>,
-) -> Ready {
+/// What there is at a path; or what has to be done to find out.
+fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) -> Result<Found, Job> {
+    let query = Query {
+        path,
+        accepted: AcceptedCodings::parse(head.accept_encoding),
+        accept_json: tree.lists() && page::prefers_json(head),
+    };
+    let found = ctx.find(tree, &query);
+    tell_hidden_link(ctx, tree);
+    found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
+}
+
+/// Tells the operator of a link that is not followed, and so of a path that is not found, when the first request comes upon
+/// it.
+fn tell_hidden_link(ctx: &Context, tree: &Tree) {
+    if let Some(link) = tree.take_hidden_link() {
+        ctx.remark(format_args!("{link}"));
+    }
+}
+
+/// Refuses something that is not a request, or not all of it; the connection ends with it.
+fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Responder<'_>) -> Ready {
+    let Refused { status, why, outcome } = *refused;
+    reply.refuse();
     let body = page::text(status, why);
     let mut joined = ctx.heads.take();
     let server = plan.server_header.then_some(page::SERVER);
     let mut head = reply.head(&mut joined, status, server, ctx.clock.stamp());
     head.field("Content-Type", page::HTML).number("Content-Length", body.len() as u64).end();
-    let head_bytes = reply.send(&mut ctx.heads, joined, &body);
-    let (site, outcome) = (usize::MAX, Outcome::Refused);
-    Ready { status: status.code(), head_bytes, site, outcome, trial: None }
+    reply.send(&mut ctx.heads, joined, &body);
+    Ready { outcome, ..Ready::from(status) }
 }
 
 /// What a failed look at a file means to the client.

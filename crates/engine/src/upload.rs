@@ -85,18 +85,16 @@ impl Upload {
     }
 }
 
-/// `None`: the answer does not depend on the body. Nothing of it is kept, or waited for.
-impl BodySink for Option<Box<Upload>> {
+impl BodySink for Upload {
     fn take(&mut self, data: &[u8]) -> bool {
-        let Some(upload) = self else { return true };
-        if let Err(why) = upload.keep(data) {
-            upload.trouble = Some(why);
+        if let Err(why) = self.keep(data) {
+            self.trouble = Some(why);
         }
-        upload.trouble.is_none()
+        self.trouble.is_none()
     }
 
     fn has_enough(&self) -> bool {
-        self.as_ref().is_none_or(|upload| upload.admission.is_some())
+        self.admission.is_some()
     }
 }
 
@@ -134,9 +132,9 @@ mod tests {
     fn a_small_body_stays_in_memory_and_a_longer_one_leaves_no_name() {
         let folder = tempfile::tempdir().unwrap();
         for pieces in [&[&b"12345678"[..]][..], &[b"1234", b"5678", b"9"], &[b"123456789abc"]] {
-            let mut kept = Some(Box::new(upload(folder.path())));
+            let mut kept = upload(folder.path());
             assert!(pieces.iter().all(|piece| BodySink::take(&mut kept, piece)));
-            let (body, _) = kept.unwrap().into_parts();
+            let (body, _) = kept.into_parts();
             assert_eq!(bytes_of(&body), pieces.concat());
             let in_file = matches!(body.front(), Some(baton_buf::Piece::File(_)));
             assert_eq!(in_file, pieces.concat().len() > 8);
@@ -146,9 +144,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_told() {
-        let mut kept = Some(Box::new(upload(Path::new("/nonexistent"))));
+        let mut kept = upload(Path::new("/nonexistent"));
         assert!(BodySink::take(&mut kept, b"12345678"));
         assert!(!BodySink::take(&mut kept, b"9"));
-        assert_eq!(kept.unwrap().trouble(), Some(NoRoom::Failed(Errno::NOENT)));
+        assert_eq!(kept.trouble(), Some(NoRoom::Failed(Errno::NOENT)));
     }
 }

@@ -35,6 +35,18 @@ pub enum Precondition {
 }
 
 impl<'a> Conditions<'a> {
+    /// All that there is, in the order of the declaration.
+    pub(crate) fn parts(&self) -> [Option<&'a [u8]>; 6] {
+        let Self { if_match, if_none_match, if_modified_since, if_unmodified_since, if_range, section } =
+            *self;
+        [if_match, if_none_match, if_modified_since, if_unmodified_since, if_range, section]
+    }
+
+    pub(crate) fn of_parts(parts: [Option<&'a [u8]>; 6]) -> Self {
+        let [if_match, if_none_match, if_modified_since, if_unmodified_since, if_range, section] = parts;
+        Self { if_match, if_none_match, if_modified_since, if_unmodified_since, if_range, section }
+    }
+
     pub(crate) fn add_if_match(&mut self, value: &'a [u8], section: &'a [u8]) {
         if self.if_match.replace(self.if_match.unwrap_or(value)).is_some() {
             self.section = Some(section);

@@ -94,7 +94,7 @@ pub struct RequestHead<'a> {
     /// The first User-Agent field line, for logs: not to be trusted, may have bytes above 0x7f.
     pub user_agent: Option<&'a [u8]>,
     /// All field lines.
-    section: &'a [u8],
+    pub(crate) section: &'a [u8],
 }
 
 impl<'a> RequestHead<'a> {

@@ -50,16 +50,16 @@ impl Asked<'_> {
         if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
             (whole, trial) = (stored.whole(persistence, ctx.clock.stamp(), Way::Memory), None);
         }
-        let head_bytes = reply.send_whole(whole);
-        Ready { trial, ..self.ready(Status::OK, head_bytes) }
+        reply.send_whole(whole);
+        Ready { trial, ..Status::OK.into() }
     }
 
     fn not_modified(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
         let mut bytes = ctx.heads.take();
         let mut head = self.begin(ctx, &mut bytes, Status::NOT_MODIFIED, reply);
         head.raw(stored.fields()).end();
-        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
-        self.ready(Status::NOT_MODIFIED, head_bytes)
+        reply.send(&mut ctx.heads, bytes, b"");
+        Status::NOT_MODIFIED.into()
     }
 
     /// One range, as nearly all requests for ranges want it: nothing of the answer has to be put together.
@@ -68,10 +68,10 @@ impl Asked<'_> {
         let mut head = self.begin(ctx, &mut bytes, Status::PARTIAL_CONTENT, reply);
         head.number("Content-Length", part.len()).content_range(part, stored.len());
         head.raw(stored.fields()).end();
-        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
+        reply.send(&mut ctx.heads, bytes, b"");
         let (body, trial) = range(ctx, stored, part.first, part.len());
         reply.send_body(body);
-        Ready { trial, ..self.ready(Status::PARTIAL_CONTENT, head_bytes) }
+        Ready { trial, ..Status::PARTIAL_CONTENT.into() }
     }
 
     /// Several ranges, in a form with a part for each.
@@ -96,7 +96,7 @@ impl Asked<'_> {
             }
         }
         head.end();
-        let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
+        reply.send(&mut ctx.heads, bytes, b"");
         for part in parts {
             let mut part_head = ctx.heads.take();
             form.push_part_head(&mut part_head, *part);
@@ -106,13 +106,13 @@ impl Asked<'_> {
         let mut tail = ctx.heads.take();
         form.push_tail(&mut tail);
         reply.send_body(ctx.heads.freeze(tail));
-        self.ready(Status::PARTIAL_CONTENT, head_bytes)
+        Status::PARTIAL_CONTENT.into()
     }
 }
 
 /// A range of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured,
 /// if nothing but that head leaves with it.
-pub(crate) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
+pub(super) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
     let (way, trial) = choose(ctx, stored, len);
     // The whole file is looked for, so that one look a second serves all its ranges.
     let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());

@@ -8,22 +8,21 @@ use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
 use baton_fcgi::cgi::{CgiHead, Framing};
-use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, RequestHead, Status};
+use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status};
 
-use super::application::{Origin, response_fields};
+use super::application::Origin;
 use super::page::SERVER;
 use super::selection::{Selection, select};
 use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::Outcome;
 use crate::plan::Delegate;
 use crate::protocol::Responder;
 use crate::ways::Trial;
 
 /// A name that an application gave, found to be in a folder that it may name files of.
 #[derive(Clone, Debug)]
-pub(crate) struct NamedFile {
+pub(super) struct NamedFile {
     tree: Arc<Tree>,
     /// The name below the tree's root, written like the path of a request.
     path: Vec<u8>,
@@ -74,14 +73,14 @@ pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
 }
 
 /// Answers with a file, as if the application had sent it: with its fields, for the client's conditions and range.
-pub(crate) fn answer_with_file(
+pub(super) fn answer_with_file(
     ctx: &mut Context,
     origin: &Origin,
     head: &CgiHead,
-    request: &RequestHead<'_>,
     stored: &Stored,
     reply: &mut Responder<'_>,
 ) -> Ready {
+    let request = &origin.head.get();
     let (mut status, mut part) = (Status::new(head.status()), None);
     if status == Status::OK {
         // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
@@ -114,9 +113,9 @@ pub(crate) fn answer_with_file(
     }
     push_fields(&mut fields, head, stored, &origin.delegate.headers);
     fields.end();
-    let head_bytes = reply.send(&mut ctx.heads, bytes, b"");
-    let mut ready = origin.ready(status, head_bytes);
-    if origin.method != Method::Head && len > 0 {
+    reply.send(&mut ctx.heads, bytes, b"");
+    let mut ready = Ready::from(status);
+    if request.method != Method::Head && len > 0 {
         let (body, trial) = file::range(ctx, stored, first, len);
         reply.send_body(body);
         ready.trial = trial;
@@ -161,7 +160,7 @@ fn name_of(line: &[u8]) -> &[u8] {
 }
 
 /// Answers with a body in which files stand in the places of their names. `trial`: what is measured of it.
-pub(crate) fn answer_with_body(
+pub(super) fn answer_with_body(
     ctx: &mut Context,
     origin: &Origin,
     head: &CgiHead,
@@ -169,20 +168,9 @@ pub(crate) fn answer_with_body(
     trial: Option<Trial>,
     reply: &mut Responder<'_>,
 ) -> Ready {
-    let fields = response_fields(ctx, origin.plan.server_header, &origin.delegate);
-    let head_bytes = reply.send_application_body(&mut ctx.heads, head, body, &fields);
-    let is_body_sent = origin.method != Method::Head && Framing::without_body(head.status()).is_none();
-    Ready { trial: trial.filter(|_| is_body_sent), ..origin.ready(Status::new(head.status()), head_bytes) }
-}
-
-impl Origin {
-    pub(crate) fn ready(&self, status: Status, head_bytes: u64) -> Ready {
-        Ready {
-            status: status.code(),
-            head_bytes,
-            site: self.site_index,
-            outcome: Outcome::Complete,
-            trial: None,
-        }
-    }
+    let fields = origin.response_fields(ctx);
+    reply.send_application_body(&mut ctx.heads, head, body, &fields);
+    let is_head = origin.head.get().method == Method::Head;
+    let is_body_sent = !is_head && Framing::without_body(head.status()).is_none();
+    Ready { trial: trial.filter(|_| is_body_sent), ..Status::new(head.status()).into() }
 }

@@ -7,7 +7,6 @@ use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
 
 use super::{Asked, Ready};
 use crate::context::Context;
-use crate::log::Outcome;
 use crate::protocol::Responder;
 
 /// An answer of our own making.
@@ -126,8 +125,8 @@ impl Asked<'_> {
             head.number("Content-Length", body.len() as u64);
         }
         head.end();
-        let head_bytes = reply.send(&mut ctx.heads, joined, if has_body { body } else { b"" });
-        self.ready(page.status, head_bytes)
+        reply.send(&mut ctx.heads, joined, if has_body { body } else { b"" });
+        page.status.into()
     }
 
     /// Begins a head with the fields that every response has.
@@ -139,16 +138,6 @@ impl Asked<'_> {
         reply: &mut Responder<'_>,
     ) -> ReplyHead<'b> {
         reply.head(out, status, self.server_header.then_some(SERVER), ctx.clock.stamp())
-    }
-
-    pub(super) fn ready(&self, status: Status, head_bytes: u64) -> Ready {
-        Ready {
-            status: status.code(),
-            head_bytes,
-            site: self.site_index,
-            outcome: Outcome::Complete,
-            trial: None,
-        }
     }
 }
 

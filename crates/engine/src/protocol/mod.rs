@@ -5,4 +5,4 @@
 
 mod h1;
 
-pub(crate) use h1::{Body, BodySink, Http1, LastClose, Request, Responder, Taken};
+pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Responder, Taken};

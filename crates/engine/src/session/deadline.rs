@@ -1,7 +1,5 @@
 //! What a session waits for, and for how long at the most.
 
-use baton_http::Status;
-
 use super::{Need, Session, Stage, State};
 use crate::context::Context;
 use crate::log::Outcome;
@@ -33,14 +31,7 @@ impl Session {
             }
             Waiting::Body if self.feeding.is_some() => Need::Body(Err(self.time_out_body())),
             Waiting::Head | Waiting::Body if self.outlet.is_empty() => {
-                let inbox = std::mem::take(&mut self.inbox);
-                self.refuse(
-                    &inbox,
-                    Status::REQUEST_TIMEOUT,
-                    "The request took too long to arrive.",
-                    Outcome::TimedOut,
-                    ctx,
-                );
+                self.refuse_late(ctx);
                 self.step(ctx, Stage::Any)
             }
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
@@ -78,8 +69,8 @@ impl Session {
     /// What of the client's input comes next.
     fn awaited_input(&self) -> Waiting {
         match self.state {
-            State::Delegated(_) => Waiting::Application,
             State::Lingering => Waiting::Linger,
+            _ if self.is_delegated() => Waiting::Application,
             _ if self.protocol.is_in_body() => Waiting::Body,
             _ if self.protocol.is_in_unwanted_body() => Waiting::Unwanted,
             _ if !self.inbox.is_empty() => Waiting::Head,

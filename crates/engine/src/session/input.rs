@@ -2,247 +2,159 @@
 
 use std::sync::Arc;
 
-use baton_buf::Buffer;
-use baton_fcgi::offer::Client;
 use baton_http::Status;
 
 use super::deadline::Waiting;
-use super::delegated::Delegated;
-use super::feeding::Feeding;
 use super::{Need, Session, State};
-use crate::context::{Context, SCRATCH_BYTES};
-use crate::exchange::{self, Answer, Delegation, Given};
-use crate::job::Job;
+use crate::context::Context;
+use crate::exchange::{Exchange, Refused};
 use crate::log::Outcome;
-use crate::metrics::Metric;
-use crate::plan::Plan;
-use crate::protocol::{Body, LastClose, Request, Taken};
-use crate::transport::{Received, Terms};
-
-/// What follows an attempt to answer a request.
-#[derive(Debug)]
-enum Next {
-    /// The request behind it.
-    Request,
-    /// The end of the connection.
-    End,
-    /// The same request again, when what is in the outlet has been sent.
-    SameAgain,
-    /// The same request again, when the job is done.
-    Job(Job),
-    /// The answer of an application to this request.
-    Application(Box<baton_gateway::Request>),
-    /// The same request again, when so much of its body has come at the most. `is_wanted`: the answer depends on it.
-    Body { bytes_max: u64, is_wanted: bool },
-}
+use crate::protocol::{BodyRead, LastClose, Taken};
+use crate::transport::Received;
 
 impl Session {
-    /// `None`: something was done, the outlet or the state tells what.
+    /// `None`: something was done, the exchanges and the state tell what.
     pub(super) fn receive(&mut self, ctx: &mut Context) -> Option<Need> {
         // The scratch memory is the context's; it is taken out while the context is in use otherwise.
-        let mut scratch = std::mem::take(&mut ctx.scratch);
-        let need = self.receive_into(&mut scratch, ctx);
+        let scratch = std::mem::take(&mut ctx.scratch);
+        let (scratch, need) = self.receive_into(scratch, ctx);
         ctx.scratch = scratch;
         need
     }
 
-    fn receive_into(&mut self, scratch: &mut Vec<u8>, ctx: &mut Context) -> Option<Need> {
-        let mut filled = self.inbox.len();
-        let tried_before = !self.inbox_untried && matches!(self.state, State::Open);
-        if filled == 0 || tried_before {
+    fn receive_into(&mut self, mut scratch: Vec<u8>, ctx: &mut Context) -> (Vec<u8>, Option<Need>) {
+        let mut count = 0;
+        if self.inbox.is_empty() || !self.inbox_untried {
             if self.transport.has_ended_input() {
-                return Some(self.end(Outcome::ClientGone, ctx));
+                return (scratch, Some(self.end(Outcome::ClientGone, ctx)));
             }
             if !self.transport.is_readable() {
-                return Some(Need::Readable);
+                return (scratch, Some(Need::Readable));
             }
+            count = match self.transport.receive(&mut scratch) {
+                Received::Bytes(count) => count,
+                Received::Nothing => return (scratch, Some(Need::Readable)),
+                Received::End => return (scratch, Some(self.end(Outcome::ClientGone, ctx))),
+            };
         }
-        if scratch.len() < filled + SCRATCH_BYTES / 2 {
-            scratch.resize(filled + SCRATCH_BYTES, 0); // Limits on heads were raised beyond the usual.
+        if self.inbox.is_empty() {
+            // Where it lies: only what is left over is copied.
+            let taken = self.take_input(&scratch[..count], ctx);
+            self.inbox.extend_from_slice(&scratch[taken..count]);
+        } else {
+            let mut inbox = std::mem::take(&mut self.inbox);
+            inbox.extend_from_slice(&scratch[..count]);
+            let taken = self.take_input(&inbox, ctx);
+            self.keep(inbox, taken);
         }
-        scratch[..filled].copy_from_slice(&self.inbox);
-        if filled == 0 || tried_before {
-            match self.transport.receive(&mut scratch[filled..]) {
-                Received::Bytes(count) => filled += count,
-                Received::Nothing => return Some(Need::Readable),
-                Received::End => return Some(self.end(Outcome::ClientGone, ctx)),
-            }
-        }
-        self.take_requests(&scratch[..filled], ctx)
+        (scratch, None)
     }
 
-    /// Answers as many requests as `input` holds, within bounds; what is left over stays in the inbox.
-    fn take_requests(&mut self, input: &[u8], ctx: &mut Context) -> Option<Need> {
+    /// Keeps what is left of the input behind what is done with. A connection with nothing left keeps no memory for it.
+    pub(super) fn keep(&mut self, mut inbox: Vec<u8>, taken: usize) {
+        if taken < inbox.len() {
+            inbox.drain(..taken);
+            self.inbox = inbox;
+        }
+    }
+
+    /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it are done with.
+    fn take_input(&mut self, input: &[u8], ctx: &mut Context) -> usize {
         let plan = Arc::clone(&ctx.plan);
-        // A head whose body has not arrived stays in front of what follows.
-        let (mut head, mut rest): (&[u8], _) = (&[], input);
-        let mut need = None;
+        let mut at = 0;
+        let mut requests = 0;
         self.inbox_untried = false;
-        for answered in 1.. {
-            let request = match self.protocol.next(rest, &plan.limits, &mut self.upload) {
-                Ok(Taken::Request(request)) => request,
-                Ok(Taken::Part { head_len, passed }) => {
-                    head = &rest[..head_len];
-                    rest = &rest[head_len + passed..];
-                    if self.protocol.is_in_body() {
-                        self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
+        loop {
+            if self.protocol.is_in_body() {
+                at += self.take_body(&input[at..], ctx);
+            } else {
+                match self.protocol.next(&input[at..], &plan.limits) {
+                    Ok(Taken::Request(head, head_len)) => {
+                        at += head_len;
+                        requests += 1;
+                        self.exchanges.push_back(Exchange::new(ctx.clock.now_ms()));
+                        let ((), taken) =
+                            self.drive(&input[at..], ctx, |exchange, env| exchange.begin(env, &plan, &head));
+                        at += taken;
+                        if self.exchanges.back().is_some_and(Exchange::is_answered) {
+                            let is_behind = at < input.len() || self.has_unread_input();
+                            self.handle_answered(is_behind);
+                        } else if self.protocol.is_in_body() {
+                            continue; // It may be too large before any of it has arrived.
+                        }
                     }
-                    break;
-                }
-                Ok(Taken::Unwanted(len)) => {
-                    rest = &rest[len..];
-                    if rest.is_empty() {
+                    Ok(Taken::Part) => return at,
+                    Ok(Taken::Unwanted(len)) => {
+                        at += len;
                         if self.protocol.is_in_unwanted_body() && self.outlet.is_empty() {
                             self.wait_for(Waiting::Unwanted, ctx); // Anew with each part of it.
                         }
-                        break;
                     }
-                    continue;
-                }
-                Ok(Taken::Unusable) => {
-                    self.state = State::Ending(LastClose::Linger);
-                    rest = &[];
-                    break;
-                }
-                Err(refusal) => {
-                    let (status, why) = (refusal.status(), refusal.to_string());
-                    self.refuse(rest, status, &why, Outcome::Refused, ctx);
-                    rest = &[];
-                    break;
-                }
-            };
-            match self.answer(&request, &plan, ctx) {
-                Next::Request => rest = &rest[request.len..],
-                Next::End => {
-                    let unread = rest.len() > request.len
-                        || request.body != Body::Passed
-                        || self.transport.is_readable();
-                    self.state = State::Ending(LastClose::Orderly.lingering(unread));
-                    rest = &[];
-                }
-                Next::Body { bytes_max, is_wanted } => {
-                    self.protocol.read_body(request.len, request.head.framing, bytes_max);
-                    if let Some(leave) = self.protocol.leave_to_send(request.body).filter(|_| is_wanted) {
-                        self.outlet.push(Buffer::new(leave.to_vec()));
+                    Ok(Taken::Unusable) => {
+                        self.state = State::Ending(LastClose::Linger);
+                    }
+                    Err(refusal) => {
+                        let why = refusal.to_string();
+                        self.refuse(&input[at..], &Refused::by(refusal, &why), ctx);
                     }
                 }
-                Next::SameAgain => self.inbox_untried = true,
-                Next::Job(job) => need = Some(Need::Job(job)),
-                Next::Application(given) => {
-                    rest = &rest[request.len..];
-                    need = Some(Need::Delegate(given));
-                    break;
-                }
             }
-            let enough = answered >= plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES;
-            if rest.is_empty() || need.is_some() || self.inbox_untried {
-                break;
+            if !matches!(self.state, State::Open) {
+                return input.len();
             }
-            if enough {
+            if at == input.len() {
+                return at;
+            }
+            if self.protocol.is_in_body() {
+                continue;
+            }
+            if !self.exchanges.back().is_none_or(Exchange::is_answered) {
+                return at;
+            }
+            if requests >= plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES {
                 self.inbox_untried = true;
-                break;
+                return at;
             }
         }
-        self.keep(head, rest);
-        need
     }
 
-    /// Answers one request into the outlet.
-    fn answer(&mut self, request: &Request<'_>, plan: &Plan, ctx: &mut Context) -> Next {
-        let found = match std::mem::replace(&mut self.state, State::Open) {
-            State::Found(found) => Some(*found),
-            _ => None,
-        };
-        let given =
-            Given { listener: self.listener, found, client: &self.transport, upload: &mut self.upload };
-        let start = self.outlet.end();
-        let mut reply = self.protocol.respond(&mut self.outlet, ctx.draining);
-        let ready = match exchange::answer(ctx, plan, request, given, &mut reply) {
-            Answer::Ready(ready) => ready,
-            Answer::AfterOthers => return Next::SameAgain,
-            Answer::Delegated(delegation) => return self.delegate(request, *delegation, ctx),
-            Answer::NeedsBody { upload, bytes_max } => {
-                let is_wanted = upload.is_some();
-                self.upload = upload;
-                return Next::Body { bytes_max, is_wanted };
+    /// Reads on in the body of the last request. Returns how many bytes of the input are done with.
+    fn take_body(&mut self, input: &[u8], ctx: &mut Context) -> usize {
+        let Some(upload) = self.exchanges.back_mut().and_then(Exchange::upload) else { return 0 };
+        let (taken, read) = match self.protocol.read_body(input, upload) {
+            Ok((taken, BodyRead::Part)) => {
+                self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
+                return taken;
             }
-            // The answers before it need not wait for the disk: they are sent first.
-            Answer::Needs(_) if !self.outlet.is_empty() => return Next::SameAgain,
-            Answer::Needs(job) => {
-                self.state = State::Finding;
-                ctx.tally.add(Metric::Jobs, 1);
-                return Next::Job(job);
-            }
+            Ok((taken, read)) => (taken, Ok(read)),
+            Err(refusal) => (input.len(), Err(refusal)),
         };
-        // Of a request that was to be an application's before a reload.
-        self.upload = None;
-        self.trial = ready.trial.filter(|_| start == self.outlet.sent());
-        let logged = plan.sites().get(ready.site).is_none_or(|site| site.log);
-        let text = match self.redirected.take() {
-            Some(redirected) => redirected.text,
-            None => ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)),
-        };
-        self.begin_response(&ready, start, text, ctx);
-        if !self.protocol.goes_on() {
-            return Next::End;
+        self.drive(&[], ctx, |exchange, env| exchange.handle_body(env, read));
+        if self.exchanges.back().is_some_and(Exchange::is_answered) {
+            self.handle_answered(true);
         }
-        self.protocol.handle_answered();
-        Next::Request
+        taken
     }
 
-    /// Gives a request away.
-    fn delegate(&mut self, request: &Request<'_>, delegation: Delegation, ctx: &mut Context) -> Next {
-        let Delegation { request: mut given, passed_fields, origin } = delegation;
-        given.handover = passed_fields.and_then(|fields| {
-            let Client { minor, keep, head } = self.protocol.respond(&mut self.outlet, ctx.draining).client();
-            let keep = keep && origin.delegate.keep_passed;
-            self.transport.hand_over(Terms { minor, keep, head, fields }, self.outlet.sent())
-        });
-        self.feeding = given.rest.as_ref().map(|rest| Feeding::new(rest.left()));
-        let logged = origin.plan.sites().get(origin.site_index).is_none_or(|site| site.log);
-        let (text, redirected) = match self.redirected.take() {
-            Some(redirected) => (redirected.text, redirected.times),
-            None => (ctx.log.as_mut().filter(|_| logged).map(|log| log.note(&request.head)), 0),
-        };
-        let mut delegated = Delegated::new(origin, text, redirected, ctx.clock.now_ms());
-        delegated.handed_over = given.handover.is_some();
-        self.state = State::Delegated(Box::new(delegated));
-        self.protocol.handle_given_away();
-        Next::Application(Box::new(given))
-    }
-
-    /// Keeps what is left of the input; a connection with nothing left keeps no memory for it.
-    fn keep(&mut self, head: &[u8], rest: &[u8]) {
-        if head.is_empty() && rest.is_empty() {
-            if self.inbox.capacity() > 0 {
-                self.inbox = Vec::new();
-            }
-        } else {
-            self.inbox.clear();
-            self.inbox.extend_from_slice(head);
-            self.inbox.extend_from_slice(rest);
-        }
-    }
-
-    /// Refuses what the client sends; `input` is all there is of it.
-    pub(super) fn refuse(
-        &mut self,
-        input: &[u8],
-        status: Status,
-        why: &str,
-        outcome: Outcome,
-        ctx: &mut Context,
-    ) {
+    /// Refuses input that is no request; it is all there is of it.
+    fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, ctx: &mut Context) {
         self.inbox_untried = false;
+        self.exchanges.push_back(Exchange::new(ctx.clock.now_ms()));
+        self.drive(&[], ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         self.state = State::Ending(LastClose::Linger);
-        let body_start = self.outlet.end();
-        let plan = Arc::clone(&ctx.plan);
-        self.protocol.refuse();
-        let mut reply = self.respond(ctx);
-        let mut ready = exchange::refuse(ctx, &plan, status, why, &mut reply);
-        ready.outcome = outcome;
-        let text = ctx.log.as_mut().map(|log| log.note_unreadable(input));
-        self.begin_response(&ready, body_start, text, ctx);
+    }
+
+    /// Refuses what of a head or a body has arrived: the rest took too long.
+    pub(super) fn refuse_late(&mut self, ctx: &mut Context) {
+        let why = "The request took too long to arrive.";
+        let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
+        if self.exchanges.is_empty() {
+            let inbox = std::mem::take(&mut self.inbox);
+            self.refuse(&inbox, &refused, ctx);
+        } else {
+            self.drive(&[], ctx, |exchange, env| exchange.refuse(env, &refused));
+            self.handle_answered(true);
+        }
     }
 }
 

@@ -1,14 +1,11 @@
-//! A client: its transport, the protocol on it, and what is being sent.
+//! A client: its transport, the protocol on it, its exchanges, and what is being sent.
 //!
 //! [`Session::step`] takes the client as far as it goes without waiting and answers what is needed next. It never
 //! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
 
 mod deadline;
-mod delegated;
 mod feeding;
 mod input;
-mod named;
-mod under_way;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,23 +14,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_buf::{Slice, Stop};
-use baton_content::Found;
-use baton_gateway::{ClientSocket, Why};
+use baton_fcgi::AnswerOutcome;
+use baton_gateway::{ClientSocket, News, Why};
 
 use crate::context::Context;
+use crate::exchange::{Delegation, Env, Exchange, Wants};
 use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
-use crate::protocol::{Http1, LastClose, Responder};
+use crate::protocol::{Http1, LastClose};
 use crate::transport::{Received, Transport};
-use crate::upload::Upload;
 use crate::ways::Trial;
 use deadline::Waiting;
-use delegated::Delegated;
 use feeding::Feeding;
-use named::{Naming, Redirected};
-use under_way::UnderWay;
 
 /// What a session needs before its next step.
 #[derive(Debug)]
@@ -78,40 +72,28 @@ pub(crate) struct Session {
     listener: usize,
     protocol: Http1,
     outlet: Outlet,
-    /// What has arrived and is not consumed: an incomplete head, or requests whose turn has not come. No memory
-    /// while there is nothing.
+    /// Requests whose responses have not been handed to the kernel as a whole, oldest first. The last may be waiting for
+    /// something; all others are answered.
+    exchanges: VecDeque<Exchange>,
+    /// Input that is not taken: an incomplete head, or requests whose turn has not come. No memory while there is nothing.
     inbox: Vec<u8>,
-    /// The body of the request at the front of the inbox, if somebody wants it.
-    upload: Option<Box<Upload>>,
-    /// The rest of the body of the request that was given away, if that was not complete.
-    feeding: Option<Feeding>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
+    /// The rest of the body of the request that was given away, if that was not complete.
+    feeding: Option<Feeding>,
     /// What is in the outlet is measured: nothing else is in it.
     trial: Option<Trial>,
-    /// Responses not yet handed to the kernel as a whole, oldest first.
-    under_way: VecDeque<UnderWay>,
     state: State,
     waiting: Waiting,
     deadline_ms: u64,
-    /// The request at the front of the inbox is not what the client asked for.
-    redirected: Option<Box<Redirected>>,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Requests are taken.
+    /// Requests are taken, or answered.
     Open,
-    /// The request at the front of the inbox waits for a job.
-    Finding,
-    /// The job is done; what it found belongs to the request at the front of the inbox.
-    Found(Box<Found>),
-    /// An application answers a request that is not in the inbox any more. What is there comes behind it.
-    Delegated(Box<Delegated>),
-    /// The application has ended; its answer is put together from files that it named.
-    Naming(Box<Naming>),
     /// What is in the outlet is the last.
     Ending(LastClose),
     /// Our side is closed; what the client still sends is thrown away.
@@ -135,16 +117,14 @@ impl Session {
             listener,
             protocol: Http1::new(),
             outlet: Outlet::default(),
+            exchanges: VecDeque::new(),
             inbox: Vec::new(),
-            upload: None,
-            feeding: None,
             inbox_untried: false,
+            feeding: None,
             trial: None,
-            under_way: VecDeque::new(),
             state: State::Open,
             waiting: Waiting::FirstRequest,
             deadline_ms: u64::MAX,
-            redirected: None,
             sent_at_deadline_start: 0,
         };
         session.wait_for(Waiting::FirstRequest, ctx);
@@ -169,20 +149,15 @@ impl Session {
     /// Whether no request has been begun that is not answered: such a connection can be closed without loss.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Open)
+            && self.exchanges.is_empty()
             && self.outlet.is_empty()
             && self.inbox.is_empty()
-            && !self.protocol.is_in_body()
             && !self.protocol.is_in_unwanted_body()
     }
 
     /// Whether the client may have sent more than was taken.
     fn has_unread_input(&self) -> bool {
-        self.transport.is_readable() || !self.inbox.is_empty()
-    }
-
-    /// The response to the request that was taken last.
-    fn respond(&mut self, ctx: &Context) -> Responder<'_> {
-        self.protocol.respond(&mut self.outlet, ctx.draining)
+        self.transport.is_readable() || !self.inbox.is_empty() || self.protocol.has_body_ahead()
     }
 
     fn waits_for_job(&self) -> bool {
@@ -206,16 +181,17 @@ impl Session {
 
     /// Whether a request of this session is with an application.
     pub(crate) fn is_delegated(&self) -> bool {
-        matches!(self.state, State::Delegated(_))
+        self.exchanges.back().is_some_and(Exchange::is_delegated)
     }
 
     /// The job that [`Need::Job`] asked for is done.
     pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
         match done {
-            JobDone::Found(found) => match &mut self.state {
-                State::Naming(naming) => naming.found = Some(found),
-                _ => self.state = State::Found(Box::new(found)),
-            },
+            JobDone::Found(found) => {
+                if let Some(exchange) = self.exchanges.back_mut() {
+                    exchange.handle_found(found);
+                }
+            }
             JobDone::BroughtIn { until } => self.outlet.handle_pages(until),
             JobDone::Sent(sent) => self.outlet.handle_waited(sent),
         }
@@ -247,27 +223,13 @@ impl Session {
                 }
             }
             let need = match self.state {
-                State::Open | State::Found(_) if stage == Stage::Write => {
-                    let has_input = self.transport.is_readable()
-                        || self.inbox_untried
-                        || matches!(self.state, State::Found(_));
+                // All before it has been sent.
+                State::Open if !self.exchanges.is_empty() => self.advance(ctx, stage),
+                State::Open if stage == Stage::Write => {
+                    let has_input = self.transport.is_readable() || self.inbox_untried;
                     Some(if has_input { Need::Turn } else { Need::Readable })
                 }
-                State::Open | State::Found(_) => self.receive(ctx),
-                State::Finding => Some(Need::JobUnderWay),
-                State::Delegated(ref mut delegated) => Some(match () {
-                    // An application that has written to the socket finds out by itself. If it has not, whoever knows that
-                    // has ended the session.
-                    () if self.transport.is_hung_up() && !delegated.handed_over => {
-                        self.end(Outcome::ClientGone, ctx)
-                    }
-                    () if std::mem::take(&mut delegated.quiet) => Need::NewsUnderWay,
-                    () => Need::News,
-                }),
-                State::Naming(_) => match std::mem::replace(&mut self.state, State::Open) {
-                    State::Naming(naming) => self.name_files(naming, ctx),
-                    _ => None,
-                },
+                State::Open => self.receive(ctx),
                 State::Ending(close) => Some(self.close(close, ctx)),
                 State::Lingering => Some(self.linger(ctx)),
                 State::Closed => Some(Need::Finished),
@@ -278,20 +240,162 @@ impl Session {
         }
     }
 
+    /// Takes the request that is being answered as far as it goes; `None`: something was done.
+    fn advance(&mut self, ctx: &mut Context, stage: Stage) -> Option<Need> {
+        let exchange = self.exchanges.back()?;
+        // An application that has written to the socket finds out by itself. If it has not, the gateway has ended the
+        // session.
+        if exchange.is_delegated() && !exchange.is_handed_over() && self.transport.is_hung_up() {
+            return Some(self.end(Outcome::ClientGone, ctx));
+        }
+        if stage == Stage::Write && !exchange.is_under_way() {
+            let has_input = self.transport.is_readable() || !self.protocol.is_in_body();
+            return Some(if has_input { Need::Turn } else { Need::Readable });
+        }
+        let inbox = std::mem::take(&mut self.inbox);
+        let (wants, taken) = self.drive(&inbox, ctx, Exchange::poll);
+        self.keep(inbox, taken);
+        Some(match wants {
+            Wants::Nothing => {
+                self.handle_answered(self.has_unread_input());
+                self.handle_sent(0, ctx);
+                return None;
+            }
+            Wants::Body => return self.receive(ctx),
+            Wants::Job(job) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                Need::Job(job)
+            }
+            Wants::JobUnderWay => Need::JobUnderWay,
+            Wants::Delegation(delegation) => Need::Delegate(self.delegate(delegation)),
+            Wants::News => Need::News,
+            Wants::NewsUnderWay => Need::NewsUnderWay,
+        })
+    }
+
+    /// Has the last request act, in front of `input`. Returns how many bytes of the input it has taken, too.
+    fn drive<R: Default>(
+        &mut self,
+        input: &[u8],
+        ctx: &mut Context,
+        act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
+    ) -> (R, usize) {
+        let Some(exchange) = self.exchanges.back_mut() else { return Default::default() };
+        let (start, is_alone) = (self.outlet.end(), self.outlet.is_empty());
+        let reply = self.protocol.respond(&mut self.outlet, ctx.draining, input);
+        let mut env = Env { ctx, reply, listener: self.listener, client: &self.transport, trial: None };
+        let result = act(exchange, &mut env);
+        let Env { reply, trial, .. } = env;
+        let (taken, head_bytes) = reply.finish();
+        exchange.record.handle_queued(self.outlet.end() - start, head_bytes);
+        self.trial = trial.filter(|_| is_alone);
+        (result, taken)
+    }
+
+    /// The last request is answered: the next one follows, or the end of the connection.
+    fn handle_answered(&mut self, has_unread_input: bool) {
+        if self.protocol.goes_on() {
+            self.inbox_untried = !self.inbox.is_empty();
+        } else {
+            self.state = State::Ending(self.protocol.last_close().lingering(has_unread_input));
+        }
+    }
+
+    /// Lends the last request's application what it needs of the transport.
+    fn delegate(&mut self, delegation: Delegation) -> Box<baton_gateway::Request> {
+        let Delegation { mut request, terms } = delegation;
+        request.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
+        self.feeding = request.rest.as_ref().map(|rest| Feeding::new(rest.left()));
+        if self.feeding.is_some() {
+            self.protocol.handle_body_lent();
+        }
+        if let Some(exchange) = self.exchanges.back_mut().filter(|_| request.handover.is_some()) {
+            exchange.handle_handed_over();
+        }
+        request
+    }
+
+    /// News of the answer of an application; `None`: nothing more for now.
+    pub(crate) fn handle_news(&mut self, news: Option<News>, ctx: &mut Context) {
+        if !self.is_delegated() {
+            return;
+        }
+        match &news {
+            Some(News::Rest(rest)) => {
+                self.handle_sent_by_others(rest.head_sent, rest.body_sent, ctx);
+            }
+            Some(News::Answered(answered)) => {
+                self.handle_sent_by_others(answered.head_bytes, answered.body_bytes, ctx);
+                if !answered.complete || answered.outcome != AnswerOutcome::Complete {
+                    // Unread requests would turn the end into a reset, which destroys what the client has not read.
+                    self.transport.handle_read_by_others();
+                }
+            }
+            Some(News::End { .. } | News::Failed(_)) => {
+                let left = self.stop_feeding();
+                self.protocol.pass_unread(left);
+            }
+            _ => {}
+        }
+        let (lost, _) = self.drive(&[], ctx, |exchange, env| exchange.handle_news(env, news));
+        if let Some(outcome) = lost {
+            self.end(outcome, ctx);
+        } else if self.exchanges.back().is_some_and(Exchange::is_answered) {
+            self.handle_answered(self.has_unread_input());
+            self.handle_sent(0, ctx);
+        }
+    }
+
+    /// What an application says that it has sent, be it true or not.
+    fn handle_sent_by_others(&mut self, head_bytes: u64, body_bytes: u64, ctx: &mut Context) {
+        let bytes = head_bytes.saturating_add(body_bytes);
+        ctx.tally.add(Metric::BytesSent, bytes);
+        self.transport.handle_sent_by_others(bytes);
+    }
+
+    /// So many bytes have been handed to the kernel: requests whose responses are complete with them are logged.
+    fn handle_sent(&mut self, mut bytes: u64, ctx: &mut Context) {
+        while let Some(exchange) = self.exchanges.front_mut() {
+            bytes = exchange.record.handle_sent(bytes);
+            if !exchange.record.is_complete() {
+                return;
+            }
+            if let Some(exchange) = self.exchanges.pop_front() {
+                exchange.record.end(Outcome::Complete, self.transport.peer(), ctx);
+            }
+        }
+    }
+
     /// Ends the session at once; what is under way is logged with this outcome.
     pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        self.log_sent(ctx);
-        if !self.under_way.is_empty() && self.protocol.close_that_shows_a_cut() == LastClose::Reset {
+        self.handle_sent(0, ctx);
+        self.protocol.cut();
+        if !self.exchanges.is_empty() && self.protocol.last_close() == LastClose::Reset {
             // Closed in order, a response whose end is that of the connection would look complete.
             self.transport.reset();
         }
-        self.log_all(outcome, ctx);
+        self.end_exchanges(outcome, ctx);
         self.outlet.clear();
         if !matches!(self.state, State::Closed) {
             self.state = State::Closed;
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         }
         Need::Finished
+    }
+
+    /// Logs what is not logged yet: also input that has begun a request and was cut off in its head.
+    fn end_exchanges(&mut self, outcome: Outcome, ctx: &mut Context) {
+        if self.exchanges.back().is_none_or(Exchange::is_answered)
+            && matches!(self.state, State::Open)
+            && !self.inbox.trim_ascii_start().is_empty()
+        {
+            let mut exchange = Exchange::new(ctx.clock.now_ms());
+            exchange.note_unreadable(self.inbox.trim_ascii_start(), ctx);
+            self.exchanges.push_back(exchange);
+        }
+        while let Some(exchange) = self.exchanges.pop_front() {
+            exchange.record.end(outcome, self.transport.peer(), ctx);
+        }
     }
 
     /// Like [`end`](Self::end), but with a reset: what the client has not taken yet is dropped.
@@ -312,13 +416,14 @@ impl Session {
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
             ctx.ways.handle_cost(trial, started.elapsed());
         }
-        ctx.tally.add(Metric::BytesSent, self.outlet.sent() - before);
-        self.log_sent(ctx);
+        let sent = self.outlet.sent() - before;
+        ctx.tally.add(Metric::BytesSent, sent);
+        self.handle_sent(sent, ctx);
         match flush {
             Flush::Done => {
-                if let State::Delegated(delegated) = &mut self.state {
+                if let Some(exchange) = self.exchanges.back_mut() {
                     // The gateway has to hear that there is room, or the application may wait for it forever.
-                    delegated.quiet = false;
+                    exchange.handle_room();
                 }
                 self.wait_for_input(ctx);
                 None

@@ -11,21 +11,19 @@ mod responses;
 use baton_http::HeadScanner;
 
 use requests::Phase;
-pub(crate) use requests::{Body, BodySink, Request, Taken};
+pub(crate) use requests::{BodyRead, BodySink, Taken};
 use responses::Response;
 pub(crate) use responses::{LastClose, Responder};
 
 /// One HTTP/1 connection as a machine.
 ///
-/// Input: [`next`](Self::next) is given what has arrived and is not done with. Commands:
-/// [`read_body`](Self::read_body) when the body is to be read, [`respond`](Self::respond) to answer,
-/// [`handle_answered`](Self::handle_answered) or [`handle_given_away`](Self::handle_given_away) when a request is done
-/// with.
+/// Input: [`next`](Self::next) and [`read_body`](Self::read_body) are given what has arrived and is not done with. A request
+/// that was taken is answered through its [`Responder`].
 #[derive(Debug)]
 pub(crate) struct Http1 {
     phase: Phase,
     scanner: HeadScanner,
-    /// Requests that are done with.
+    /// Requests that were taken.
     requests: u64,
     response: Response,
 }
@@ -41,7 +39,7 @@ impl Http1 {
         }
     }
 
-    /// Requests that were answered or given away.
+    /// Requests that were taken.
     pub(crate) fn requests(&self) -> u64 {
         self.requests
     }

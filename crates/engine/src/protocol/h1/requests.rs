@@ -1,8 +1,10 @@
 //! The receiving half: heads, bodies, and what is read past.
 //!
-//! What has arrived of a body is read before its request is taken: a malformed or too large one is refused in the place of
-//! the answer. The [`BodySink`] says whether the request waits for the rest. If it does, the head stays in front of the
-//! input. If it does not, the rest is read past behind the answer; the connection ends where that cannot be done.
+//! A request is taken when its head is complete. Its body is read at command: to be kept
+//! ([`Responder::expect_body`](super::Responder::expect_body), [`read_body`](Http1::read_body)), or, when the answer does not
+//! depend on it, as far as it has arrived ([`ignore_body`](Http1::ignore_body)), so that a malformed or too large one is
+//! refused in the place of the answer. The rest of such a body is read past behind the answer; the connection ends where
+//! that cannot be done.
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, Refusal, RequestHead};
 
@@ -17,46 +19,26 @@ use crate::Limits;
     reason = "taken apart where it is made; a box would be an allocation per request"
 )]
 pub(crate) enum Taken<'a> {
-    /// A request. Until it is answered, it may be asked for again.
-    Request(Request<'a>),
+    /// A request, and the length of its head. Its body follows.
+    Request(RequestHead<'a>, usize),
+    /// The beginning of a head.
+    Part,
     /// So many bytes at the front belong to the body of a request that was answered without them.
     Unwanted(usize),
     /// That body is malformed or too large: where the next request begins is unknown.
     Unusable,
-    /// A part of one: `input[head_len..][..passed]` is done with; what is around it stays, and more is needed.
-    Part {
-        /// Length of the head, if that is complete.
-        head_len: usize,
-        /// Bytes of the body that were read past.
-        passed: usize,
-    },
 }
 
-/// A request whose turn has come.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) head: RequestHead<'a>,
-    /// The head as it was sent.
-    pub(crate) head_bytes: &'a [u8],
-    /// Its bytes at the front of the input: what is to be dropped when it has been answered.
-    pub(crate) len: usize,
-    /// Whether the next request follows behind it.
-    pub(crate) body: Body,
-}
-
-/// How far the body of a request is.
+/// How far the body of a request is, when all that has arrived of it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
-    /// Read, or there is none.
-    Passed,
-    /// It begins behind the head: to be answered by [`Http1::read_body`], or by a response without it.
-    Ahead {
-        /// The client waits for `100 Continue` before it sends it.
-        awaited: bool,
-    },
-    /// All that has arrived was read. The rest is read past behind the answer, or by the gateway.
+pub(crate) enum BodyRead {
+    /// It is complete.
+    Complete,
+    /// More is to come, and the request does not wait for it.
     Begun,
-    /// It turned out to be larger than the limit.
+    /// More is to come, and to be read.
+    Part,
+    /// It is larger than the limit, or there is no room for it.
     TooLarge,
 }
 
@@ -64,21 +46,33 @@ pub(crate) enum Body {
 pub(crate) trait BodySink {
     /// Takes some bytes of a body; `false`: there is no room for them.
     fn take(&mut self, data: &[u8]) -> bool;
-    /// Whether the request can be taken now that all that has arrived was taken in, though more is to come.
+    /// Whether the request can go on now that all that has arrived was taken in, though more is to come.
     fn has_enough(&self) -> bool;
+}
+
+/// Contents that no answer depends on.
+struct Nowhere;
+
+impl BodySink for Nowhere {
+    fn take(&mut self, _data: &[u8]) -> bool {
+        true
+    }
+
+    fn has_enough(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Before or in a head.
     Head,
-    /// In the body behind a head of this length.
-    Body { head_len: usize, rest: BodyRest },
-    /// Behind a head of this length, in a body of which no more is wanted.
-    TooLarge { head_len: usize },
-    /// Behind what has arrived of a body: head and what is left of the body in the input have these lengths.
-    Passed { head_len: usize, len: usize, rest: Option<BodyRest> },
-    /// Behind a request that was answered before all of its body was read.
+    /// Behind the head of a request whose body nothing was decided about. `awaited`: the client waits for `100 Continue`
+    /// before it sends it.
+    Ahead { framing: BodyFraming, awaited: bool },
+    /// In a body that is kept.
+    Body(BodyRest),
+    /// In a body that is read past.
     Unwanted(BodyRest),
 }
 
@@ -96,24 +90,39 @@ impl BodyRest {
         Self { reader: BodyReader::new(framing), passed: 0, bytes_max }
     }
 
-    fn read<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Refusal> {
-        let step = self.reader.read(input)?;
-        if let BodyStep::Data { data, .. } = step {
-            self.passed += data.len() as u64;
-        }
-        Ok(step)
-    }
-
     /// Whether it is sure to become larger than the limit.
     fn is_too_large(&self) -> bool {
         self.passed.saturating_add(self.reader.announced()) > self.bytes_max
     }
+
+    /// Reads what has arrived. Returns how many bytes of the input are done with.
+    fn read(&mut self, input: &[u8], sink: &mut impl BodySink) -> Result<(usize, BodyRead), Refusal> {
+        let mut at = 0;
+        while !self.is_too_large() {
+            match self.reader.read(&input[at..])? {
+                BodyStep::Data { consumed, data } => {
+                    self.passed += data.len() as u64;
+                    at += consumed;
+                    if !self.is_too_large() && !sink.take(data) {
+                        break;
+                    }
+                }
+                BodyStep::NeedMore { consumed } if self.is_too_large() => at += consumed,
+                BodyStep::NeedMore { consumed } if sink.has_enough() => {
+                    return Ok((at + consumed, BodyRead::Begun));
+                }
+                BodyStep::NeedMore { consumed } => return Ok((at + consumed, BodyRead::Part)),
+                BodyStep::End { consumed } => return Ok((at + consumed, BodyRead::Complete)),
+            }
+        }
+        Ok((at, BodyRead::TooLarge))
+    }
 }
 
 impl Http1 {
-    /// Whether the input ahead belongs to a body.
+    /// Whether a body is being read that is to be kept.
     pub(crate) fn is_in_body(&self) -> bool {
-        matches!(self.phase, Phase::Body { .. })
+        matches!(self.phase, Phase::Body(_))
     }
 
     /// Whether the input ahead belongs to a request that was answered.
@@ -121,158 +130,119 @@ impl Http1 {
         matches!(self.phase, Phase::Unwanted(_))
     }
 
-    /// Looks at the input, which begins where the last request that was answered ended. The contents of bodies go
-    /// into `sink`.
+    /// Whether the client may still be sending the body of the request that was taken last.
+    pub(crate) fn has_body_ahead(&self) -> bool {
+        !matches!(self.phase, Phase::Head)
+    }
+
+    /// Looks at the input behind the last request and what was read of its body.
     ///
     /// # Errors
     /// Nothing more can be taken: where the next request begins is unknown.
-    pub(crate) fn next<'a>(
-        &mut self,
-        input: &'a [u8],
-        limits: &Limits,
-        sink: &mut impl BodySink,
-    ) -> Result<Taken<'a>, Refusal> {
-        let taken = self.take(input, limits, sink)?;
-        if let Taken::Request(request) = &taken {
-            self.response = Response::to(&request.head, request.body, self.requests, limits);
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Refusal> {
+        if let Phase::Unwanted(rest) = &mut self.phase {
+            return Ok(match rest.read(input, &mut Nowhere) {
+                Err(_) | Ok((_, BodyRead::TooLarge)) => Taken::Unusable,
+                Ok((len, BodyRead::Complete)) => {
+                    self.phase = Phase::Head;
+                    Taken::Unwanted(len)
+                }
+                Ok((len, _)) => Taken::Unwanted(len),
+            });
         }
-        Ok(taken)
+        let Some(head_len) = self.scanner.find_end(input) else {
+            limits.head.check_incomplete(input)?;
+            return Ok(Taken::Part);
+        };
+        self.scanner.reset();
+        let head = RequestHead::parse(&input[..head_len], &limits.head)?;
+        if !head.framing.is_empty() {
+            // A body that is there already waits for nothing (RFC 9110, section 10.1.1).
+            let awaited = head.expects_continue && input.len() == head_len;
+            self.phase = Phase::Ahead { framing: head.framing, awaited };
+        }
+        self.response = Response::to(&head, self.requests, limits);
+        self.requests += 1;
+        Ok(Taken::Request(head, head_len))
     }
 
-    fn take<'a>(
-        &mut self,
-        input: &'a [u8],
-        limits: &Limits,
-        sink: &mut impl BodySink,
-    ) -> Result<Taken<'a>, Refusal> {
-        loop {
-            match &mut self.phase {
-                Phase::Head => {
-                    let Some(head_len) = self.scanner.find_end(input) else {
-                        limits.head.check_incomplete(input)?;
-                        return Ok(Taken::Part { head_len: 0, passed: 0 });
-                    };
-                    self.scanner.reset();
-                    let head = RequestHead::parse(&input[..head_len], &limits.head)?;
-                    let body = match head.framing {
-                        framing if framing.is_empty() => Body::Passed,
-                        // A body that is there already waits for nothing (RFC 9110, section 10.1.1).
-                        _ => Body::Ahead { awaited: head.expects_continue && input.len() == head_len },
-                    };
-                    return Ok(Taken::Request(Request {
-                        head,
-                        head_bytes: &input[..head_len],
-                        len: head_len,
-                        body,
-                    }));
-                }
-                Phase::Body { head_len, rest } => {
-                    let head_len = *head_len;
-                    let mut at = head_len;
-                    self.phase = loop {
-                        let step = rest.read(&input[at..])?;
-                        match step {
-                            _ if rest.is_too_large() => break Phase::TooLarge { head_len },
-                            BodyStep::Data { consumed, data } if sink.take(data) => at += consumed,
-                            BodyStep::Data { .. } => break Phase::TooLarge { head_len },
-                            BodyStep::NeedMore { consumed } if sink.has_enough() => {
-                                let rest = Some(rest.clone());
-                                break Phase::Passed { head_len, len: at + consumed, rest };
-                            }
-                            BodyStep::NeedMore { consumed } => {
-                                return Ok(Taken::Part { head_len, passed: at + consumed - head_len });
-                            }
-                            BodyStep::End { consumed } => {
-                                break Phase::Passed { head_len, len: at + consumed, rest: None };
-                            }
-                        }
-                    };
-                }
-                Phase::Passed { head_len, len, rest } => {
-                    let (head_bytes, len) = (&input[..*head_len], *len);
-                    let body = if rest.is_none() { Body::Passed } else { Body::Begun };
-                    let head = RequestHead::parse(head_bytes, &limits.head)?;
-                    return Ok(Taken::Request(Request { head, head_bytes, len, body }));
-                }
-                Phase::Unwanted(rest) => {
-                    let mut at = 0;
-                    loop {
-                        match rest.read(&input[at..]) {
-                            Err(_) => return Ok(Taken::Unusable),
-                            Ok(_) if rest.is_too_large() => return Ok(Taken::Unusable),
-                            Ok(BodyStep::Data { consumed, .. }) => at += consumed,
-                            Ok(BodyStep::NeedMore { consumed }) => return Ok(Taken::Unwanted(at + consumed)),
-                            Ok(BodyStep::End { consumed }) => {
-                                self.phase = Phase::Head;
-                                return Ok(Taken::Unwanted(at + consumed));
-                            }
-                        }
-                    }
-                }
-                Phase::TooLarge { head_len } => {
-                    let head_bytes = &input[..*head_len];
-                    let head = RequestHead::parse(head_bytes, &limits.head)?;
-                    let len = head_bytes.len();
-                    return Ok(Taken::Request(Request { head, head_bytes, len, body: Body::TooLarge }));
-                }
-            }
-        }
-    }
-
-    /// The body behind this head is to be read, `bytes_max` of it at the most, before the request is taken again.
-    pub(crate) fn read_body(&mut self, head_len: usize, framing: BodyFraming, bytes_max: u64) {
+    /// The body that is ahead is to be read, `bytes_max` of it at the most. Returns whether the client waits to be told.
+    pub(super) fn begin_body(&mut self, bytes_max: u64) -> bool {
+        let Phase::Ahead { framing, awaited } = self.phase else { return false };
         let rest = BodyRest::new(framing, bytes_max);
-        self.phase =
-            if rest.is_too_large() { Phase::TooLarge { head_len } } else { Phase::Body { head_len, rest } };
+        let is_invited = awaited && !rest.is_too_large();
+        self.phase = Phase::Body(rest);
+        is_invited
     }
 
-    /// What a client is sent that waits for leave to send the body that is to be read now (RFC 9110, section 10.1.1).
-    pub(crate) fn leave_to_send(&self, body: Body) -> Option<&'static [u8]> {
-        (self.is_in_body() && body == Body::Ahead { awaited: true }).then_some(CONTINUE)
+    /// Reads on in the body that is to be kept. Returns how many bytes of the input are done with.
+    ///
+    /// # Errors
+    /// It is malformed: where the next request begins is unknown.
+    pub(crate) fn read_body(
+        &mut self,
+        input: &[u8],
+        sink: &mut impl BodySink,
+    ) -> Result<(usize, BodyRead), Refusal> {
+        let Phase::Body(rest) = &mut self.phase else { return Ok((0, BodyRead::Complete)) };
+        let (len, read) = rest.read(input, sink)?;
+        match read {
+            BodyRead::Complete => self.phase = Phase::Head,
+            BodyRead::Begun => self.phase = Phase::Unwanted(rest.clone()),
+            BodyRead::Part => {}
+            BodyRead::TooLarge => self.close_behind(),
+        }
+        Ok((len, read))
+    }
+
+    /// Reads what has arrived of a body that the answer does not depend on; nothing is waited for. Returns how many bytes of
+    /// the input are done with.
+    ///
+    /// # Errors
+    /// It is malformed: where the next request begins is unknown.
+    pub(super) fn ignore_body(&mut self, input: &[u8], bytes_max: u64) -> Result<(usize, BodyRead), Refusal> {
+        match self.phase {
+            // The final status tells the client that it need not send it.
+            Phase::Ahead { framing, awaited: true } if !BodyRest::new(framing, bytes_max).is_too_large() => {
+                Ok((0, BodyRead::Begun))
+            }
+            Phase::Ahead { framing, .. } => {
+                let mut rest = BodyRest::new(framing, bytes_max);
+                let (len, read) = rest.read(input, &mut Nowhere)?;
+                if read == BodyRead::TooLarge {
+                    self.close_behind();
+                }
+                self.phase = if read == BodyRead::Complete { Phase::Head } else { Phase::Unwanted(rest) };
+                Ok((len, read))
+            }
+            _ => Ok((0, BodyRead::Complete)),
+        }
     }
 
     /// So many bytes of the body of the request that was given away are ahead: they are read past, if they are few, or else
-    /// the connection ends behind the answer (RFC 9112, section 9.3). `is_answered`: nothing else is taken in between.
-    pub(crate) fn pass_unread(&mut self, left: u64, is_answered: bool) {
-        if left > UNREAD_BYTES_MAX || !is_answered && left > 0 {
+    /// the connection ends behind the answer (RFC 9112, section 9.3).
+    pub(crate) fn pass_unread(&mut self, left: u64) {
+        if left > UNREAD_BYTES_MAX {
             self.close_behind();
         } else if left > 0 {
             self.phase = Phase::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
         }
     }
 
-    /// The request that was taken has been answered, and its bytes are dropped; what comes of its body is unwanted.
-    pub(crate) fn handle_answered(&mut self) {
-        self.requests += 1;
-        self.phase = match std::mem::replace(&mut self.phase, Phase::Head) {
-            Phase::Passed { rest: Some(rest), .. } => Phase::Unwanted(rest),
-            _ => Phase::Head,
-        };
-    }
-
-    /// The request that was taken is an application's, and its bytes are dropped; the gateway reads the rest of its body.
-    pub(crate) fn handle_given_away(&mut self) {
-        self.requests += 1;
+    /// The rest of the body that has begun is read by others.
+    pub(crate) fn handle_body_lent(&mut self) {
         self.phase = Phase::Head;
-    }
-
-    /// The request that was given away is at the front of the input again, in another form.
-    pub(crate) fn handle_given_back(&mut self) {
-        self.requests -= 1;
     }
 }
 
 /// What of a body that was not read is worth reading past, instead of asking the client to connect again.
 const UNREAD_BYTES_MAX: u64 = 256 * 1024;
 
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::upload::Upload;
 
     impl BodySink for Vec<u8> {
         fn take(&mut self, data: &[u8]) -> bool {
@@ -288,63 +258,63 @@ mod tests {
     /// Gives a connection its input in pieces and keeps what it leaves, as a session does. Returns the request lines
     /// and bodies seen (`!` for one that is too large, `?` for one that cannot be read past), and what stopped it.
     fn feed(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
-        feed_to(Vec::new(), std::mem::take, pieces, limits)
+        feed_to(true, pieces, limits)
     }
 
     /// The same where no request waits for its body.
     fn feed_unwanted(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
-        feed_to(None::<Box<Upload>>, |_| Vec::new(), pieces, limits)
+        feed_to(false, pieces, limits)
     }
 
-    fn feed_to<S: BodySink>(
-        mut sink: S,
-        take_kept: fn(&mut S) -> Vec<u8>,
-        pieces: &[&[u8]],
-        limits: &Limits,
-    ) -> (Vec<String>, Option<Refusal>) {
+    fn feed_to(is_wanted: bool, pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
         let mut connection = Http1::new();
-        let (mut inbox, mut lines) = (Vec::new(), Vec::new());
+        let (mut inbox, mut lines, mut line) = (Vec::new(), Vec::new(), String::new());
+        let mut kept = Vec::new();
         for piece in pieces {
             inbox.extend_from_slice(piece);
             loop {
-                let taken = match connection.next(&inbox, limits, &mut sink) {
-                    Ok(taken) => taken,
+                let outcome = if connection.is_in_body() {
+                    connection.read_body(&inbox, &mut kept).map(|(len, read)| (len, Some(read)))
+                } else {
+                    match connection.next(&inbox, limits) {
+                        Err(refusal) => Err(refusal),
+                        Ok(Taken::Part) => break,
+                        Ok(Taken::Unwanted(len)) => Ok((len, None)),
+                        Ok(Taken::Unusable) => {
+                            lines.push("?".into());
+                            return (lines, None);
+                        }
+                        Ok(Taken::Request(head, head_len)) => {
+                            line = String::from_utf8_lossy(head.line).into_owned();
+                            if is_wanted && connection.has_body_ahead() {
+                                connection.begin_body(limits.body_bytes_max);
+                                Ok((head_len, None))
+                            } else {
+                                let ignored =
+                                    connection.ignore_body(&inbox[head_len..], limits.body_bytes_max);
+                                ignored.map(|(len, read)| (head_len + len, Some(read)))
+                            }
+                        }
+                    }
+                };
+                let (len, read) = match outcome {
+                    Ok(outcome) => outcome,
                     Err(refusal) => return (lines, Some(refusal)),
                 };
-                let request = match taken {
-                    Taken::Request(request) => request,
-                    Taken::Unwanted(len) => {
-                        inbox.drain(..len);
-                        if inbox.is_empty() {
-                            break;
-                        }
-                        continue;
-                    }
-                    Taken::Unusable => {
-                        lines.push("?".into());
-                        return (lines, None);
-                    }
-                    Taken::Part { head_len, passed } => {
-                        inbox.drain(head_len..head_len + passed);
-                        break;
-                    }
-                };
-                match request.body {
-                    Body::Ahead { .. } => {
-                        connection.read_body(request.len, request.head.framing, limits.body_bytes_max);
-                        continue;
-                    }
-                    Body::TooLarge => {
+                inbox.drain(..len);
+                match read {
+                    Some(BodyRead::TooLarge) => {
                         lines.push("!".into());
                         return (lines, None);
                     }
-                    Body::Passed | Body::Begun => {}
+                    Some(BodyRead::Part) => break,
+                    Some(BodyRead::Complete | BodyRead::Begun) => {
+                        let body = std::mem::take(&mut kept);
+                        lines.push(format!("{line}{}", String::from_utf8_lossy(&body)));
+                    }
+                    None if inbox.is_empty() && !connection.is_in_body() => break,
+                    None => {}
                 }
-                let line = String::from_utf8_lossy(request.head.line).into_owned();
-                lines.push(line + &String::from_utf8_lossy(&take_kept(&mut sink)));
-                let len = request.len;
-                inbox.drain(..len);
-                connection.handle_answered();
             }
         }
         (lines, None)
@@ -389,32 +359,6 @@ mod tests {
         }
     }
 
-    /// A request may be asked for again until its answer is there (a job came between), also when a part of its body
-    /// is gone already; its body is kept once.
-    #[test]
-    fn the_same_request_can_be_taken_twice() {
-        let limits = Limits::default();
-        let (mut connection, mut kept) = (Http1::new(), Vec::new());
-        let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n";
-        connection.read_body(head.len(), BodyFraming::Length(6), 6);
-        let begun = [&head[..], b"1234"].concat();
-        let Ok(Taken::Part { head_len, passed }) = connection.next(&begun, &limits, &mut kept) else {
-            panic!("no part")
-        };
-        assert_eq!((head_len, passed), (head.len(), 4));
-        let rest = [&head[..], b"56GET /b"].concat();
-        for _ in 0..2 {
-            let Ok(Taken::Request(request)) = connection.next(&rest, &limits, &mut kept) else {
-                panic!("no request")
-            };
-            assert_eq!(
-                (request.head.path, request.len, request.body),
-                (&b"/a"[..], head.len() + 2, Body::Passed)
-            );
-        }
-        assert_eq!(kept, b"123456");
-    }
-
     /// A sink that has enough as soon as it has something.
     struct Impatient(Vec<u8>);
 
@@ -435,31 +379,24 @@ mod tests {
         let limits = Limits::default();
         let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
         let (mut connection, mut kept) = (Http1::new(), Impatient(Vec::new()));
-        connection.read_body(head.len(), BodyFraming::Length(20), 20);
-        let begun = [&head[..], b"GET /"].concat();
-        for _ in 0..2 {
-            let Ok(Taken::Request(request)) = connection.next(&begun, &limits, &mut kept) else {
-                panic!("no request")
-            };
-            assert_eq!((request.len, request.body), (begun.len(), Body::Begun));
-        }
+        assert!(matches!(connection.next(head, &limits), Ok(Taken::Request(..))));
+        connection.begin_body(20);
+        assert_eq!(connection.read_body(b"GET /", &mut kept), Ok((5, BodyRead::Begun)));
         assert_eq!(kept.0, b"GET /");
-        connection.handle_given_away();
-        connection.pass_unread(15, true);
+        connection.handle_body_lent();
+        connection.pass_unread(15);
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
-            let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits, &mut kept) else {
+            let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits) else {
                 panic!("it is not taken")
             };
             assert_eq!(unwanted, len);
         }
-        assert!(!connection.is_in_unwanted_body());
-        let mut whole = Http1::new();
-        whole.read_body(head.len(), BodyFraming::Length(2), 2);
-        let input = [&head[..], b"12"].concat();
-        let Ok(Taken::Request(request)) = whole.next(&input, &limits, &mut kept) else {
-            panic!("no request")
-        };
-        assert_eq!(request.body, Body::Passed, "what is complete has not just begun");
+        assert!(!connection.has_body_ahead());
+        assert!(matches!(connection.next(head, &limits), Ok(Taken::Request(..))));
+        connection.begin_body(20);
+        let whole = [b'x'; 21];
+        let read = connection.read_body(&whole, &mut kept);
+        assert_eq!(read, Ok((20, BodyRead::Complete)), "what is complete has not just begun");
     }
 
     /// Goal: nothing of an unwanted body is waited for, or taken for a request. Method: every cut of the stream; the
@@ -541,11 +478,13 @@ mod tests {
     fn bodies_may_be_awaited() {
         let limits = Limits::default();
         let head = "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
-        let taken = |input: &str| match Http1::new().next(input.as_bytes(), &limits, &mut Vec::new()) {
-            Ok(Taken::Request(request)) => Some(request.body),
-            _ => None,
+        let is_invited = |input: &str, bytes_max| {
+            let mut connection = Http1::new();
+            assert!(matches!(connection.next(input.as_bytes(), &limits), Ok(Taken::Request(..))));
+            connection.begin_body(bytes_max)
         };
-        assert_eq!(taken(head), Some(Body::Ahead { awaited: true }));
-        assert_eq!(taken(&format!("{head}1")), Some(Body::Ahead { awaited: false }));
+        assert!(is_invited(head, 3));
+        assert!(!is_invited(&format!("{head}1"), 3));
+        assert!(!is_invited(head, 2), "what is too large need not be sent");
     }
 }

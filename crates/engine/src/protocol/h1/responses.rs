@@ -4,9 +4,10 @@ use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{Persistence, Whole};
 use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 use baton_fcgi::offer::Client;
-use baton_http::{Method, ReplyHead, RequestHead, Stamp, Status, Version};
+use baton_http::{Method, Refusal, ReplyHead, RequestHead, Stamp, Status, Version};
 
-use super::{Body, Http1};
+use super::requests::Phase;
+use super::{BodyRead, Http1};
 use crate::Limits;
 use crate::outlet::Outlet;
 
@@ -18,6 +19,8 @@ pub(super) struct Response {
     is_head: bool,
     /// Whether the connection goes on behind it, as far as is known.
     keeps: bool,
+    /// The rest of the body will not come.
+    is_cut: bool,
     frame: Frame,
 }
 
@@ -54,28 +57,33 @@ impl LastClose {
 #[derive(Debug)]
 pub(crate) struct TooShort;
 
-/// Where an exchange puts its response.
+/// The protocol as the exchange that is being answered sees it: the rest of its request, and where its response goes.
 #[derive(Debug)]
 pub(crate) struct Responder<'a> {
     protocol: &'a mut Http1,
     outlet: &'a mut Outlet,
     /// Connections are to end with the request under way.
     draining: bool,
+    /// What has arrived behind the head.
+    input: &'a [u8],
+    /// Bytes of the input that are done with.
+    consumed: usize,
+    /// Bytes of heads that were put into the outlet.
+    head_bytes: u64,
 }
 
 impl Response {
     /// Answers input in which no request was found.
     pub(super) fn to_no_request() -> Self {
-        Self { version: Version::Http11, is_head: false, keeps: false, frame: Frame::Whole }
+        Self { version: Version::Http11, is_head: false, keeps: false, is_cut: false, frame: Frame::Whole }
     }
 
-    pub(super) fn to(head: &RequestHead<'_>, body: Body, requests: u64, limits: &Limits) -> Self {
-        // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
-        let is_next_known = matches!(body, Body::Passed | Body::Begun);
+    pub(super) fn to(head: &RequestHead<'_>, requests: u64, limits: &Limits) -> Self {
         Self {
             version: head.version,
             is_head: head.method == Method::Head,
-            keeps: head.keep_alive && is_next_known && requests + 1 < limits.requests_per_connection_max,
+            keeps: head.keep_alive && requests + 1 < limits.requests_per_connection_max,
+            is_cut: false,
             frame: Frame::Whole,
         }
     }
@@ -90,15 +98,15 @@ impl Response {
 }
 
 impl Http1 {
-    /// Answers the request that was taken last. `draining`: the connection ends behind it, if its head does not say
-    /// otherwise already.
-    pub(crate) fn respond<'a>(&'a mut self, outlet: &'a mut Outlet, draining: bool) -> Responder<'a> {
-        Responder { protocol: self, outlet, draining }
-    }
-
-    /// The input cannot be read on: an answer to it is the last.
-    pub(crate) fn refuse(&mut self) {
-        self.response = Response::to_no_request();
+    /// Answers the request that was taken last, behind which is `input`. `draining`: the connection ends behind it, if its
+    /// head does not say otherwise already.
+    pub(crate) fn respond<'a>(
+        &'a mut self,
+        outlet: &'a mut Outlet,
+        draining: bool,
+        input: &'a [u8],
+    ) -> Responder<'a> {
+        Responder { protocol: self, outlet, draining, input, consumed: 0, head_bytes: 0 }
     }
 
     /// The connection ends with the response to the request that was taken last.
@@ -106,16 +114,24 @@ impl Http1 {
         self.response.keeps = false;
     }
 
+    /// The rest of that response will not come.
+    pub(crate) fn cut(&mut self) {
+        self.response.is_cut = true;
+        self.close_behind();
+    }
+
     /// Whether the connection goes on behind that response, which is complete.
     pub(crate) fn goes_on(&self) -> bool {
         self.response.keeps
     }
 
-    /// How the connection ends behind a part of that response, so that the part cannot be taken for the whole: where only
-    /// the end of the connection would end the body, by a reset.
-    pub(crate) fn close_that_shows_a_cut(&self) -> LastClose {
+    /// How it ends otherwise. Behind a part of a response the part must not be taken for the whole: where only the end of
+    /// the connection would end the body, by a reset.
+    pub(crate) fn last_close(&self) -> LastClose {
         match self.response.frame {
-            Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { may_go_on: false } => {
+            Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { may_go_on: false }
+                if self.response.is_cut =>
+            {
                 LastClose::Reset
             }
             _ => LastClose::Orderly,
@@ -124,9 +140,47 @@ impl Http1 {
 }
 
 impl Responder<'_> {
-    /// Whether all responses before this one have been sent.
-    pub(crate) fn is_next(&self) -> bool {
-        self.outlet.is_empty()
+    /// Bytes of the input that are done with, and bytes of heads that were put into the outlet.
+    pub(crate) fn finish(self) -> (usize, u64) {
+        (self.consumed, self.head_bytes)
+    }
+
+    /// Whether a body follows that was not read.
+    pub(crate) fn has_body_ahead(&self) -> bool {
+        matches!(self.protocol.phase, Phase::Ahead { .. })
+    }
+
+    /// Has the body read, `bytes_max` of it at the most. A client that waits for leave to send it gets that.
+    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
+        if self.protocol.begin_body(bytes_max) {
+            self.head_bytes += CONTINUE.len() as u64;
+            self.outlet.push(Buffer::new(CONTINUE.to_vec()));
+        }
+    }
+
+    /// Reads what has arrived of a body that the answer does not depend on. Returns whether it is larger than `bytes_max`.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn ignore_body(&mut self, bytes_max: u64) -> Result<bool, Refusal> {
+        let (len, read) = self.protocol.ignore_body(self.input, bytes_max)?;
+        self.consumed += len;
+        Ok(read == BodyRead::TooLarge)
+    }
+
+    /// The input cannot be read on: the response, whatever it answers, is the last, and has its body.
+    pub(crate) fn refuse(&mut self) {
+        self.protocol.response = Response::to_no_request();
+    }
+
+    /// The connection ends with this response.
+    pub(crate) fn close_behind(&mut self) {
+        self.protocol.close_behind();
+    }
+
+    /// The rest of this response will not come.
+    pub(crate) fn cut(&mut self) {
+        self.protocol.cut();
     }
 
     /// Begins a head with the fields that every response has.
@@ -154,8 +208,9 @@ impl Responder<'_> {
         self.protocol.response.persistence()
     }
 
-    /// Sends a file whose head is kept with it. Returns the length of the head in bytes.
-    pub(crate) fn send_whole(&mut self, mut whole: Whole) -> u64 {
+    /// Sends a file whose head is kept with it.
+    pub(crate) fn send_whole(&mut self, mut whole: Whole) {
+        self.head_bytes += whole.head_len as u64;
         if self.protocol.response.is_head {
             whole.first.split_off(whole.head_len);
             whole.rest = None;
@@ -164,17 +219,15 @@ impl Responder<'_> {
         if let Some(rest) = whole.rest {
             self.outlet.push(rest);
         }
-        whole.head_len as u64
     }
 
-    /// Sends a head that is complete, and a body behind it in the same buffer. Returns the length of the head in bytes.
-    pub(crate) fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) -> u64 {
-        let head_bytes = head.len() as u64;
+    /// Sends a head that is complete, and a body behind it in the same buffer.
+    pub(crate) fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) {
+        self.head_bytes += head.len() as u64;
         if !self.protocol.response.is_head {
             head.extend_from_slice(body);
         }
         self.outlet.push(heads.freeze(head));
-        head_bytes
     }
 
     /// Sends a piece of a body whose length its head has told.
@@ -192,17 +245,17 @@ impl Responder<'_> {
     }
 
     /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all of
-    /// it is known. Returns the length of the head in bytes.
+    /// it is known.
     pub(crate) fn send_application_head(
         &mut self,
         heads: &mut Pool,
         head: &CgiHead,
         body_len: Option<u64>,
         fields: &[u8],
-    ) -> u64 {
+    ) {
         let client = self.client();
         let framing = Framing::choose(head, body_len, client);
-        self.frame(heads, head, framing, client, fields)
+        self.frame(heads, head, framing, client, fields);
     }
 
     /// Sends an application's head, as above, and a body that is another one than the application has measured.
@@ -212,22 +265,14 @@ impl Responder<'_> {
         head: &CgiHead,
         body: Aggregate,
         fields: &[u8],
-    ) -> u64 {
+    ) {
         let client = self.client();
         let framing = Framing::without_body(head.status()).unwrap_or(Framing::Length(body.len()));
-        let head_bytes = self.frame(heads, head, framing, client, fields);
+        self.frame(heads, head, framing, client, fields);
         self.send_part(body);
-        head_bytes
     }
 
-    fn frame(
-        &mut self,
-        heads: &mut Pool,
-        head: &CgiHead,
-        framing: Framing,
-        client: Client,
-        fields: &[u8],
-    ) -> u64 {
+    fn frame(&mut self, heads: &mut Pool, head: &CgiHead, framing: Framing, client: Client, fields: &[u8]) {
         let mut joined = heads.take();
         push_http_head(&mut joined, head, framing, client, fields);
         let left = match framing {
@@ -238,7 +283,7 @@ impl Responder<'_> {
         response.keeps = framing.may_go_on(client);
         let framing = if client.head { Framing::None } else { framing };
         response.frame = Frame::Own { framing, left };
-        self.send(heads, joined, b"")
+        self.send(heads, joined, b"");
     }
 
     /// The application has written its head, and perhaps some of its body, to the client itself. What is
@@ -290,9 +335,13 @@ impl Responder<'_> {
     }
 
     fn decide(&mut self) {
-        self.protocol.response.keeps &= !self.draining;
+        // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
+        let is_next_known = !matches!(self.protocol.phase, Phase::Ahead { .. });
+        self.protocol.response.keeps &= is_next_known && !self.draining;
     }
 }
 
 /// Sixteen digits and a line end.
 const CHUNK_HEAD_BYTES: usize = 18;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,0 +1,411 @@
+//! A request that an application answers.
+//!
+//! ```text
+//!   Receiving ── its body is there, or so much of it as has to be ─► Ready ── given away ─► Waiting
+//!
+//!            ┌─ Answered: the application wrote to the client itself ─────────────────────────► answered
+//!            │
+//!   Waiting ─┼─ Rest ─► Sending ── Body … ── End ────────────────────────────────────────────► answered
+//!            │
+//!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
+//!            │    └───► Collecting ── End ─► Gathering: its answer is put together from files ──► answered
+//!            │
+//!            └─ Failed: an error page. Later on: what there is, and a cut, so that nothing looks complete
+//! ```
+
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Piece};
+use baton_content::Found;
+use baton_fcgi::cgi::{CgiHead, Instruction};
+use baton_fcgi::{AnswerOutcome, Answered, Rest};
+use baton_gateway::{Admission, Failure, News, Why};
+use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
+
+use super::application::{Origin, Program};
+use super::gathering::Gathering;
+use super::{Env, Ready, Record, Wants};
+use crate::context::Context;
+use crate::log::Outcome;
+use crate::plan::{Delegate, Plan};
+use crate::upload::Upload;
+
+/// A request that an application answers.
+#[derive(Debug)]
+pub(super) struct Delegated {
+    origin: Origin,
+    /// The application may have the client's socket.
+    pub(super) handed_over: bool,
+    progress: Progress,
+    /// There was nothing new when it was asked for last.
+    quiet: bool,
+}
+
+/// How far the answer is.
+#[derive(Debug)]
+enum Progress {
+    /// The body arrives.
+    Receiving { program: Program, upload: Box<Upload> },
+    /// The application can be asked.
+    Ready { program: Program, body: Aggregate, admission: Option<Admission> },
+    /// It was asked.
+    Waiting,
+    /// The head is known, and perhaps some of the body. They wait for each other, to leave together, and for the end,
+    /// which tells the length.
+    Held { head: Box<CgiHead>, body: Aggregate },
+    /// The head is something for the server to do, when all of the body is there.
+    Collecting {
+        head: Box<CgiHead>,
+        /// `None`: it is too long to be text.
+        text: Option<Vec<u8>>,
+    },
+    /// The head has been sent, by the server or by the application itself.
+    Sending,
+    /// The application has ended; its answer is put together from files that it named.
+    Gathering(Box<Gathering>),
+}
+
+/// What news come to.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// More is to come.
+    More,
+    /// The response is in the outlet, or with the client, or as much of it as will come.
+    Answered,
+    /// No client is there to take more of a response; the request ends like this.
+    NoClient(Outcome),
+    /// The request is to be answered as if it had asked for this target.
+    Redirect(Box<[u8]>),
+}
+
+impl Delegated {
+    /// A request whose body, if it has one, is asked for.
+    pub(super) fn new(
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        site_index: usize,
+        head: &RequestHead<'_>,
+        delegate: &Arc<Delegate>,
+        program: Program,
+    ) -> Self {
+        let progress = if env.reply.has_body_ahead() {
+            let has_length = matches!(head.framing, BodyFraming::Length(_));
+            let streamed = has_length.then(|| delegate.application.settings().streamed_bodies.clone());
+            env.reply.expect_body(delegate.upload.bytes_max);
+            let upload = Box::new(Upload::new(delegate.upload.clone(), streamed));
+            Progress::Receiving { program, upload }
+        } else {
+            Progress::Ready { program, body: Aggregate::default(), admission: None }
+        };
+        let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
+        let origin = Origin { plan, delegate, site_index, head: head.keep() };
+        Self { origin, handed_over: false, progress, quiet: false }
+    }
+
+    /// Where the body is kept.
+    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+        match &mut self.progress {
+            Progress::Receiving { upload, .. } => Some(upload),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_with_application(&self) -> bool {
+        use Progress::{Collecting, Held, Sending, Waiting};
+        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending)
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        !matches!(self.progress, Progress::Receiving { .. } | Progress::Ready { .. })
+    }
+
+    /// No more of the body is waited for.
+    pub(super) fn handle_body(&mut self) {
+        self.progress = match std::mem::replace(&mut self.progress, Progress::Waiting) {
+            Progress::Receiving { program, upload } => {
+                let (body, admission) = upload.into_parts();
+                Progress::Ready { program, body, admission }
+            }
+            other => other,
+        };
+    }
+
+    /// Answers that no more of the body is taken.
+    pub(super) fn body_refused(&mut self, env: &mut Env<'_>) -> Ready {
+        let upload = match &self.progress {
+            Progress::Receiving { upload, .. } => Some(&**upload),
+            _ => None,
+        };
+        self.origin.asked().body_refused(env.ctx, upload, &mut env.reply)
+    }
+
+    /// A job has found a file that the application named.
+    pub(super) fn handle_found(&mut self, found: Found) {
+        if let Progress::Gathering(gathering) = &mut self.progress {
+            gathering.handle_found(found);
+        }
+    }
+
+    /// The gateway is asked for news again, whatever it had to say last.
+    pub(super) fn handle_room(&mut self) {
+        self.quiet = false;
+    }
+
+    /// What is needed to go on; or the response, which is in the outlet as a whole.
+    pub(super) fn poll(&mut self, env: &mut Env<'_>) -> Result<Wants, Ready> {
+        match &mut self.progress {
+            Progress::Receiving { .. } => return Ok(Wants::Body),
+            Progress::Gathering(gathering) => return gathering.go_on(env, &self.origin).map(Wants::Job),
+            Progress::Ready { .. } => {}
+            _ if std::mem::take(&mut self.quiet) => return Ok(Wants::NewsUnderWay),
+            _ => return Ok(Wants::News),
+        }
+        let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
+        let Progress::Ready { program, body, admission } = progress else { return Ok(Wants::News) };
+        Ok(Wants::Delegation(self.origin.delegation(env, &program, (body, admission))))
+    }
+
+    /// News of the answer; `None`: nothing more for now.
+    pub(super) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>, record: &mut Record) -> Told {
+        self.quiet = news.is_none();
+        // Whether the application was passed the socket is known now.
+        if env.client.was_passed() && !self.origin.delegate.keep_passed {
+            env.reply.close_behind();
+        }
+        match news {
+            None => self.begin_held(env, None, record),
+            Some(News::Head(head)) => self.take_head(Box::new(head)),
+            Some(News::Body(body)) => self.take_body(env, body, record),
+            Some(News::Rest(rest)) => self.take_rest(env, rest, record),
+            Some(News::Stderr(lines)) => self.tell(&lines, env.ctx),
+            Some(News::End { .. }) => return self.end(env, record),
+            Some(News::Answered(answered)) => return self.answered_elsewhere(env, answered, record),
+            Some(News::Failed(failure)) => return self.fail(env, &failure, record),
+        }
+        Told::More
+    }
+
+    fn take_head(&mut self, head: Box<CgiHead>) {
+        self.handed_over = false;
+        self.progress = match head.instruction() {
+            Instruction::None => Progress::Held { head, body: Aggregate::default() },
+            // The head has the status for it already: 302.
+            Instruction::LocalRedirect(_) if !self.origin.delegate.local_redirects => {
+                Progress::Held { head, body: Aggregate::default() }
+            }
+            _ => Progress::Collecting { head, text: Some(Vec::new()) },
+        };
+    }
+
+    fn take_body(&mut self, env: &mut Env<'_>, body: Aggregate, record: &mut Record) {
+        match &mut self.progress {
+            Progress::Held { body: held, .. } => {
+                held.append(body);
+                if held.len() > HELD_BYTES_MAX {
+                    self.begin_held(env, None, record);
+                }
+            }
+            Progress::Sending => env.reply.send_part(body),
+            Progress::Collecting { head, text } => {
+                if matches!(head.instruction(), Instruction::ZeroCopy(_)) {
+                    let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
+                    *text = text.take().filter(room).and_then(|text| with_text(text, &body));
+                }
+            }
+            _ => debug_assert!(false, "a body before its head"),
+        }
+    }
+
+    /// Sends the head that is held, and what there is of the body. `whole`: that is all of it.
+    fn begin_held(&mut self, env: &mut Env<'_>, whole: Option<u64>, record: &mut Record) {
+        let progress = std::mem::replace(&mut self.progress, Progress::Sending);
+        let Progress::Held { head, body } = progress else {
+            self.progress = progress;
+            return;
+        };
+        let fields = self.origin.response_fields(env.ctx);
+        env.reply.send_application_head(&mut env.ctx.heads, &head, whole, &fields);
+        env.reply.send_part(body);
+        record.begin(&Status::new(head.status()).into());
+    }
+
+    fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
+        self.handed_over = false;
+        env.reply.resume(rest.may_go_on);
+        record.begin(&Status::new(rest.status).into());
+        record.handle_sent_elsewhere(rest.body_sent);
+        self.progress = Progress::Sending;
+    }
+
+    /// The application has said all.
+    fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Told {
+        if let Progress::Held { body, .. } = &self.progress {
+            let whole = body.len();
+            self.begin_held(env, Some(whole), record);
+        }
+        let progress = std::mem::replace(&mut self.progress, Progress::Sending);
+        match progress {
+            Progress::Collecting { head, text } => return self.follow_instruction(env, head, text, record),
+            Progress::Sending => {}
+            // Nothing of what was said was an answer.
+            other => {
+                self.progress = other;
+                let failure = Failure { why: Why::Ended, client_lost: false, must_end: false };
+                return self.fail(env, &failure, record);
+            }
+        }
+        if env.reply.end().is_err() {
+            self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+            return self.cut(env, Outcome::ApplicationFailed, record);
+        }
+        record.close();
+        Told::Answered
+    }
+
+    /// Does what the head of the answer says. `text`: the body, if it is not too long.
+    fn follow_instruction(
+        &mut self,
+        env: &mut Env<'_>,
+        head: Box<CgiHead>,
+        text: Option<Vec<u8>>,
+        record: &mut Record,
+    ) -> Told {
+        if let Instruction::LocalRedirect(target) = head.instruction() {
+            return Told::Redirect(target.clone());
+        }
+        match Gathering::new(&self.origin, head, text) {
+            Ok(gathering) => {
+                self.progress = Progress::Gathering(Box::new(gathering));
+                Told::More
+            }
+            Err(why) => {
+                let ready = self.refuse(env, Status::BAD_GATEWAY, why);
+                self.finish(env, &ready, record)
+            }
+        }
+    }
+
+    /// The head of a request for something else within the site (RFC 3875, section 6.2.2); or the answer that there can
+    /// be none. `times`: how often the request has been sent elsewhere, with this.
+    pub(super) fn redirected(&self, env: &mut Env<'_>, target: &[u8], times: u32) -> Result<KeptHead, Ready> {
+        if times > REDIRECTS_MAX {
+            let what = format!(
+                "it redirects within the server in a loop: this is redirect {times} of one request, to {}",
+                String::from_utf8_lossy(&target[..target.len().min(SHOWN_BYTES_MAX)])
+            );
+            return Err(self.refuse(env, Status::BAD_GATEWAY, &what));
+        }
+        self.origin.head.redirected(target, &env.ctx.plan.limits.head).map_err(|refusal| {
+            let what =
+                format!("it redirects within the server to a path that no request can have: {refusal}");
+            self.refuse(env, Status::BAD_GATEWAY, &what)
+        })
+    }
+
+    /// The application has written its answer to the client's socket.
+    fn answered_elsewhere(&mut self, env: &mut Env<'_>, answered: Answered, record: &mut Record) -> Told {
+        let outcome = match answered.outcome {
+            AnswerOutcome::Complete if answered.complete => Outcome::Complete,
+            AnswerOutcome::ClientGone => Outcome::ClientGone,
+            AnswerOutcome::Complete | AnswerOutcome::ApplicationFailed => Outcome::ApplicationFailed,
+        };
+        record.begin(&Ready { outcome, ..Status::new(answered.status).into() });
+        record.handle_sent_elsewhere(answered.body_bytes);
+        record.close();
+        match outcome {
+            Outcome::Complete if answered.may_go_on && !env.ctx.draining => {}
+            Outcome::Complete => env.reply.close_behind(),
+            Outcome::ClientGone => return Told::NoClient(outcome),
+            _ => {
+                self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+                env.reply.close_behind();
+            }
+        }
+        Told::Answered
+    }
+
+    /// There is no answer, or no more of it.
+    fn fail(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Told {
+        let outcome = match failure.why {
+            Why::ClientGone => Outcome::ClientGone,
+            Why::BodyTimedOut => Outcome::TimedOut,
+            _ => Outcome::ApplicationFailed,
+        };
+        if outcome == Outcome::ApplicationFailed {
+            self.origin.remark(env.ctx, format_args!("{}", failure.why));
+        }
+        let status = Status::new(failure.why.status());
+        let nothing_sent = !matches!(self.progress, Progress::Sending);
+        if failure.client_lost || outcome == Outcome::ClientGone {
+            record.give_up(status);
+            return Told::NoClient(outcome);
+        }
+        if !nothing_sent {
+            return self.cut(env, outcome, record);
+        }
+        if outcome == Outcome::TimedOut || failure.must_end {
+            env.reply.close_behind();
+        }
+        let page = self.origin.page(env.ctx, status, &mut env.reply);
+        self.finish(env, &Ready { outcome, ..page }, record)
+    }
+
+    /// The rest of a response will not come. The client gets what there is of it, and then the end of the connection.
+    fn cut(&mut self, env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Told {
+        env.reply.cut();
+        record.fail(outcome);
+        record.close();
+        Told::Answered
+    }
+
+    /// Answers with an error page, and says in the error log what the application did.
+    fn refuse(&self, env: &mut Env<'_>, status: Status, what: &str) -> Ready {
+        self.origin.refuse(env.ctx, status, what, &mut env.reply)
+    }
+
+    fn finish(&mut self, env: &mut Env<'_>, ready: &Ready, record: &mut Record) -> Told {
+        env.trial = ready.trial;
+        record.begin(ready);
+        record.close();
+        Told::Answered
+    }
+
+    /// Passes on what the application has to say to the operator.
+    fn tell(&self, lines: &[u8], ctx: &Context) {
+        for line in String::from_utf8_lossy(lines).lines().filter(|line| !line.is_empty()) {
+            self.origin.remark(ctx, format_args!("{line}"));
+        }
+    }
+}
+
+/// Text and what follows it; `None`: it cannot be read.
+fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
+    for piece in body.pieces() {
+        match piece {
+            Piece::Memory(slice) => text.extend_from_slice(slice),
+            Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), &mut text),
+            Piece::File(slice) => {
+                let start = text.len();
+                text.resize(start + slice.len() as usize, 0);
+                let read = rustix::io::pread(slice.file(), &mut text[start..], slice.offset());
+                read.ok().filter(|&count| count as u64 == slice.len())?;
+            }
+        }
+    }
+    Some(text)
+}
+
+/// In the error log, by whichever transport the response came.
+const TOO_SHORT: &str = "its response is shorter than its Content-Length";
+
+/// Bytes of a body in which files are named.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+
+/// What of a body may be held back in the hope for its end.
+const HELD_BYTES_MAX: u64 = 256 * 1024;
+
+/// Requests that one request may turn into: more are a loop.
+const REDIRECTS_MAX: u32 = 10;
+
+/// Bytes of a location in a remark.
+const SHOWN_BYTES_MAX: usize = 200;

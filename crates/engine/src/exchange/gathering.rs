@@ -1,0 +1,166 @@
+//! Answers that are put together from files that an application has named: the application has ended, the rest is the
+//! server's.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Buffer, Slice};
+use baton_content::{Found, Stored};
+use baton_fcgi::cgi::{CgiHead, Instruction};
+use baton_fcgi::zero_copy::NameMap;
+use baton_http::Status;
+
+use super::application::Origin;
+use super::file::range;
+use super::named::{NamedFile, answer_with_body, answer_with_file};
+use super::{Env, Ready};
+use crate::context::Context;
+use crate::job::Job;
+use crate::plan::Delegate;
+use crate::ways::Trial;
+
+/// An answer that is put together from files.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    head: Box<CgiHead>,
+    work: Work,
+    /// What a job found.
+    found: Option<Found>,
+}
+
+/// What is put together.
+#[derive(Debug)]
+enum Work {
+    /// One file, whole or in part.
+    File(NamedFile),
+    Body(Composite),
+}
+
+/// A body that is put together.
+#[derive(Debug)]
+struct Composite {
+    /// What is left of it.
+    parts: VecDeque<Part>,
+    /// What there is of it.
+    body: Aggregate,
+    /// Whether it is one file and nothing else.
+    is_one_file: bool,
+    /// What is to be measured when it is sent.
+    trial: Option<Trial>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(Slice),
+    File(NamedFile),
+}
+
+impl Gathering {
+    /// What the head of an answer asks for. `text`: the body, if it is not too long.
+    ///
+    /// # Errors
+    /// What the application did wrong.
+    pub(super) fn new(
+        origin: &Origin,
+        head: Box<CgiHead>,
+        text: Option<Vec<u8>>,
+    ) -> Result<Self, &'static str> {
+        let delegate = &origin.delegate;
+        let work = match head.instruction() {
+            Instruction::SendFile(path) => NamedFile::by_path(delegate, path).map(Work::File),
+            Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, path).map(Work::File),
+            Instruction::ZeroCopy(map) => text
+                .and_then(|text| parts(delegate, text, map))
+                .map(|parts| Work::Body(Composite::new(parts))),
+            Instruction::LocalRedirect(_) | Instruction::None => None,
+        };
+        work.map(|work| Self { head, work, found: None }).ok_or(NO_SUCH_FILE)
+    }
+
+    /// A job has found the file that was looked for.
+    pub(super) fn handle_found(&mut self, found: Found) {
+        self.found = Some(found);
+    }
+
+    /// Goes on until a file has to be waited for; or answers.
+    pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &Origin) -> Result<Job, Ready> {
+        let found = self.found.take();
+        let looked = match &mut self.work {
+            Work::File(file) => look(file, found, env.ctx).map(|stored| {
+                stored
+                    .map(|stored| answer_with_file(env.ctx, origin, &self.head, &stored, &mut env.reply))
+                    .ok_or(Status::NOT_FOUND)
+            }),
+            Work::Body(composite) => composite.go_on(found, env.ctx).map(|is_whole| {
+                let (body, trial) = (std::mem::take(&mut composite.body), composite.trial);
+                is_whole
+                    .then(|| answer_with_body(env.ctx, origin, &self.head, body, trial, &mut env.reply))
+                    .ok_or(Status::BAD_GATEWAY)
+            }),
+        };
+        match looked {
+            Err(job) => Ok(job),
+            Ok(Ok(ready)) => Err(ready),
+            Ok(Err(status)) => Err(origin.refuse(env.ctx, status, NO_SUCH_FILE, &mut env.reply)),
+        }
+    }
+}
+
+/// The file of a name, if it is one; or what has to be done to find out.
+fn look(file: &NamedFile, found: Option<Found>, ctx: &Context) -> Result<Option<Arc<Stored>>, Job> {
+    match found.map_or_else(|| file.find(ctx), Ok)? {
+        Found::File(stored) => Ok(Some(stored)),
+        _ => Ok(None),
+    }
+}
+
+impl Composite {
+    fn new(parts: VecDeque<Part>) -> Self {
+        let is_one_file = parts.len() == 1 && matches!(parts.front(), Some(Part::File(_)));
+        Self { parts, body: Aggregate::default(), is_one_file, trial: None }
+    }
+
+    /// Goes on until a part has to be waited for; false: one is not there.
+    fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context) -> Result<bool, Job> {
+        while let Some(part) = self.parts.front() {
+            match part {
+                Part::Text(text) => self.body.push(text.clone()),
+                Part::File(file) => match look(file, found.take(), ctx)? {
+                    Some(stored) if stored.is_empty() => {}
+                    Some(stored) => {
+                        let (piece, trial) = range(ctx, &stored, 0, stored.len());
+                        self.body.push(piece);
+                        self.trial = trial.filter(|_| self.is_one_file);
+                    }
+                    None => return Ok(false),
+                },
+            }
+            self.parts.pop_front();
+        }
+        Ok(true)
+    }
+}
+
+/// Takes a body apart: text, and files that are named between. `None`: something is named that may not be.
+fn parts(delegate: &Delegate, text: Vec<u8>, map: &NameMap) -> Option<VecDeque<Part>> {
+    if !map.fits(text.len() as u64) {
+        return None;
+    }
+    let text = Buffer::new(text);
+    let (mut parts, mut at) = (VecDeque::new(), 0);
+    for name in map.names() {
+        let (start, end) = (usize::try_from(name.offset).ok()?, usize::try_from(name.end()).ok()?);
+        if at < start {
+            parts.push_back(Part::Text(text.slice(at, start)));
+        }
+        parts.push_back(Part::File(NamedFile::by_path(delegate, &text[start..end])?));
+        at = end;
+    }
+    if at < text.len() {
+        parts.push_back(Part::Text(text.slice(at, text.len())));
+    }
+    Some(parts)
+}
+
+const NO_SUCH_FILE: &str =
+    "it names a file that is not there, or in no folder of `named_files` or `internal_files`";

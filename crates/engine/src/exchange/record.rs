@@ -1,0 +1,150 @@
+//! What the access log and the metrics will say of a request.
+
+use std::net::SocketAddr;
+
+use baton_http::Status;
+
+use super::Ready;
+use crate::context::Context;
+use crate::log::{Ending, Outcome, RequestText};
+use crate::metrics::Metric;
+
+/// The record of a request. Its response is complete when its last byte has been handed to the kernel: the record counts
+/// the bytes that are in the outlet, and takes its share of those that leave it.
+#[derive(Debug)]
+pub(crate) struct Record {
+    text: Option<RequestText>,
+    /// `usize::MAX`: none.
+    site: usize,
+    started_ms: u64,
+    /// `None`: nothing of a response has been sent.
+    status: Option<Status>,
+    outcome: Outcome,
+    /// Bytes in the outlet.
+    queued: u64,
+    /// Of these, bytes of the head.
+    head_queued: u64,
+    body_sent: u64,
+    /// All of the response is in the outlet, or as much as will come.
+    is_closed: bool,
+}
+
+impl Record {
+    pub(super) fn new(started_ms: u64) -> Self {
+        Self {
+            text: None,
+            site: usize::MAX,
+            started_ms,
+            status: None,
+            outcome: Outcome::Complete,
+            queued: 0,
+            head_queued: 0,
+            body_sent: 0,
+            is_closed: false,
+        }
+    }
+
+    /// Takes note of what is asked, unless that was done before a redirect.
+    pub(super) fn identify(&mut self, site: usize, text: impl FnOnce() -> Option<RequestText>) {
+        self.site = site;
+        if self.text.is_none() {
+            self.text = text();
+        }
+    }
+
+    /// A response begins.
+    pub(super) fn begin(&mut self, ready: &Ready) {
+        self.status = Some(ready.status);
+        self.outcome = ready.outcome;
+    }
+
+    /// Nothing more is put into the outlet.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// The response is not complete, for this reason.
+    pub(super) fn fail(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+
+    /// The status that a request without a response is logged with.
+    pub(super) fn give_up(&mut self, status: Status) {
+        self.status.get_or_insert(status);
+    }
+
+    /// An application has sent some of the body itself.
+    pub(super) fn handle_sent_elsewhere(&mut self, bytes: u64) {
+        self.body_sent = self.body_sent.saturating_add(bytes);
+    }
+
+    /// Bytes of the response were put into the outlet, `of_heads` of them in front of its body.
+    pub(crate) fn handle_queued(&mut self, bytes: u64, of_heads: u64) {
+        self.queued += bytes;
+        self.head_queued += of_heads;
+    }
+
+    /// Bytes have left the outlet. Returns those that belong to the next response.
+    pub(crate) fn handle_sent(&mut self, bytes: u64) -> u64 {
+        let own = bytes.min(self.queued);
+        let of_head = own.min(self.head_queued);
+        self.queued -= own;
+        self.head_queued -= of_head;
+        self.body_sent = self.body_sent.saturating_add(own - of_head);
+        bytes - own
+    }
+
+    /// Whether all of the response has left the outlet.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_closed && self.queued == 0
+    }
+
+    /// Counts and logs the request. `cut`: how it ends if its response is not complete.
+    pub(crate) fn end(self, cut: Outcome, peer: Option<SocketAddr>, ctx: &mut Context) {
+        let outcome = if self.is_complete() { self.outcome } else { cut };
+        let status = self.status.unwrap_or_else(|| unanswered_status(outcome)).code();
+        ctx.tally.add(outcome.metric(), 1);
+        ctx.tally.add(Metric::of_status(status), 1);
+        let (Some(log), Some(text)) = (&mut ctx.log, self.text) else { return };
+        let ending = Ending {
+            peer,
+            site: ctx.plan.sites().get(self.site).map_or("", |site| &site.name),
+            status,
+            body_bytes: self.body_sent,
+            // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
+            duration_ms: ctx.clock.now_ms().saturating_sub(self.started_ms),
+            outcome,
+        };
+        log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
+    }
+}
+
+/// What a request that was never answered would have been refused with.
+fn unanswered_status(outcome: Outcome) -> Status {
+    match outcome {
+        Outcome::ClientGone => Status::BAD_REQUEST,
+        Outcome::TimedOut => Status::REQUEST_TIMEOUT,
+        _ => Status::SERVICE_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that leave belong to the first response until it has them all; heads are no part of the body.
+    #[test]
+    fn what_leaves_is_shared_out_in_order() {
+        let mut first = Record::new(0);
+        first.handle_queued(25, 25);
+        first.handle_queued(110, 10);
+        assert_eq!(first.handle_sent(30), 0);
+        assert_eq!((first.body_sent, first.is_complete()), (0, false));
+        assert_eq!(first.handle_sent(105), 0);
+        assert_eq!((first.body_sent, first.is_complete()), (100, false), "more may come");
+        first.handle_queued(7, 0);
+        first.close();
+        assert_eq!(first.handle_sent(50), 43);
+        assert_eq!((first.body_sent, first.is_complete()), (107, true));
+    }
+}

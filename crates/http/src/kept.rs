@@ -1,0 +1,177 @@
+//! The head of a request that outlives the buffer in which it arrived.
+
+use crate::{BodyFraming, Conditions, HeadLimits, Method, Refusal, RequestHead, Version};
+
+/// A head with bytes of its own. It was parsed once: [`get`](Self::get) finds the parts by their offsets.
+#[derive(Clone, Debug)]
+pub struct KeptHead {
+    bytes: Box<[u8]>,
+    method: Method,
+    version: Version,
+    line: Span,
+    target: Span,
+    path: Span,
+    query: Option<Span>,
+    host: Option<Span>,
+    port: Option<u16>,
+    keep_alive: bool,
+    framing: BodyFraming,
+    expects_continue: bool,
+    range: Option<Span>,
+    /// If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, and all lines if a list goes on.
+    conditions: [Option<Span>; 6],
+    accept: Option<Span>,
+    accept_encoding: Option<Span>,
+    referer: Option<Span>,
+    user_agent: Option<Span>,
+    section: Span,
+}
+
+impl RequestHead<'_> {
+    /// The same with bytes of its own.
+    pub fn keep(&self) -> KeptHead {
+        KeptHead::of(self)
+    }
+}
+
+/// Where in the bytes a part stands.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl KeptHead {
+    fn of(head: &RequestHead<'_>) -> Self {
+        let mut bytes = Vec::with_capacity(head.line.len() + head.section.len() + "\r\n".len());
+        bytes.extend_from_slice(head.line);
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(head.section);
+        let (from, len) = (head.line.as_ptr() as usize, bytes.len());
+        // What does not stand in the head, such as the path of a target that has none, is put behind it.
+        let mut span = |part: &[u8]| {
+            let start = (part.as_ptr() as usize).wrapping_sub(from);
+            let start = if start <= len && part.len() <= len - start {
+                start
+            } else {
+                bytes.extend_from_slice(part);
+                bytes.len() - part.len()
+            };
+            Span { start: start as u32, end: (start + part.len()) as u32 }
+        };
+        Self {
+            method: head.method,
+            version: head.version,
+            line: span(head.line),
+            target: span(head.target),
+            path: span(head.path),
+            query: head.query.map(&mut span),
+            host: head.host.map(str::as_bytes).map(&mut span),
+            port: head.port,
+            keep_alive: head.keep_alive,
+            framing: head.framing,
+            expects_continue: head.expects_continue,
+            range: head.range.map(&mut span),
+            conditions: head.conditions.parts().map(|part| part.map(&mut span)),
+            accept: head.accept.map(&mut span),
+            accept_encoding: head.accept_encoding.map(&mut span),
+            referer: head.referer.map(&mut span),
+            user_agent: head.user_agent.map(&mut span),
+            section: span(head.section),
+            bytes: bytes.into(),
+        }
+    }
+
+    /// The head.
+    pub fn get(&self) -> RequestHead<'_> {
+        let at = |span: Span| &self.bytes[span.start as usize..span.end as usize];
+        RequestHead {
+            method: self.method,
+            version: self.version,
+            line: at(self.line),
+            target: at(self.target),
+            path: at(self.path),
+            query: self.query.map(at),
+            host: self.host.and_then(|host| std::str::from_utf8(at(host)).ok()),
+            port: self.port,
+            keep_alive: self.keep_alive,
+            framing: self.framing,
+            expects_continue: self.expects_continue,
+            range: self.range.map(at),
+            conditions: Conditions::of_parts(self.conditions.map(|part| part.map(at))),
+            accept: self.accept.map(at),
+            accept_encoding: self.accept_encoding.map(at),
+            referer: self.referer.map(at),
+            user_agent: self.user_agent.map(at),
+            section: at(self.section),
+        }
+    }
+
+    /// The head of a request by the same client for another target of the same host, without a body or conditions: what
+    /// a local redirect asks for (RFC 3875 section 6.2.2).
+    ///
+    /// # Errors
+    /// There can be no such target.
+    pub fn redirected(&self, target: &[u8], limits: &HeadLimits) -> Result<Self, Refusal> {
+        if !target.iter().all(u8::is_ascii_graphic) {
+            return Err(Refusal::TargetBytes);
+        }
+        let method: &[u8] = if self.method == Method::Head { b"HEAD " } else { b"GET " };
+        let version: &[u8] = if self.version == Version::Http10 { b" HTTP/1.0" } else { b" HTTP/1.1" };
+        let mut bytes = [method, target, version, b"\r\n"].concat();
+        for (name, value) in self.get().fields().filter(|(name, _)| !belongs_to_the_first(name)) {
+            bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        Ok(Self::of(&RequestHead::parse(&bytes, limits)?))
+    }
+}
+
+/// Whether a field is about the body or the state of what was asked for first.
+fn belongs_to_the_first(name: &str) -> bool {
+    OF_THE_FIRST.iter().any(|other| name.eq_ignore_ascii_case(other))
+        || name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("If-"))
+}
+
+const OF_THE_FIRST: [&str; 6] =
+    ["Content-Length", "Content-Type", "Transfer-Encoding", "Expect", "Range", "Connection"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every part is the same afterwards, also those that stand nowhere in the head.
+    #[test]
+    fn a_kept_head_says_what_was_parsed() {
+        for text in [
+            "GET /a?b HTTP/1.1\r\nHost: h:1\r\nAccept: c\r\nAccept-Encoding: d\r\nReferer: e\r\nUser-Agent: f\r\n\
+             Range: bytes=0-1\r\nIf-Match: \"1\"\r\nIf-None-Match: \"2\"\r\nIf-None-Match: \"3\"\r\nIf-Range: \"4\"\r\n\
+             If-Modified-Since: g\r\nIf-Unmodified-Since: i\r\n\r\n",
+            "\r\nHEAD http://host HTTP/1.1\r\nHost: other\r\nIf-Range: a\r\nIf-Range: b\r\n\r\n",
+            "OPTIONS http://host HTTP/1.1\r\nHost: other\r\n\r\n",
+            "CONNECT host:1 HTTP/1.1\r\nHost:\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\n",
+            "GET / HTTP/1.0\r\n\r\n",
+        ] {
+            let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
+            let kept = head.keep();
+            assert_eq!(format!("{:?}", kept.get()), format!("{head:?}"));
+            assert_eq!(format!("{:?}", kept.get().keep().get()), format!("{head:?}"));
+        }
+    }
+
+    #[test]
+    fn a_redirect_keeps_the_client_and_drops_the_body() {
+        let text = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nIf-Match: \"1\"\r\nCookie: c\r\n\
+                    Range: bytes=0-1\r\n\r\n";
+        let limits = HeadLimits::default();
+        let kept = RequestHead::parse(text.as_bytes(), &limits).unwrap().keep();
+        let redirected = kept.redirected(b"/b?c", &limits).unwrap();
+        let head = redirected.get();
+        assert_eq!((head.method, head.path, head.query), (Method::Get, &b"/b"[..], Some(&b"c"[..])));
+        assert_eq!((head.host, head.framing), (Some("h"), BodyFraming::None));
+        assert_eq!(head.fields().collect::<Vec<_>>(), [("Host", &b"h"[..]), ("Cookie", b"c")]);
+        assert!(kept.redirected(b"/a b", &limits).is_err());
+        assert!(kept.redirected(&[b'/'; 10_000], &limits).is_err());
+    }
+}
