@@ -118,3 +118,23 @@ pub(crate) const BODY_PIECE_BYTES: usize = 64 * 1024;
 
 /// Pieces of memory for them that a loop keeps: 4 MiB.
 const BODY_PIECES_MAX: usize = 64;
+
+#[cfg(test)]
+impl Context {
+    /// For a test that needs no site: an empty plan, and a cache that is its own.
+    pub(crate) fn without_sites(cache: baton_content::CacheSettings) -> Self {
+        use crate::metrics::Counters;
+        use crate::settings::{Limits, SendWay, SendfileMode};
+        let send =
+            SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: 1 << 20, test_residency: true };
+        let tally = Tally::new(Counters::allocate(1).unwrap().remove(0));
+        Self::new(
+            Arc::new(Plan::new(Vec::new(), Limits::default(), true)),
+            Arc::new(Cache::new(cache)),
+            Blocking::Never,
+            send,
+            Ways::new(SendWay::Measured),
+            Records { tally, log: None, remarks: |_| {} },
+        )
+    }
+}

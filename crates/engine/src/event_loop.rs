@@ -340,7 +340,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = guest.client.advance(wake, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
-                    // To hear when nobody is there any more to take the answer; without that, sending it will tell.
+                    // To hear of a reset before the answer comes; without that, sending it will tell.
                     if guest.watched == Watched::Not {
                         let _ = watch(&self.epoll, token, guest, Watched::Input);
                     }
@@ -468,7 +468,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         Ok(())
     }
 
-    /// Lets in who is at the door, and nobody more.
+    /// Accepts the clients that were announced to this process, and no more.
     fn leave(&mut self) -> io::Result<()> {
         self.ctx.draining = true;
         for data in self.acceptor.leave(&self.epoll)? {

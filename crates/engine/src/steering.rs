@@ -57,11 +57,11 @@ struct Desk {
     reports: BTreeMap<String, Value>,
 }
 
-/// Something that is dropped when nobody needs it any more.
+/// Dropped when no thread needs it any more.
 type Held = Arc<dyn Any + Send + Sync>;
 
 impl Desk {
-    /// A socket that nobody accepts from must be closed: clients would wait in its queue.
+    /// Closes sockets that no thread accepts from: clients would wait in their queues.
     fn let_go_of_listeners(&mut self) {
         if let Some((_, listeners)) = &mut self.work {
             listeners.clear();
@@ -171,7 +171,7 @@ pub(crate) struct Subscription {
     waker: Option<Arc<OwnedFd>>,
     seen: u64,
     held: Option<Held>,
-    /// Whether the thread serves nobody before it has asked for orders again.
+    /// Whether the thread asks for orders before it serves a client.
     rests: bool,
 }
 
@@ -202,7 +202,7 @@ impl Subscription {
         Some(Orders { phase: desk.phase.unwrap_or(Phase::Serving), plan, listeners })
     }
 
-    /// The thread may wait for long, woken by something else than orders, and asks for them before it serves anybody:
+    /// The thread may wait for long, woken by something else than orders, and asks for them before it serves a client:
     /// nothing is held for it meanwhile.
     pub(crate) fn rest(&mut self) {
         (self.held, self.rests) = (None, true);

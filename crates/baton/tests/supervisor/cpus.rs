@@ -1,4 +1,4 @@
-//! Workers and CPUs: who is bound to which, and which connections come there.
+//! Workers and CPUs: which worker is bound to which CPU, and which connections it gets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ fn workers_with_listeners_of_their_own_have_a_cpu_each() {
     }
 }
 
-/// Workers that share a listener, a single worker, and those of who does not want it run where the kernel lets them.
+/// Workers that share a listener, a single worker, and workers without `cpu_affinity` run where the kernel lets them.
 #[test]
 fn other_workers_are_not_bound() {
     let everywhere = cpus_of_threads(rustix::process::getpid()).remove(0);

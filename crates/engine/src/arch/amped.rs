@@ -15,7 +15,7 @@
 //!
 //! Source: Pai 1999, sections 4.2.4 and 4.4 (Flash). Flash's helpers were processes because threads could not be had
 //! everywhere in 1999, and its test was `mincore`; here they are threads, and the tests are `RESOLVE_CACHED` and
-//! `RWF_NOWAIT`, which say the same without a mapping, and to who does not own the files, too.
+//! `RWF_NOWAIT`, which say the same without a mapping, and also to a process that does not own the files.
 
 use std::io;
 use std::os::fd::BorrowedFd;

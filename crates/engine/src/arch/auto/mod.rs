@@ -162,33 +162,12 @@ mod tests {
     use std::sync::Arc;
 
     use baton_buf::{FileSlice, OpenFile};
-    use baton_content::{Cache, CacheSettings, Query, Tree, TreeConfig};
+    use baton_content::{CacheSettings, Query, Tree, TreeConfig};
     use baton_http::AcceptedCodings;
 
     use super::*;
     use crate::clients::Token;
-    use crate::context::Records;
     use crate::job::Job;
-    use crate::metrics::{Counters, Tally};
-    use crate::outlet::SendPolicy;
-    use crate::plan::Plan;
-    use crate::settings::{Limits, SendWay, SendfileMode};
-    use crate::ways::Ways;
-
-    fn context() -> Context {
-        let settings = CacheSettings { memory_bytes_max: 64 << 10, revalidate_ms: 0, ..Default::default() };
-        let send =
-            SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: 1 << 20, test_residency: true };
-        let tally = Tally::new(Counters::allocate(1).unwrap().remove(0));
-        Context::new(
-            Arc::new(Plan::new(Vec::new(), Limits::default(), true)),
-            Arc::new(Cache::new(settings)),
-            Blocking::Never,
-            send,
-            Ways::new(SendWay::Measured),
-            Records { tally, log: None, remarks: |_| {} },
-        )
-    }
 
     /// Goal: what is chosen happens, in either direction. Method: seconds as a loop would tell of them.
     #[test]
@@ -199,7 +178,8 @@ mod tests {
         let tree = Arc::new(Tree::open(config).unwrap());
         let file = Arc::new(OpenFile::new(File::open(folder.path().join("0")).unwrap().into()));
 
-        let mut ctx = context();
+        let cache = CacheSettings { memory_bytes_max: 64 << 10, revalidate_ms: 0, ..Default::default() };
+        let mut ctx = Context::without_sites(cache);
         let mut helpers = Helpers::new(1).unwrap();
         let mut tuner = SelfTuner::new(8);
         let mut load = Load { connections: 70, jobs: 0, busy_us: 0 };

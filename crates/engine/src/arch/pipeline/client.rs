@@ -122,3 +122,54 @@ impl Resident for Traveller {
         !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_idle)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use baton_content::CacheSettings;
+
+    use super::*;
+    use crate::log::Outcome;
+
+    fn begin() -> (Traveller, Lent<Context>, UnixStream) {
+        let (socket, client) = UnixStream::pair().unwrap();
+        let mut ctx = Context::without_sites(CacheSettings::default());
+        let session = Session::new(socket.into(), None, 0, &mut ctx);
+        (Traveller::begin(session, &mut ctx).unwrap(), Lent::new(ctx), client)
+    }
+
+    /// The kernel tells of an event once, perhaps while a stage finds nothing to do any more.
+    #[test]
+    fn an_event_that_comes_during_a_step_is_not_lost() {
+        let ready = |readable, hung_up| Wake::Ready { readable, input_ends: hung_up, hung_up };
+        for events in [vec![ready(true, false)], vec![ready(false, true), Wake::Turn], vec![Wake::Turn]] {
+            let (mut traveller, mut ctx, _client) = begin();
+            assert!(matches!(traveller.advance(Wake::Turn, &mut ctx), Need::Turn));
+            traveller.leave();
+            for event in events {
+                assert!(matches!(traveller.advance(event, &mut ctx), Need::JobUnderWay));
+            }
+            assert_eq!(traveller.deadline_ms(), u64::MAX, "no deadline is the stage's");
+            let stepped = |traveller: &mut Traveller, ctx: &mut _| {
+                traveller.leave();
+                traveller.advance(Wake::Stepped(Need::Readable), ctx)
+            };
+            assert!(matches!(stepped(&mut traveller, &mut ctx), Need::Turn), "another step");
+            assert!(matches!(stepped(&mut traveller, &mut ctx), Need::Readable), "for each event one");
+            assert!(traveller.deadline_ms() < u64::MAX);
+        }
+    }
+
+    /// A stage that comes to a client that has ended finds none, and a writer that waits for it goes on.
+    #[test]
+    fn a_client_may_end_while_a_stage_has_it() {
+        let (mut traveller, mut ctx, client) = begin();
+        traveller.advance(Wake::Turn, &mut ctx);
+        let step = traveller.leave();
+        assert!(matches!(traveller.advance(Wake::End(Outcome::Stopped), &mut ctx), Need::Finished));
+        assert!(step.lock().is_none());
+        let mut byte = [0];
+        assert_eq!(std::io::Read::read(&mut &client, &mut byte).unwrap(), 0, "the connection has ended");
+    }
+}

@@ -33,7 +33,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Cohort {
-    /// Waits until no member of the other kind works. A kind that others wait for lets nobody join.
+    /// Waits until no member of the other kind works. A kind that the other waits for takes no more members.
     pub(super) fn enter(&self, kind: Kind) -> Turn<'_> {
         let (mine, others) = (kind as usize, 1 - kind as usize);
         let mut state = self.lock();
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Many readers and writers, each looking whether anybody of the other kind is inside with it.
+    /// Many readers and writers, each checking that none of the other kind is inside with it.
     #[test]
     fn readers_and_writers_never_meet() {
         let cohort = Cohort::default();
