@@ -83,12 +83,12 @@ fn borrowed<'a>(fd: c_int) -> Result<BorrowedFd<'a>, Errno> {
 }
 
 /// Where a socket is to be opened, in the original's notation.
-enum Place<'a> {
+enum SocketAddress<'a> {
     Path(&'a OsStr),
     Port { host: &'a str, port: u16 },
 }
 
-impl<'a> Place<'a> {
+impl<'a> SocketAddress<'a> {
     /// # Safety
     /// `text` is a string.
     unsafe fn parse(text: *const c_char) -> Self {
@@ -113,10 +113,10 @@ fn die(message: &str) -> ! {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn OS_CreateLocalIpcFd(path: *const c_char, backlog: c_int) -> c_int {
     // SAFETY: the program passes a string.
-    let place = unsafe { Place::parse(path) };
+    let place = unsafe { SocketAddress::parse(path) };
     let opened = match place {
-        Place::Path(path) => listen_at_path(path, backlog),
-        Place::Port { host, port } => listen_at_port(host_address(host), port, backlog),
+        SocketAddress::Path(path) => listen_at_path(path, backlog),
+        SocketAddress::Port { host, port } => listen_at_port(host_address(host), port, backlog),
     };
     match opened {
         Ok(socket) => socket.into_raw_fd(),
@@ -173,14 +173,14 @@ fn addresses(host: &str) -> Vec<Ipv4Addr> {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn OS_FcgiConnect(path: *mut c_char) -> c_int {
     // SAFETY: the program passes a string.
-    let place = unsafe { Place::parse(path) };
+    let place = unsafe { SocketAddress::parse(path) };
     let connected = match place {
-        Place::Path(path) => SocketAddrUnix::new(path.as_bytes()).and_then(|address| {
+        SocketAddress::Path(path) => SocketAddrUnix::new(path.as_bytes()).and_then(|address| {
             let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
             rustix::net::connect(&socket, &address)?;
             Ok(socket)
         }),
-        Place::Port { host, port } => {
+        SocketAddress::Port { host, port } => {
             let host = if host.is_empty() { "localhost" } else { host };
             let Some(&address) = addresses(host).first() else { die(&format!("Unknown host: {host}")) };
             rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).and_then(|socket| {

@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
 /// Where a connection that is kept, of a server that makes offers, is in the course of its requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Phase {
+enum OfferState {
     /// There was no offer so far.
     Other,
     /// There was one for the request at hand.
@@ -75,7 +75,7 @@ impl Connection {
             descriptors: AtomicU32::new(1),
             users: AtomicU32::new(0),
             process: AtomicI32::new(0),
-            phase: AtomicU8::new(Phase::Other as u8),
+            phase: AtomicU8::new(OfferState::Other as u8),
             is_leaving: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
             inbox: Turn::new(Inbox::default()),
@@ -116,10 +116,10 @@ impl Connection {
         if wanted == 0 {
             return Outcome::NotOurs;
         }
-        if self.is_in(Phase::Closing) {
+        if self.is_in(OfferState::Closing) {
             return Outcome::Bytes(0);
         }
-        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(Phase::Answered) {
+        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(OfferState::Answered) {
             refuse_more(socket);
         }
         match inbox.stage() {
@@ -189,7 +189,7 @@ impl Connection {
             if begins.is_none() && offered.is_none() {
                 return;
             }
-            self.enter(if offered.is_some() && is_kept { Phase::Offered } else { Phase::Other });
+            self.enter(if offered.is_some() && is_kept { OfferState::Offered } else { OfferState::Other });
             if let Some((request_id, offer, descriptors)) = offered {
                 match self.outgoing.now() {
                     Some(mut outgoing) if outgoing.may_answer() => {
@@ -214,8 +214,8 @@ impl Connection {
         let mut link = ServerLink::new(self, fd);
         // SAFETY: the caller says that these may be read.
         let sent = outgoing.send(&mut link, parts.iter().map(|part| unsafe { bytes_of(part) }));
-        if !outgoing.is_answering() && self.is_in(Phase::Offered) {
-            self.enter(Phase::Answered);
+        if !outgoing.is_answering() && self.is_in(OfferState::Offered) {
+            self.enter(OfferState::Answered);
         }
         match sent {
             Sent::All(bytes) => Outcome::Bytes(bytes),
@@ -258,10 +258,10 @@ impl Connection {
         if let Some(mut outgoing) = self.outgoing.now() {
             outgoing.abandon();
         }
-        let is_between = self.is_in(Phase::Answered) && self.is_ours();
+        let is_between = self.is_in(OfferState::Answered) && self.is_ours();
         if is_between {
             refuse_more(socket);
-            self.enter(Phase::Closing);
+            self.enter(OfferState::Closing);
         }
         is_between
     }
@@ -273,7 +273,7 @@ impl Connection {
     pub(crate) fn leave(&self, socket: BorrowedFd<'_>) {
         if self.is_ours() {
             self.is_leaving.store(true, Ordering::Relaxed);
-            if self.is_in(Phase::Answered) {
+            if self.is_in(OfferState::Answered) {
                 refuse_more(socket);
             }
         }
@@ -281,7 +281,7 @@ impl Connection {
 
     /// The request at hand is about to end, and the server about to send the next one.
     pub(crate) fn before_end(&self, socket: BorrowedFd<'_>) {
-        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(Phase::Offered) && self.is_ours() {
+        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(OfferState::Offered) && self.is_ours() {
             refuse_more(socket);
         }
     }
@@ -290,7 +290,7 @@ impl Connection {
     pub(crate) fn begin(&self, process: i32) {
         self.process.store(process, Ordering::Relaxed);
         self.is_leaving.store(false, Ordering::Relaxed);
-        self.enter(Phase::Other);
+        self.enter(OfferState::Other);
     }
 
     /// Whether this process has accepted it. Connections of its parent stay the parent's.
@@ -298,11 +298,11 @@ impl Connection {
         self.process.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_nonzero().get()
     }
 
-    fn is_in(&self, phase: Phase) -> bool {
+    fn is_in(&self, phase: OfferState) -> bool {
         self.phase.load(Ordering::Relaxed) == phase as u8
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: OfferState) {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 

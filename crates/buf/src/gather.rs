@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard};
 
 use rustix::io::Errno;
 
-use crate::shared::Place;
+use crate::shared::LoanedBytes;
 use crate::{Loan, Piece};
 
 /// Most pieces of one call. More gain nothing: a pipelining client's batch is bounded, too.
@@ -96,7 +96,7 @@ struct Gathered<'a> {
     /// Whether there were more pieces in memory than fit.
     is_cut: bool,
     /// One per loan, for any number of its slices.
-    held: [Option<(&'a Arc<Loan>, MutexGuard<'a, Place>)>; LOANS_MAX],
+    held: [Option<(&'a Arc<Loan>, MutexGuard<'a, LoanedBytes>)>; LOANS_MAX],
 }
 
 impl<'a> Gathered<'a> {
@@ -128,7 +128,7 @@ impl<'a> Gathered<'a> {
     }
 
     /// Keeps the bytes of a loan in place; `None` if too many loans are held already.
-    fn hold(&mut self, loan: &'a Arc<Loan>) -> Option<&Place> {
+    fn hold(&mut self, loan: &'a Arc<Loan>) -> Option<&LoanedBytes> {
         let is_its = |held: &Option<(&Arc<Loan>, _)>| match held {
             Some((other, _)) => Arc::ptr_eq(other, loan),
             None => true,

@@ -12,12 +12,12 @@ use crate::{Region, Slice};
 /// bytes do not.
 #[derive(Debug)]
 pub struct Loan {
-    place: Mutex<Place>,
+    place: Mutex<LoanedBytes>,
     len: usize,
 }
 
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum LoanedBytes {
     Region { region: Arc<Region>, offset: usize },
     Memory(Slice),
 }
@@ -33,7 +33,7 @@ impl Loan {
             "a loan beyond the end of the region"
         );
         assert!(u32::try_from(len).is_ok(), "slices are smaller than 4 GiB");
-        Arc::new(Self { place: Mutex::new(Place::Region { region, offset }), len })
+        Arc::new(Self { place: Mutex::new(LoanedBytes::Region { region, offset }), len })
     }
 
     /// Number of bytes.
@@ -55,10 +55,10 @@ impl Loan {
     /// sending them.
     pub fn move_out(&self) {
         let mut place = self.lock();
-        if let Place::Region { region, offset } = &*place {
+        if let LoanedBytes::Region { region, offset } = &*place {
             let mut bytes = Vec::new();
             region.copy_to(*offset, self.len, &mut bytes);
-            *place = Place::Memory(bytes.into());
+            *place = LoanedBytes::Memory(bytes.into());
         }
     }
 
@@ -66,12 +66,12 @@ impl Loan {
     pub fn is_over(self: &mut Arc<Self>) -> bool {
         match Arc::get_mut(self) {
             Some(_) => true,
-            None => matches!(*self.lock(), Place::Memory(_)),
+            None => matches!(*self.lock(), LoanedBytes::Memory(_)),
         }
     }
 
     /// Holds the bytes where they are.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Place> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LoanedBytes> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,8 +99,8 @@ impl SharedSlice {
     pub fn copy_prefix_to(&self, len: usize, out: &mut Vec<u8>) {
         let len = len.min(self.len());
         match &*self.loan.lock() {
-            Place::Region { region, offset } => region.copy_to(offset + self.start as usize, len, out),
-            Place::Memory(slice) => out.extend_from_slice(&slice[self.start as usize..][..len]),
+            LoanedBytes::Region { region, offset } => region.copy_to(offset + self.start as usize, len, out),
+            LoanedBytes::Memory(slice) => out.extend_from_slice(&slice[self.start as usize..][..len]),
         }
     }
 
@@ -130,10 +130,12 @@ impl SharedSlice {
     }
 
     /// Where the bytes are, given where those of the loan are.
-    pub(crate) fn address(&self, place: &Place) -> *const u8 {
+    pub(crate) fn address(&self, place: &LoanedBytes) -> *const u8 {
         match place {
-            Place::Region { region, offset } => region.address(offset + self.start as usize, self.len()),
-            Place::Memory(slice) => slice[self.start as usize..self.end as usize].as_ptr(),
+            LoanedBytes::Region { region, offset } => {
+                region.address(offset + self.start as usize, self.len())
+            }
+            LoanedBytes::Memory(slice) => slice[self.start as usize..self.end as usize].as_ptr(),
         }
     }
 }

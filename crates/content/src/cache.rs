@@ -10,10 +10,10 @@ use foldhash::fast::RandomState;
 use rustix::io::Errno;
 
 use crate::allowance::Allowance;
-use crate::disk::{Blocking, Identity, NeedsDisk, Trouble};
+use crate::disk::{Blocking, DiskError, Identity, NeedsDisk};
 use crate::listing::Listed;
 use crate::lookup::Lookup;
-use crate::name::{Answer, Name, Question};
+use crate::name::{CachedResult, Name, Question};
 use crate::policy::Policy;
 use crate::presentation::Presentation;
 use crate::settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
@@ -123,7 +123,7 @@ impl Cache {
         }
         let lookup = Lookup { cache: self, tree, query, question, now, blocking };
         let mut result = lookup.run(recalled.as_ref());
-        if let Err(Trouble::Errno(errno)) = result
+        if let Err(DiskError::Errno(errno)) = result
             && descriptors::ran_out(errno)
             && descriptors::release() > 0
         {
@@ -132,11 +132,11 @@ impl Cache {
         }
         match result {
             Ok(found) => Ok(found),
-            Err(Trouble::NeedsDisk) => {
+            Err(DiskError::NeedsDisk) => {
                 Counters::count(&self.counters.needs_disk);
                 Err(NeedsDisk)
             }
-            Err(Trouble::Errno(errno)) => Ok(Found::Failed(errno)),
+            Err(DiskError::Errno(errno)) => Ok(Found::Failed(errno)),
         }
     }
 
@@ -210,15 +210,15 @@ impl Cache {
                     return Recalled::Old(Arc::clone(name));
                 }
                 match &name.answer {
-                    Answer::File { .. } => match name.stored() {
+                    CachedResult::File { .. } => match name.stored() {
                         Some(stored) => Recalled::Known(Found::File(stored)),
                         None => Recalled::Gone(Arc::clone(name)),
                     },
-                    Answer::Script(path) => Recalled::Known(Found::Script(Arc::clone(path))),
-                    Answer::Fallback(path) => Recalled::Known(Found::Fallback(Arc::clone(path))),
-                    Answer::AddSlash => Recalled::Known(Found::AddSlash),
-                    Answer::Missing => Recalled::Known(Found::Missing),
-                    Answer::Forbidden => Recalled::Known(Found::Forbidden),
+                    CachedResult::Script(path) => Recalled::Known(Found::Script(Arc::clone(path))),
+                    CachedResult::Fallback(path) => Recalled::Known(Found::Fallback(Arc::clone(path))),
+                    CachedResult::AddSlash => Recalled::Known(Found::AddSlash),
+                    CachedResult::Missing => Recalled::Known(Found::Missing),
+                    CachedResult::Forbidden => Recalled::Known(Found::Forbidden),
                 }
             },
         );

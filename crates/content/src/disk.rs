@@ -23,7 +23,7 @@ pub struct NeedsDisk;
 
 /// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum DiskError {
     NeedsDisk,
     Errno(Errno),
 }
@@ -101,19 +101,23 @@ impl Kind {
 }
 
 /// Looks at `path` without opening it: opening a FIFO or a device can have effects.
-pub(crate) fn look(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<(Kind, Identity), Trouble> {
+pub(crate) fn look(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<(Kind, Identity), DiskError> {
     let file = open(tree, path, OFlags::PATH, blocking)?;
     kind_and_identity(&file)
 }
 
 /// Where the link at `path` leads to, as it is written in it; `None` if there is no link.
-pub(crate) fn link_target(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Option<Vec<u8>>, Trouble> {
+pub(crate) fn link_target(
+    tree: &Tree,
+    path: &[u8],
+    blocking: Blocking,
+) -> Result<Option<Vec<u8>>, DiskError> {
     let link = open(tree, path, OFlags::PATH | OFlags::NOFOLLOW, blocking)?;
-    let stat = rustix::fs::fstat(&link).map_err(Trouble::Errno)?;
+    let stat = rustix::fs::fstat(&link).map_err(DiskError::Errno)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
         return Ok(None);
     }
-    let target = rustix::fs::readlinkat(&link, "", Vec::new()).map_err(Trouble::Errno)?;
+    let target = rustix::fs::readlinkat(&link, "", Vec::new()).map_err(DiskError::Errno)?;
     Ok(Some(target.into_bytes()))
 }
 
@@ -125,26 +129,26 @@ pub(crate) fn open_regular(
     tree: &Tree,
     path: &[u8],
     blocking: Blocking,
-) -> Result<(OwnedFd, Identity), Trouble> {
+) -> Result<(OwnedFd, Identity), DiskError> {
     let file = open(tree, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, blocking)?;
     match kind_and_identity(&file)? {
         (Kind::Regular, identity) => Ok((file, identity)),
-        _ => Err(Trouble::Errno(Errno::ACCESS)),
+        _ => Err(DiskError::Errno(Errno::ACCESS)),
     }
 }
 
 /// Opens a directory in order to list it.
-pub(crate) fn open_directory(tree: &Tree, path: &[u8]) -> Result<OwnedFd, Trouble> {
+pub(crate) fn open_directory(tree: &Tree, path: &[u8]) -> Result<OwnedFd, DiskError> {
     open(tree, path, OFlags::RDONLY | OFlags::DIRECTORY, Blocking::Allowed)
 }
 
 /// The state of an open file.
-pub(crate) fn identity(file: impl AsFd) -> Result<Identity, Trouble> {
-    Ok(Identity::of(&rustix::fs::fstat(file).map_err(Trouble::Errno)?))
+pub(crate) fn identity(file: impl AsFd) -> Result<Identity, DiskError> {
+    Ok(Identity::of(&rustix::fs::fstat(file).map_err(DiskError::Errno)?))
 }
 
 /// Fills `buffer` from the beginning of `file`. Returns the number of bytes, fewer than requested only at its end.
-pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Trouble> {
+pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize, DiskError> {
     let mut filled = 0;
     while filled < buffer.len() {
         let rest = &mut buffer[filled..];
@@ -163,15 +167,15 @@ pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Re
             Err(Errno::INTR) => {}
             // Not in the page cache (a readahead has been started), or a file system that cannot tell.
             Err(Errno::AGAIN | Errno::OPNOTSUPP) if blocking == Blocking::Never => {
-                return Err(Trouble::NeedsDisk);
+                return Err(DiskError::NeedsDisk);
             }
-            Err(errno) => return Err(Trouble::Errno(errno)),
+            Err(errno) => return Err(DiskError::Errno(errno)),
         }
     }
     Ok(filled)
 }
 
-fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<OwnedFd, Trouble> {
+fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<OwnedFd, DiskError> {
     let path = if path.is_empty() { b"." } else { path };
     let flags = flags | OFlags::CLOEXEC;
     let mut resolve = tree.resolve();
@@ -183,20 +187,20 @@ fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<O
             Ok(file) => return Ok(file),
             // EINVAL: before Linux 5.12 there was no RESOLVE_CACHED.
             Err(Errno::AGAIN | Errno::INVAL) if blocking == Blocking::Never => {
-                return Err(Trouble::NeedsDisk);
+                return Err(DiskError::NeedsDisk);
             }
             // Something was renamed while the kernel followed "..", and it could not tell whether that left the root.
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => return Err(Trouble::Errno(errno)),
+            Err(errno) => return Err(DiskError::Errno(errno)),
         }
     }
-    Err(Trouble::Errno(Errno::AGAIN))
+    Err(DiskError::Errno(Errno::AGAIN))
 }
 
 /// How often concurrent renames make a path be resolved again.
 const RACES_MAX: usize = 16;
 
-fn kind_and_identity(file: impl AsFd) -> Result<(Kind, Identity), Trouble> {
-    let stat = rustix::fs::fstat(file).map_err(Trouble::Errno)?;
+fn kind_and_identity(file: impl AsFd) -> Result<(Kind, Identity), DiskError> {
+    let stat = rustix::fs::fstat(file).map_err(DiskError::Errno)?;
     Ok((Kind::of(&stat), Identity::of(&stat)))
 }

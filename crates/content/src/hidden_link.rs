@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Blocking, Trouble};
+use crate::disk::{self, Blocking, DiskError};
 use crate::tree::{Symlinks, Tree};
 
 /// A link that is not followed.
@@ -112,7 +112,7 @@ pub(crate) fn find(tree: &Tree, path: &[u8], blocking: Blocking) -> Option<Hidde
         end += name.len() + usize::from(end > 0);
         let name = &path[..end];
         let Ok(Some(target)) = disk::link_target(tree, name, blocking) else { continue };
-        if let Err(Trouble::Errno(Errno::XDEV | Errno::LOOP)) = disk::look(tree, name, blocking) {
+        if let Err(DiskError::Errno(Errno::XDEV | Errno::LOOP)) = disk::look(tree, name, blocking) {
             let config = tree.config();
             return Some(HiddenLink {
                 root: config.root.clone(),

@@ -8,7 +8,7 @@ use baton_buf::Buffer;
 use baton_http::{ETag, Stamp};
 use rustix::io::Errno;
 
-use crate::disk::{self, Blocking, Identity, Trouble};
+use crate::disk::{self, Blocking, DiskError, Identity};
 use crate::presentation::Presentation;
 use crate::reply::{HeadParts, Persistence, Ready};
 use crate::stats::Counters;
@@ -39,7 +39,7 @@ impl Loading<'_> {
     /// Reads a consistent state of the file: if it changed meanwhile, it is read once more. A file that keeps
     /// changing is taken as it is, and read again at its next revalidation (see [`Stored::is_current`]); one that
     /// keeps shrinking is `ESTALE`.
-    pub(crate) fn load(&self) -> Result<Stored, Trouble> {
+    pub(crate) fn load(&self) -> Result<Stored, DiskError> {
         let (file, mut identity) = disk::open_regular(self.tree, self.path, self.blocking)?;
         for attempt in 1..=ATTEMPTS {
             let fields = self.fields(&identity);
@@ -56,7 +56,7 @@ impl Loading<'_> {
                 _ => identity = afterwards,
             }
         }
-        Err(Trouble::Errno(Errno::STALE))
+        Err(DiskError::Errno(Errno::STALE))
     }
 
     /// Whether a file of this size, which is in memory, is kept open besides; if so, it has been counted.
@@ -70,7 +70,7 @@ impl Loading<'_> {
     }
 
     /// The body, or `None` if the file is shorter than it was.
-    fn read(&self, file: &OwnedFd, identity: &Identity, fields: &[u8]) -> Result<Option<Body>, Trouble> {
+    fn read(&self, file: &OwnedFd, identity: &Identity, fields: &[u8]) -> Result<Option<Body>, DiskError> {
         // Files that belong in memory are far smaller than the address space.
         let len = identity.size as usize;
         let mut shrunk = false;

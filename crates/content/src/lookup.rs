@@ -6,12 +6,12 @@ use baton_http::Stamp;
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Found, Query, Recalled};
-use crate::disk::{Blocking, Identity, Trouble, Verdict, verdict};
+use crate::disk::{Blocking, DiskError, Identity, Verdict, verdict};
 use crate::listing;
 use crate::load::Loading;
-use crate::name::{Answer, Name, Question};
+use crate::name::{CachedResult, Name, Question};
 use crate::presentation::Presentation;
-use crate::resolve::{Place, Target, resolve};
+use crate::resolve::{Resolved, Target, resolve};
 use crate::stats::Counters;
 use crate::stored::Stored;
 use crate::tree::Tree;
@@ -27,10 +27,10 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    pub(crate) fn run(&self, recalled: Option<&Recalled>) -> Result<Found, Trouble> {
+    pub(crate) fn run(&self, recalled: Option<&Recalled>) -> Result<Found, DiskError> {
         match recalled {
             Some(Recalled::Gone(name)) => {
-                if let Answer::File { target, identity, .. } = &name.answer {
+                if let CachedResult::File { target, identity, .. } = &name.answer {
                     let found = self.file(Some(name), target, identity, name.checked())?;
                     if !matches!(found, Found::Missing) {
                         return Ok(found);
@@ -42,7 +42,7 @@ impl Lookup<'_> {
                 Counters::count(&self.cache.counters.revalidations);
                 match (self.translate(Some(name)), name.stored()) {
                     // Out of descriptors: serve the old state rather than fail the request.
-                    (Err(Trouble::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => {
+                    (Err(DiskError::Errno(Errno::MFILE | Errno::NFILE)), Some(stored)) => {
                         Ok(Found::File(stored))
                     }
                     (found, _) => found,
@@ -53,7 +53,7 @@ impl Lookup<'_> {
     }
 
     /// Resolves the path, and confirms or replaces the known name.
-    fn translate(&self, known: Option<&Arc<Name>>) -> Result<Found, Trouble> {
+    fn translate(&self, known: Option<&Arc<Name>>) -> Result<Found, DiskError> {
         let place = resolve(self.tree, self.query.path, self.question.accepted, self.blocking)?;
         let agreed = known.filter(|name| name.answer.agrees_with(&place));
         if known.is_some() && agreed.is_none() {
@@ -61,21 +61,23 @@ impl Lookup<'_> {
         }
         let checked = self.now.unix_seconds;
         let (answer, found) = match place {
-            Place::File(target, identity) => return self.file(agreed, &target, &identity, checked),
-            Place::Directory(_) if self.blocking == Blocking::Never => return Err(Trouble::NeedsDisk),
-            Place::Directory(path) => return listing::list(self.tree, &path, self.query).map(Found::Listing),
-            Place::Refused(refusal) => return Ok(Found::Refused(refusal)),
-            Place::Script(path) => {
-                let path: Arc<[u8]> = path.into();
-                (Answer::Script(Arc::clone(&path)), Found::Script(path))
+            Resolved::File(target, identity) => return self.file(agreed, &target, &identity, checked),
+            Resolved::Directory(_) if self.blocking == Blocking::Never => return Err(DiskError::NeedsDisk),
+            Resolved::Directory(path) => {
+                return listing::list(self.tree, &path, self.query).map(Found::Listing);
             }
-            Place::Fallback(path) => {
+            Resolved::Refused(refusal) => return Ok(Found::Refused(refusal)),
+            Resolved::Script(path) => {
                 let path: Arc<[u8]> = path.into();
-                (Answer::Fallback(Arc::clone(&path)), Found::Fallback(path))
+                (CachedResult::Script(Arc::clone(&path)), Found::Script(path))
             }
-            Place::AddSlash => (Answer::AddSlash, Found::AddSlash),
-            Place::Missing => (Answer::Missing, Found::Missing),
-            Place::Forbidden => (Answer::Forbidden, Found::Forbidden),
+            Resolved::Fallback(path) => {
+                let path: Arc<[u8]> = path.into();
+                (CachedResult::Fallback(Arc::clone(&path)), Found::Fallback(path))
+            }
+            Resolved::AddSlash => (CachedResult::AddSlash, Found::AddSlash),
+            Resolved::Missing => (CachedResult::Missing, Found::Missing),
+            Resolved::Forbidden => (CachedResult::Forbidden, Found::Forbidden),
         };
         match agreed {
             Some(name) => name.confirm(checked),
@@ -94,7 +96,7 @@ impl Lookup<'_> {
         target: &Target,
         identity: &Identity,
         checked: u64,
-    ) -> Result<Found, Trouble> {
+    ) -> Result<Found, DiskError> {
         let before = known.and_then(|name| name.stored());
         let in_memory = self.cache.belongs_in_memory(identity.size, before.as_deref(), self.now);
         if let (Some(name), Some(stored)) = (known, &before)
@@ -107,16 +109,16 @@ impl Lookup<'_> {
         }
         let stored = match self.obtain(target, identity, before.is_some().then_some(in_memory)) {
             Ok(stored) => stored,
-            Err(Trouble::Errno(errno)) => match verdict(errno) {
+            Err(DiskError::Errno(errno)) => match verdict(errno) {
                 // It was there a moment ago: cache nothing.
                 Verdict::Missing => return Ok(Found::Missing),
                 Verdict::Forbidden => {
-                    self.remember(Answer::Forbidden, checked);
+                    self.remember(CachedResult::Forbidden, checked);
                     return Ok(Found::Forbidden);
                 }
-                Verdict::Failed => return Err(Trouble::Errno(errno)),
+                Verdict::Failed => return Err(DiskError::Errno(errno)),
             },
-            Err(Trouble::NeedsDisk) => return Err(Trouble::NeedsDisk),
+            Err(DiskError::NeedsDisk) => return Err(DiskError::NeedsDisk),
         };
         if let Some(outdated) = &before {
             Counters::count(&self.cache.counters.changes);
@@ -127,8 +129,11 @@ impl Lookup<'_> {
             Some(name) if !self.cache.settings().files => name.confirm(checked),
             _ => {
                 let stored_weakly = Arc::downgrade(&stored);
-                let answer =
-                    Answer::File { target: target.clone(), identity: stored.identity, stored: stored_weakly };
+                let answer = CachedResult::File {
+                    target: target.clone(),
+                    identity: stored.identity,
+                    stored: stored_weakly,
+                };
                 self.remember(answer, checked);
             }
         }
@@ -142,7 +147,7 @@ impl Lookup<'_> {
         target: &Target,
         identity: &Identity,
         in_memory: Option<bool>,
-    ) -> Result<Arc<Stored>, Trouble> {
+    ) -> Result<Arc<Stored>, DiskError> {
         let presentation = Presentation::of(self.tree, target);
         let keeps_files = self.cache.settings().files;
         let cached = keeps_files.then(|| self.cache.file(identity, &presentation, self.now)).flatten();
@@ -171,7 +176,7 @@ impl Lookup<'_> {
         Ok(if keeps_files { self.cache.insert_file(stored, self.now) } else { Arc::new(stored) })
     }
 
-    fn remember(&self, answer: Answer, checked: u64) {
+    fn remember(&self, answer: CachedResult, checked: u64) {
         if !self.cache.settings().names || self.question.path.len() > NAME_BYTES_MAX {
             return;
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use baton_http::{AcceptedCodings, Stamp};
 
 use crate::disk::Identity;
-use crate::resolve::{Place, Target};
+use crate::resolve::{Resolved, Target};
 use crate::stored::Stored;
 use crate::table::{Entry, Seat};
 
@@ -39,14 +39,14 @@ pub(crate) struct Name {
     path: Box<[u8]>,
     accepted: AcceptedCodings,
     hash: u64,
-    pub(crate) answer: Answer,
+    pub(crate) answer: CachedResult,
     /// The second of the last confirmation.
     checked: AtomicU64,
     seat: Seat,
 }
 
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum CachedResult {
     /// The table of files owns the file; eviction there removes it here.
     File {
         target: Target,
@@ -62,24 +62,24 @@ pub(crate) enum Answer {
     Forbidden,
 }
 
-impl Answer {
+impl CachedResult {
     /// Whether this agrees with `place`, to which the name leads now. The caller compares the states of files.
-    pub(crate) fn agrees_with(&self, place: &Place) -> bool {
+    pub(crate) fn agrees_with(&self, place: &Resolved) -> bool {
         match (self, place) {
-            (Self::File { target, .. }, Place::File(now, _)) => target == now,
-            (Self::Script(path), Place::Script(now)) | (Self::Fallback(path), Place::Fallback(now)) => {
+            (Self::File { target, .. }, Resolved::File(now, _)) => target == now,
+            (Self::Script(path), Resolved::Script(now)) | (Self::Fallback(path), Resolved::Fallback(now)) => {
                 path[..] == now[..]
             }
-            (Self::AddSlash, Place::AddSlash)
-            | (Self::Missing, Place::Missing)
-            | (Self::Forbidden, Place::Forbidden) => true,
+            (Self::AddSlash, Resolved::AddSlash)
+            | (Self::Missing, Resolved::Missing)
+            | (Self::Forbidden, Resolved::Forbidden) => true,
             _ => false,
         }
     }
 }
 
 impl Name {
-    pub(crate) fn new(question: &Question<'_>, answer: Answer, checked: u64) -> Self {
+    pub(crate) fn new(question: &Question<'_>, answer: CachedResult, checked: u64) -> Self {
         Self {
             tree: question.tree,
             path: question.path.into(),
@@ -114,12 +114,12 @@ impl Name {
     /// The file, if the cache still has it.
     pub(crate) fn stored(&self) -> Option<Arc<Stored>> {
         match &self.answer {
-            Answer::File { stored, .. } => stored.upgrade().filter(|stored| stored.seat().is_taken()),
-            Answer::Script(_)
-            | Answer::Fallback(_)
-            | Answer::AddSlash
-            | Answer::Missing
-            | Answer::Forbidden => None,
+            CachedResult::File { stored, .. } => stored.upgrade().filter(|stored| stored.seat().is_taken()),
+            CachedResult::Script(_)
+            | CachedResult::Fallback(_)
+            | CachedResult::AddSlash
+            | CachedResult::Missing
+            | CachedResult::Forbidden => None,
         }
     }
 }

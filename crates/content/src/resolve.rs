@@ -2,13 +2,13 @@
 
 use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_any_path, decode_path};
 
-use crate::disk::{self, Blocking, Identity, Kind, Trouble, Verdict};
+use crate::disk::{self, Blocking, DiskError, Identity, Kind, Verdict};
 use crate::hidden_link::{self, HiddenLink};
 use crate::tree::Tree;
 
 /// Where a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Resolved {
     File(Target, Identity),
     /// A script to run, relative to the root.
     Script(Vec<u8>),
@@ -44,22 +44,22 @@ pub(crate) fn resolve(
     raw: &[u8],
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Place, Trouble> {
+) -> Result<Resolved, DiskError> {
     let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
     let place = match decode_path(raw, &mut path) {
         Ok(()) => named(tree, path, accepted, blocking)?,
         // No file has such a name, but the fallback may handle it.
         Err(_) if tree.config().fallback.is_some() && decode_any_path(raw, &mut path).is_ok() => {
-            Place::Missing
+            Resolved::Missing
         }
-        Err(refusal) => return Ok(Place::Refused(refusal)),
+        Err(refusal) => return Ok(Resolved::Refused(refusal)),
     };
     match (&tree.config().fallback, place) {
-        (Some(fallback), Place::Missing) => {
+        (Some(fallback), Resolved::Missing) => {
             match file(tree, fallback.clone().into_bytes(), accepted, blocking)? {
-                Place::Script(path) => Ok(Place::Fallback(path)),
-                found @ Place::File(..) => Ok(found),
-                _ => Ok(Place::Missing),
+                Resolved::Script(path) => Ok(Resolved::Fallback(path)),
+                found @ Resolved::File(..) => Ok(found),
+                _ => Ok(Resolved::Missing),
             }
         }
         (_, place) => Ok(place),
@@ -72,14 +72,14 @@ fn named(
     mut path: Vec<u8>,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Place, Trouble> {
+) -> Result<Resolved, DiskError> {
     match enter(tree, &mut path) {
         Entered::Inside if path.is_empty() || path.ends_with(b"/") => {
             directory(tree, path, accepted, blocking)
         }
         Entered::Inside => file(tree, path, accepted, blocking),
-        Entered::WithoutSlash => Ok(Place::AddSlash),
-        Entered::Outside => Ok(Place::Missing),
+        Entered::WithoutSlash => Ok(Resolved::AddSlash),
+        Entered::Outside => Ok(Resolved::Missing),
     }
 }
 
@@ -131,7 +131,7 @@ fn directory(
     mut path: Vec<u8>,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Place, Trouble> {
+) -> Result<Resolved, DiskError> {
     let end = path.len();
     for index in &tree.config().index {
         path.extend_from_slice(index.as_bytes());
@@ -141,28 +141,33 @@ fn directory(
         }
         match examine(tree, &path, blocking)? {
             Examined::Regular(identity) => return representation(tree, path, identity, accepted, blocking),
-            Examined::Closed => return Ok(Place::Forbidden),
+            Examined::Closed => return Ok(Resolved::Forbidden),
             Examined::Directory | Examined::Nothing => path.truncate(end),
         }
     }
     if !tree.lists() {
         // Do not reveal whether the directory exists; this saves a call, too.
-        return Ok(Place::Missing);
+        return Ok(Resolved::Missing);
     }
     match examine(tree, &path, blocking)? {
-        Examined::Directory => Ok(Place::Directory(path)),
-        Examined::Closed => Ok(Place::Forbidden),
-        Examined::Regular(_) | Examined::Nothing => Ok(Place::Missing),
+        Examined::Directory => Ok(Resolved::Directory(path)),
+        Examined::Closed => Ok(Resolved::Forbidden),
+        Examined::Regular(_) | Examined::Nothing => Ok(Resolved::Missing),
     }
 }
 
 /// A path without a '/' at its end.
-fn file(tree: &Tree, path: Vec<u8>, accepted: AcceptedCodings, blocking: Blocking) -> Result<Place, Trouble> {
+fn file(
+    tree: &Tree,
+    path: Vec<u8>,
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Resolved, DiskError> {
     match examine(tree, &path, blocking)? {
         Examined::Regular(identity) => representation(tree, path, identity, accepted, blocking),
-        Examined::Directory => Ok(Place::AddSlash),
-        Examined::Closed => Ok(Place::Forbidden),
-        Examined::Nothing => Ok(Place::Missing),
+        Examined::Directory => Ok(Resolved::AddSlash),
+        Examined::Closed => Ok(Resolved::Forbidden),
+        Examined::Nothing => Ok(Resolved::Missing),
     }
 }
 
@@ -173,12 +178,12 @@ fn representation(
     identity: Identity,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Place, Trouble> {
+) -> Result<Resolved, DiskError> {
     if tree.is_script(&path) {
-        return Ok(Place::Script(path));
+        return Ok(Resolved::Script(path));
     }
     if tree.withholds(&path) {
-        return Ok(Place::Missing);
+        return Ok(Resolved::Missing);
     }
     let plain = path.len();
     for coding in accepted.in_order().take_while(|&coding| coding != Coding::Identity) {
@@ -187,12 +192,12 @@ fn representation(
         }
         path.extend_from_slice(coding.extension().as_bytes());
         if let Examined::Regular(identity) = examine(tree, &path, blocking)? {
-            return Ok(Place::File(Target { path, coding }, identity));
+            return Ok(Resolved::File(Target { path, coding }, identity));
         }
         path.truncate(plain);
     }
     // If the client refuses the plain file too, it gets it all the same: RFC 9110, 12.5.3, prefers that to a 406.
-    Ok(Place::File(Target { path, coding: Coding::Identity }, identity))
+    Ok(Resolved::File(Target { path, coding: Coding::Identity }, identity))
 }
 
 enum Examined {
@@ -203,19 +208,19 @@ enum Examined {
     Nothing,
 }
 
-fn examine(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Examined, Trouble> {
+fn examine(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Examined, DiskError> {
     match disk::look(tree, path, blocking) {
         Ok((Kind::Regular, identity)) => Ok(Examined::Regular(identity)),
         Ok((Kind::Directory, _)) => Ok(Examined::Directory),
         Ok((Kind::Special, _)) => Ok(Examined::Closed),
-        Err(Trouble::Errno(errno)) => match disk::verdict(errno) {
+        Err(DiskError::Errno(errno)) => match disk::verdict(errno) {
             Verdict::Missing => {
                 tree.hidden_links().note(tree, path, errno, blocking);
                 Ok(Examined::Nothing)
             }
             Verdict::Forbidden => Ok(Examined::Closed),
-            Verdict::Failed => Err(Trouble::Errno(errno)),
+            Verdict::Failed => Err(DiskError::Errno(errno)),
         },
-        Err(Trouble::NeedsDisk) => Err(Trouble::NeedsDisk),
+        Err(DiskError::NeedsDisk) => Err(DiskError::NeedsDisk),
     }
 }

@@ -18,7 +18,7 @@ pub struct Programs {
 
 /// A server, and the transport to its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ServerSetup {
     /// nginx with kept connections to the application, which has the distribution's `libfcgi`.
     Nginx,
     /// Baton by the standard protocol, and the same application.
@@ -27,7 +27,7 @@ pub(crate) enum Way {
     Baton(&'static str),
 }
 
-impl Way {
+impl ServerSetup {
     /// All, the reference first.
     pub(crate) const ALL: [Self; 5] =
         [Self::Nginx, Self::BatonOriginal, Self::Baton("unix"), Self::Baton("shm"), Self::Baton("passfd")];
@@ -60,11 +60,11 @@ impl AdRotation<'_> {
     ///
     /// # Errors
     /// If one of them cannot be started.
-    pub(crate) fn start(&self, way: Way, machine: &Machine, folder: &Path) -> Result<Contender> {
+    pub(crate) fn start(&self, way: ServerSetup, machine: &Machine, folder: &Path) -> Result<Contender> {
         let name = way.name();
         let program = Program::AdRotation {
             executable: self.executable.to_owned(),
-            library: matches!(way, Way::Baton(_)).then(|| self.library.to_owned()),
+            library: matches!(way, ServerSetup::Baton(_)).then(|| self.library.to_owned()),
             named_file: Some(self.root.join(self.named_file)),
         };
         let place = folder.join(format!("{} application", name).replace(' ', "-"));
@@ -75,11 +75,11 @@ impl AdRotation<'_> {
         Ok(Contender { server, application: Some(application) })
     }
 
-    fn entry(&self, way: Way, socket: &Path) -> Entry {
+    fn entry(&self, way: ServerSetup, socket: &Path) -> Entry {
         let transport = match way {
-            Way::Nginx => return Entry::nginx_with_application(socket, true),
-            Way::BatonOriginal => "unix",
-            Way::Baton(transport) => transport,
+            ServerSetup::Nginx => return Entry::nginx_with_application(socket, true),
+            ServerSetup::BatonOriginal => "unix",
+            ServerSetup::Baton(transport) => transport,
         };
         let mounted = format!(
             "/app=unix:{},transport={transport},connections_max={},named_files=[\"{}\"]",

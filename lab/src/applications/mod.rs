@@ -18,8 +18,8 @@ use crate::comparison::{Contender, Rounds};
 use crate::files;
 use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 pub use contenders::Programs;
-pub(crate) use contenders::{AdRotation, Way};
-use php::PhpWay;
+pub(crate) use contenders::{AdRotation, ServerSetup};
+use php::PhpSetup;
 pub(crate) use task::PROCESSES;
 pub use task::Response;
 
@@ -91,7 +91,7 @@ fn start_c(
         root,
         named_file: NAMED_FILE,
     };
-    Ok(started(Way::ALL.iter().map(|way| pool.start(*way, machine, folder))))
+    Ok(started(ServerSetup::ALL.iter().map(|way| pool.start(*way, machine, folder))))
 }
 
 fn start_php(
@@ -104,11 +104,11 @@ fn start_php(
         files::write_one(root, &format!("{}k.html", bytes >> 10), bytes)?;
     }
     fs::write(root.join("file.php"), include_str!("../../conf/file.php"))?;
-    let mut ways = vec![PhpWay::Nginx, PhpWay::NginxKept, PhpWay::Baton];
-    ways.extend(settings.preload.clone().map(PhpWay::Preload));
-    ways.extend(settings.php_extension.clone().map(PhpWay::Extension));
+    let mut ways = vec![PhpSetup::Nginx, PhpSetup::NginxKept, PhpSetup::Baton];
+    ways.extend(settings.preload.clone().map(PhpSetup::Preload));
+    ways.extend(settings.php_extension.clone().map(PhpSetup::Extension));
     if let (Some(library), Some(extension)) = (settings.preload.clone(), settings.php_extension.clone()) {
-        ways.push(PhpWay::Both { library, extension });
+        ways.push(PhpSetup::Both { library, extension });
     }
     let baton = &settings.programs.baton;
     Ok(started(ways.iter().map(|way| way.start(baton, PROCESSES, root, machine, folder))))

@@ -9,7 +9,7 @@ use crate::rig::{Application, Entry, Extension, Machine, Program, Running};
 
 /// php-fpm behind a server, and the libraries in it.
 #[derive(Clone, Debug)]
-pub(super) enum PhpWay {
+pub(super) enum PhpSetup {
     /// A connection for each request, nginx's default.
     Nginx,
     /// The same with kept connections.
@@ -24,7 +24,7 @@ pub(super) enum PhpWay {
     Both { library: PathBuf, extension: PathBuf },
 }
 
-impl PhpWay {
+impl PhpSetup {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Nginx => "nginx + php-fpm",

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::applications::{AdRotation, Programs, Way};
+use crate::applications::{AdRotation, Programs, ServerSetup};
 use crate::comparison::Contender;
 use crate::files;
 use crate::load::{Load, LoadSettings, Request, RequestList};
@@ -62,12 +62,12 @@ pub fn run(settings: &CopiesSettings) -> Result<String> {
             root: &root,
             named_file: &named_file,
         };
-        for way in Way::ALL {
+        for way in ServerSetup::ALL {
             let contender = pool.start(way, &machine, &folder)?;
             let generated = format!("/app/ad?bytes={size}");
             line(&mut text, *size, &way.name(), &count(&contender, &generated, *size, settings)?, settings);
         }
-        let contender = pool.start(Way::Baton("unix"), &machine, &folder)?;
+        let contender = pool.start(ServerSetup::Baton("unix"), &machine, &folder)?;
         let ledger = count(&contender, "/app/ad?named", *size, settings)?;
         line(&mut text, *size, "baton, a named file", &ledger, settings);
     }

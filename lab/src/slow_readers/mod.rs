@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use crate::applications::{AdRotation, PROCESSES, Programs, Way};
+use crate::applications::{AdRotation, PROCESSES, Programs, ServerSetup};
 use crate::comparison::{Cell, CellLoad, Contender, Measured, Sum, Task};
 use crate::files;
 use crate::load::Request;
@@ -76,16 +76,17 @@ pub fn run(settings: &SlowReadersSettings) -> Result<String> {
     };
     let (mut cells, mut crowds) = (Vec::new(), Vec::new());
     for round in 0..settings.rounds {
-        for turn in 0..Way::ALL.len() {
+        for turn in 0..ServerSetup::ALL.len() {
             // A new server each time, without leftovers of the last crowd.
-            let contender = pool.start(Way::ALL[(round + turn) % Way::ALL.len()], &machine, &folder)?;
+            let contender =
+                pool.start(ServerSetup::ALL[(round + turn) % ServerSetup::ALL.len()], &machine, &folder)?;
             let (measured, crowd) = turn_of(&contender, &machine, settings, round);
             cells.extend(measured);
             eprintln!("{crowd}");
             crowds.push(crowd);
         }
     }
-    cells.sort_by_key(|cell| Way::ALL.iter().position(|way| way.name() == cell.server));
+    cells.sort_by_key(|cell| ServerSetup::ALL.iter().position(|way| way.name() == cell.server));
     Ok(markdown(&cells, &crowds, &machine.description(), settings))
 }
 
@@ -164,7 +165,7 @@ fn markdown(
             "refused",
         ],
     );
-    for way in Way::ALL {
+    for way in ServerSetup::ALL {
         let name = way.name();
         let of = |moment| Sum::of(cells, moment, &name);
         match (of(Moment::Alone), of(Moment::WhileTheyCome), of(Moment::Beside)) {

@@ -88,7 +88,7 @@ impl From<Ended> for std::io::Error {
 #[derive(Debug)]
 pub struct Answer {
     request_id: u16,
-    way: Way,
+    way: ActiveTransport,
     /// Collected output: `buffer[..filled]`. Its unused part takes no memory.
     buffer: Box<[u8]>,
     filled: usize,
@@ -106,7 +106,7 @@ pub struct Answer {
 
 /// The transport of the current response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ActiveTransport {
     /// There is none.
     Idle,
     Plain,
@@ -141,7 +141,7 @@ impl Answer {
     pub fn new() -> Self {
         Self {
             request_id: 0,
-            way: Way::Idle,
+            way: ActiveTransport::Idle,
             buffer: vec![0; WHOLE_BYTES_MAX].into_boxed_slice(),
             window: CONTENT_BYTES,
             filled: 0,
@@ -162,7 +162,7 @@ impl Answer {
         self.held.note_heard();
         self.errors.clear();
         self.errors_sent = false;
-        self.way = Way::Plain;
+        self.way = ActiveTransport::Plain;
         let offer = match offer.map(Offer::parse) {
             Some(Ok(offer)) => offer,
             Some(Err(_)) => {
@@ -178,11 +178,11 @@ impl Answer {
             (Transport::PassFd(about), Some(socket)) => {
                 let client = Client::new(socket, offer.patience_ms);
                 self.handover.begin(client, about, offer.fields);
-                self.way = Way::HandedOver;
+                self.way = ActiveTransport::HandedOver;
             }
             (Transport::Shm(ring), file) => {
                 let usable = self.ring.begin(file, ring.size as usize, ring.at as usize, ring.free as usize);
-                self.way = if usable { Way::Shared } else { Way::Plain };
+                self.way = if usable { ActiveTransport::Shared } else { ActiveTransport::Plain };
             }
             _ => {}
         }
@@ -191,14 +191,14 @@ impl Answer {
     /// Whether a response has begun and not been finished.
     #[must_use]
     pub fn is_begun(&self) -> bool {
-        self.way != Way::Idle
+        self.way != ActiveTransport::Idle
     }
 
     /// Memory for output; call [`commit`](Self::commit) after writing. If it is empty, call
     /// [`make_room`](Self::make_room).
     pub fn space(&mut self) -> &mut [u8] {
         match self.way {
-            Way::Shared => self.ring.space(),
+            ActiveTransport::Shared => self.ring.space(),
             _ => &mut self.buffer[self.filled..self.window],
         }
     }
@@ -210,7 +210,7 @@ impl Answer {
     pub fn commit(&mut self, bytes: usize) {
         assert!(bytes <= self.space().len(), "{bytes} bytes written to less space");
         match self.way {
-            Way::Shared => self.ring.commit(bytes),
+            ActiveTransport::Shared => self.ring.commit(bytes),
             _ => self.filled += bytes,
         }
     }
@@ -225,7 +225,7 @@ impl Answer {
 
     /// Makes room for the whole of a short response. Returns whether the buffer grew.
     fn widen(&mut self) -> bool {
-        let is_whole = self.way == Way::HandedOver
+        let is_whole = self.way == ActiveTransport::HandedOver
             && self.window < WHOLE_BYTES_MAX
             && self.handover.is_within(&self.buffer[..self.filled], WHOLE_BYTES_MAX as u64);
         if is_whole {
@@ -240,9 +240,9 @@ impl Answer {
     /// Output has ended.
     pub fn write(&mut self, link: &mut dyn Link, mut bytes: &[u8]) -> Result<(), Ended> {
         let direct = match self.way {
-            Way::Shared | Way::SharedFull => return self.write_shared(link, bytes),
-            Way::HandedOver => bytes.len() >= DIRECT_BYTES_MIN,
-            Way::Plain | Way::Idle => false,
+            ActiveTransport::Shared | ActiveTransport::SharedFull => return self.write_shared(link, bytes),
+            ActiveTransport::HandedOver => bytes.len() >= DIRECT_BYTES_MIN,
+            ActiveTransport::Plain | ActiveTransport::Idle => false,
         };
         if !direct && (bytes.len() <= self.space().len() || self.widen() && bytes.len() <= self.space().len())
         {
@@ -259,9 +259,9 @@ impl Answer {
     /// Output has ended.
     pub fn send_if_overdue(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
         let bytes = match self.way {
-            Way::Idle => 0,
-            Way::Shared => self.ring.unannounced(),
-            Way::Plain | Way::SharedFull | Way::HandedOver => self.filled,
+            ActiveTransport::Idle => 0,
+            ActiveTransport::Shared => self.ring.unannounced(),
+            ActiveTransport::Plain | ActiveTransport::SharedFull | ActiveTransport::HandedOver => self.filled,
         };
         if self.held.is_overdue(bytes) { self.flush(link) } else { Ok(()) }
     }
@@ -279,9 +279,9 @@ impl Answer {
     /// # Errors
     /// Output has ended before.
     pub fn end_output(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
-        let why = if self.way == Way::HandedOver { Why::Last } else { Why::Flush };
+        let why = if self.way == ActiveTransport::HandedOver { Why::Last } else { Why::Flush };
         let result = self.send(link, &[], why);
-        if self.way == Way::Plain { self.flush(link) } else { result }
+        if self.way == ActiveTransport::Plain { self.flush(link) } else { result }
     }
 
     /// Takes a message for the server's error log.
@@ -315,11 +315,11 @@ impl Answer {
                 return Err(ended);
             }
         }
-        let mut way = std::mem::replace(&mut self.way, Way::Idle);
-        if way == Way::HandedOver && self.handover.is_unanswered() {
+        let mut way = std::mem::replace(&mut self.way, ActiveTransport::Idle);
+        if way == ActiveTransport::HandedOver && self.handover.is_unanswered() {
             // Without a head there is no answer: the server has one for that.
             self.handover.abandon();
-            way = Way::Plain;
+            way = ActiveTransport::Plain;
         }
         self.records.clear();
         self.push_errors();
@@ -328,12 +328,14 @@ impl Answer {
         }
         let mut collected = 0..0;
         match way {
-            Way::HandedOver => self.handover.finish(self.request_id, &mut self.records)?,
-            Way::Shared => push_announced(&mut self.records, self.request_id, &mut self.ring),
-            Way::Plain | Way::SharedFull => collected = 0..std::mem::take(&mut self.filled),
-            Way::Idle => return Ok(()),
+            ActiveTransport::HandedOver => self.handover.finish(self.request_id, &mut self.records)?,
+            ActiveTransport::Shared => push_announced(&mut self.records, self.request_id, &mut self.ring),
+            ActiveTransport::Plain | ActiveTransport::SharedFull => {
+                collected = 0..std::mem::take(&mut self.filled)
+            }
+            ActiveTransport::Idle => return Ok(()),
         }
-        if way != Way::HandedOver {
+        if way != ActiveTransport::HandedOver {
             self.records.extend_from_slice(&end_of(RecordType::Stdout, self.request_id));
         }
         push_end(&mut self.records, self.request_id, app_status, ProtocolStatus::RequestComplete);
@@ -345,21 +347,21 @@ impl Answer {
     pub fn abandon(&mut self) {
         self.handover.abandon();
         self.ring = Ring::default();
-        self.way = Way::Idle;
+        self.way = ActiveTransport::Idle;
     }
 
     /// Sends the collected output and `data` after it. At the end of a response, output that can leave with its last
     /// record stays.
     fn send(&mut self, link: &mut dyn Link, data: &[u8], why: Why) -> Result<(), Ended> {
         match self.way {
-            Way::Idle => {
+            ActiveTransport::Idle => {
                 self.filled = 0;
                 Ok(())
             }
-            Way::Plain if why == Why::Last => Ok(()),
-            Way::Plain => self.send_plain(link, data),
-            Way::Shared | Way::SharedFull => self.send_shared(link, why),
-            Way::HandedOver => self.send_over(link, data, why),
+            ActiveTransport::Plain if why == Why::Last => Ok(()),
+            ActiveTransport::Plain => self.send_plain(link, data),
+            ActiveTransport::Shared | ActiveTransport::SharedFull => self.send_shared(link, why),
+            ActiveTransport::HandedOver => self.send_over(link, data, why),
         }
     }
 
@@ -385,7 +387,7 @@ impl Answer {
                 Ok(Pushed::NeedsMore) if !data.is_empty() => self.collect(&mut data, HEAD_LOOK_BYTES),
                 Ok(Pushed::NeedsMore) => return Ok(()),
                 Ok(Pushed::Declined) => {
-                    self.way = Way::Plain;
+                    self.way = ActiveTransport::Plain;
                     return self.send(link, data, why);
                 }
                 Err(ended) => {
@@ -431,10 +433,10 @@ impl Answer {
             self.held.note_heard();
             self.write_records(link)?;
         }
-        self.way = Way::Shared;
+        self.way = ActiveTransport::Shared;
         while self.ring.free() == 0 {
             if !link.can_receive() {
-                self.way = Way::SharedFull;
+                self.way = ActiveTransport::SharedFull;
                 return Ok(());
             }
             wait(&mut [PollFd::from_borrowed_fd(link.socket(), PollFlags::IN)], -1)

@@ -7,7 +7,7 @@ use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
 use crate::comparison::{FRONTS, site};
 use crate::fpm::Fpm;
-use crate::holdings::{Way, way};
+use crate::holdings::{AnswerTransport, way};
 use crate::journey::image;
 use crate::visitor::{HOST, Visitor};
 use crate::wiki::{self, PASSWORD, USER};
@@ -26,7 +26,7 @@ fn a_browser_works_in_the_wiki() {
     let server = Server::run(Folder::new(), &site(&folder, front, &wiki));
     let address = server.address();
     wait_until("sockets are handed over", || {
-        way(Visitor::new(address).client(), HOST, "/holds.php") == Way::PassFd
+        way(Visitor::new(address).client(), HOST, "/holds.php") == AnswerTransport::PassFd
     });
     let at = |path: &str| format!("http://{address}{path}");
     let mut browser = Browser::start(&folder);

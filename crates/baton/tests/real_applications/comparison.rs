@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
-use crate::holdings::{Way, way};
+use crate::holdings::{AnswerTransport, way};
 use crate::journey::{journey, several_ranges};
 use crate::nginx::Nginx;
 use crate::seen::Seen;
@@ -93,11 +93,11 @@ fn style_sheet_by_its_name(address: SocketAddr, expected: &[(String, Seen)]) {
 }
 
 impl Front {
-    fn way(&self) -> Way {
+    fn way(&self) -> AnswerTransport {
         match self.transport {
-            "unix" => Way::Plain,
-            "shm" => Way::Shm,
-            _ => Way::PassFd,
+            "unix" => AnswerTransport::Plain,
+            "shm" => AnswerTransport::Shm,
+            _ => AnswerTransport::PassFd,
         }
     }
 }

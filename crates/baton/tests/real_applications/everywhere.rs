@@ -6,13 +6,14 @@ use crate::common::ARCHITECTURES;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
-use crate::holdings::{Way, way};
+use crate::holdings::{AnswerTransport, way};
 use crate::nginx::Nginx;
 use crate::seen::Seen;
 use crate::visitor::{HOST, Visitor};
 
 /// The transports, which are also the folders of the script.
-const TRANSPORTS: [(&str, Way); 3] = [("unix", Way::Plain), ("shm", Way::Shm), ("passfd", Way::PassFd)];
+const TRANSPORTS: [(&str, AnswerTransport); 3] =
+    [("unix", AnswerTransport::Plain), ("shm", AnswerTransport::Shm), ("passfd", AnswerTransport::PassFd)];
 
 const DOWNLOAD_BYTES: usize = 3_000_000;
 const UPLOAD_BYTES: usize = 1_500_000;
@@ -58,8 +59,8 @@ fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
 /// A server of an architecture, before both.
 fn start(folder: &Folder, architecture: &str) -> Server {
     let base = folder.base().display();
-    let route = |(transport, way): &(&str, Way)| {
-        let socket = if *way == Way::Plain { "plain" } else { "preload" };
+    let route = |(transport, way): &(&str, AnswerTransport)| {
+        let socket = if *way == AnswerTransport::Plain { "plain" } else { "preload" };
         format!(
             "[[site.route]]\npath = \"/{transport}\"\n[site.route.fastcgi]\nto = \"unix:{base}/{socket}.sock\"\n\
              transport = \"{transport}\"\nconnections_max = 1\nscripts = [\".php\"]\n"

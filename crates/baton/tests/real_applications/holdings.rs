@@ -8,7 +8,7 @@ use crate::common::client::Client;
 
 /// How an answer travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum AnswerTransport {
     /// The application holds the client's socket.
     PassFd,
     /// It shares memory with the server.
@@ -18,7 +18,7 @@ pub(crate) enum Way {
 }
 
 /// The transport of the answer to a request for `path`, at which the application reports.
-pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> Way {
+pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> AnswerTransport {
     let mut ask = || {
         client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         client.answer_to("GET")
@@ -29,11 +29,11 @@ pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> Way {
     let text = String::from_utf8_lossy(&answer.body);
     assert!(answer.status == 200 && text.contains("socket:["), "{answer:?}");
     if text.contains(&format!("socket:[{}]", server_end(client))) {
-        Way::PassFd
+        AnswerTransport::PassFd
     } else if text.contains("baton-region") {
-        Way::Shm
+        AnswerTransport::Shm
     } else {
-        Way::Plain
+        AnswerTransport::Plain
     }
 }
 

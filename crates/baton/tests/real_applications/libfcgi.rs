@@ -13,7 +13,7 @@ use crate::built;
 use crate::common::client::Client;
 use crate::common::folder::{Folder, install_program, pattern};
 use crate::common::server::Server;
-use crate::holdings::{Way, way};
+use crate::holdings::{AnswerTransport, way};
 use crate::nginx::Nginx;
 use crate::program::{Program, installed};
 use crate::seen::Seen;
@@ -111,10 +111,10 @@ impl Pair {
         let nginx = Nginx::start(&self.folder, &format!("server_name stage; root {root}; {location}"));
         let expected = self.ask_all(nginx.address());
         let ways = [
-            ("original", "auto", Way::Plain),
-            ("dropin", "unix", Way::Plain),
-            ("dropin", "passfd", Way::PassFd),
-            ("dropin", "shm", Way::Shm),
+            ("original", "auto", AnswerTransport::Plain),
+            ("dropin", "unix", AnswerTransport::Plain),
+            ("dropin", "passfd", AnswerTransport::PassFd),
+            ("dropin", "shm", AnswerTransport::Shm),
         ];
         for (library, transport, expected_way) in ways {
             let server = Server::run(

@@ -10,7 +10,7 @@ use crate::built;
 use crate::common::client::{Client, Response};
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
-use crate::holdings::{Way, way};
+use crate::holdings::{AnswerTransport, way};
 use crate::nginx::Nginx;
 use crate::program::{Program, wait_for_listener};
 use crate::seen::Seen;
@@ -35,11 +35,11 @@ const FILE_BYTES: usize = 1_234_567;
 const UPLOAD_BYTES: usize = 3_000_000;
 
 /// A path to the application: its name, the transport, whether files may be named, and how answers travel.
-const FRONTS: [(&str, &str, bool, Way); 4] = [
-    ("unix", "unix", false, Way::Plain),
-    ("shm", "shm", false, Way::Shm),
-    ("passfd", "passfd", false, Way::PassFd),
-    ("named", "auto", true, Way::PassFd),
+const FRONTS: [(&str, &str, bool, AnswerTransport); 4] = [
+    ("unix", "unix", false, AnswerTransport::Plain),
+    ("shm", "shm", false, AnswerTransport::Shm),
+    ("passfd", "passfd", false, AnswerTransport::PassFd),
+    ("named", "auto", true, AnswerTransport::PassFd),
 ];
 
 /// Fields that the server of a named file adds.

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use crate::cache::Query;
-use crate::disk::{self, Blocking, Identity, Kind, Trouble};
+use crate::disk::{self, Blocking, DiskError, Identity, Kind};
 use crate::tree::Tree;
 
 /// The listing of a directory, made for one request.
@@ -60,7 +60,7 @@ impl Entry {
 }
 
 /// Lists the directory at `path`, relative to the root: empty or with a '/' at its end. May wait for the disk.
-pub(crate) fn list(tree: &Tree, path: &[u8], query: &Query<'_>) -> Result<Listed, Trouble> {
+pub(crate) fn list(tree: &Tree, path: &[u8], query: &Query<'_>) -> Result<Listed, DiskError> {
     let contents = read(tree, path)?;
     let (media_type, document) = if query.accept_json {
         ("application/json", json::document(&contents))
@@ -71,12 +71,12 @@ pub(crate) fn list(tree: &Tree, path: &[u8], query: &Query<'_>) -> Result<Listed
     Ok(Listed { body: document.into_bytes().into(), fields })
 }
 
-fn read(tree: &Tree, path: &[u8]) -> Result<Contents, Trouble> {
-    let mut directory = Dir::new(disk::open_directory(tree, path)?).map_err(Trouble::Errno)?;
+fn read(tree: &Tree, path: &[u8]) -> Result<Contents, DiskError> {
+    let mut directory = Dir::new(disk::open_directory(tree, path)?).map_err(DiskError::Errno)?;
     let mut entries = Vec::new();
     let mut cut = false;
     while let Some(entry) = directory.read() {
-        let entry = entry.map_err(Trouble::Errno)?;
+        let entry = entry.map_err(DiskError::Errno)?;
         let name = entry.file_name();
         if name.to_bytes().starts_with(b".")
             && (!tree.config().hidden || matches!(name.to_bytes(), b"." | b".."))
@@ -123,12 +123,12 @@ fn examine(
     path: &[u8],
     directory: &Dir,
     name: &CStr,
-) -> Result<Option<(Kind, Identity)>, Trouble> {
-    let directory = directory.fd().map_err(Trouble::Errno)?;
+) -> Result<Option<(Kind, Identity)>, DiskError> {
+    let directory = directory.fd().map_err(DiskError::Errno)?;
     let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Trouble::Errno(errno)),
+        Err(errno) => return Err(DiskError::Errno(errno)),
     };
     let found = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
         // Follows the link as far as the tree allows, which statat could not.

@@ -88,7 +88,7 @@ impl FrontEnds {
     }
 
     /// A connection ended with an answer.
-    pub(crate) fn complete(&mut self, front_end: usize, node: NodeId, answer: &Answer, now_us: u64) {
+    pub(crate) fn complete(&mut self, front_end: usize, node: NodeId, answer: &Completion, now_us: u64) {
         self.end(front_end, node);
         let policies = self.policies.len();
         let policy = &mut self.policies[front_end % policies];
@@ -144,7 +144,7 @@ impl FrontEnds {
 
 /// A completed request, as reported to a policy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Completion {
     pub(crate) target: Target,
     pub(crate) bytes: u64,
     pub(crate) service_us: u64,

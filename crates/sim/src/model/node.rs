@@ -27,7 +27,7 @@ pub(crate) enum Job {
 
 /// Where a job is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StationId {
     Cpu,
     Disk(u32),
 }
@@ -103,16 +103,16 @@ impl Node {
         }
     }
 
-    pub(crate) fn station(&mut self, place: Place) -> &mut Station<Job> {
+    pub(crate) fn station(&mut self, place: StationId) -> &mut Station<Job> {
         match place {
-            Place::Cpu => &mut self.cpu,
-            Place::Disk(number) => &mut self.disks[number as usize],
+            StationId::Cpu => &mut self.cpu,
+            StationId::Disk(number) => &mut self.disks[number as usize],
         }
     }
 
     /// Which disk has the file of this rank.
-    pub(crate) fn disk_of(&self, rank: u32) -> Place {
-        Place::Disk(rank % self.profile.disks)
+    pub(crate) fn disk_of(&self, rank: u32) -> StationId {
+        StationId::Disk(rank % self.profile.disks)
     }
 
     /// The work of reading a file's next block.
@@ -130,7 +130,7 @@ impl Node {
     }
 
     /// All parts work again. Returns what begins on the one that came back.
-    pub(crate) fn regain_parts(&mut self) -> Vec<(Place, Work<Job>)> {
+    pub(crate) fn regain_parts(&mut self) -> Vec<(StationId, Work<Job>)> {
         self.parts = Parts::WHOLE;
         self.resize_stations()
     }
@@ -146,10 +146,10 @@ impl Node {
         }
     }
 
-    fn resize_stations(&mut self) -> Vec<(Place, Work<Job>)> {
+    fn resize_stations(&mut self) -> Vec<(StationId, Work<Job>)> {
         let (cpus, reads) = (self.parts.of(self.profile.cpus), self.parts.of(self.profile.reads_per_disk));
-        let begun = self.cpu.resize(cpus).into_iter().map(|work| (Place::Cpu, work));
-        let disks = (0..).map(Place::Disk).zip(&mut self.disks);
+        let begun = self.cpu.resize(cpus).into_iter().map(|work| (StationId::Cpu, work));
+        let disks = (0..).map(StationId::Disk).zip(&mut self.disks);
         begun
             .chain(
                 disks.flat_map(|(place, disk)| disk.resize(reads).into_iter().map(move |work| (place, work))),

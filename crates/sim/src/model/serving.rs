@@ -4,7 +4,7 @@
 //! share one read, and the file is kept in memory. A long file is read in blocks; the first request for it asks for
 //! the next block when it has sent the last one.
 
-use super::node::{Job, Place, Reading, RequestId};
+use super::node::{Job, Reading, RequestId, StationId};
 use super::outcome::Found;
 use super::simulation::Simulation;
 use super::station::Work;
@@ -15,7 +15,7 @@ impl Simulation<'_> {
     pub(crate) fn establish(&mut self, node: u32, id: RequestId) {
         let profile = &self.nodes[node as usize].profile;
         let work = Work { job: Job::Establish(id), ns: profile.cpu_ns(profile.establish_us) };
-        self.offer(node, Place::Cpu, work);
+        self.offer(node, StationId::Cpu, work);
     }
 
     pub(crate) fn handle_done(&mut self, node: u32, job: Job) {
@@ -101,7 +101,7 @@ impl Simulation<'_> {
         let bytes = u64::from(blocks_read - active.blocks_sent) * u64::from(profile.block_bytes);
         let work =
             Work { job: Job::Send { request: id, until: blocks_read }, ns: profile.transmit_ns(bytes) };
-        self.offer(node, Place::Cpu, work);
+        self.offer(node, StationId::Cpu, work);
     }
 
     /// The blocks in memory are sent; by now there may be more.
@@ -145,6 +145,6 @@ impl Simulation<'_> {
             // Taking a file from another node costs what sending it does.
             ns += profile.transmit_ns(target.bytes);
         }
-        self.offer(node, Place::Cpu, Work { job: Job::Finish(id), ns });
+        self.offer(node, StationId::Cpu, Work { job: Job::Finish(id), ns });
     }
 }

@@ -7,7 +7,7 @@
 use baton_dispatch::PolicyName;
 
 use super::cache::Evicted;
-use super::node::{Job, Place, RequestId};
+use super::node::{Job, RequestId, StationId};
 use super::simulation::{Loan, Simulation};
 use super::station::Work;
 use crate::trace::TargetId;
@@ -27,7 +27,7 @@ impl Simulation<'_> {
         self.active[id as usize].loan = Some(loan);
         let profile = &self.nodes[lender as usize].profile;
         let ns = profile.transmit_ns(self.trace.target(target).bytes);
-        self.offer(lender, Place::Cpu, Work { job: Job::Lend { request: id, loan: loan.number }, ns });
+        self.offer(lender, StationId::Cpu, Work { job: Job::Lend { request: id, loan: loan.number }, ns });
         true
     }
 

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use baton_dispatch::{NodeId, PolicyName, Target};
 
 use super::events::EventQueue;
-use super::front_end::{Answer, FrontEnds, Waiting};
-use super::node::{Job, Node, Place, RequestId, weighted};
+use super::front_end::{Completion, FrontEnds, Waiting};
+use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
 use super::scenario::{Arrivals, Change, NODES_MAX, NodeChange, Scenario};
 use super::station::Work;
@@ -95,7 +95,7 @@ enum Event {
     /// A front-end is done with handing a request over to its node.
     HandedOver { node: u32, life: u32, request: RequestId },
     /// A node did something.
-    Done { node: u32, life: u32, place: Place, job: Job },
+    Done { node: u32, life: u32, place: StationId, job: Job },
     /// A step of a slow start.
     Timeout,
 }
@@ -181,7 +181,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Gives a node work to do.
-    pub(crate) fn offer(&mut self, node: u32, place: Place, work: Work<Job>) {
+    pub(crate) fn offer(&mut self, node: u32, place: StationId, work: Work<Job>) {
         if let Some(begun) = self.nodes[node as usize].station(place).offer(work) {
             self.foresee_done(node, place, begun);
         }
@@ -195,7 +195,7 @@ impl<'a> Simulation<'a> {
         let bytes = if active.request.has_body() { target.bytes } else { 0 };
         self.leave(id);
 
-        let answer = Answer {
+        let answer = Completion {
             target: target_of(self.trace, active.request),
             bytes,
             service_us: (self.now_ns - active.admitted_ns) / 1000,
@@ -312,7 +312,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn foresee_done(&mut self, node: u32, place: Place, work: Work<Job>) {
+    fn foresee_done(&mut self, node: u32, place: StationId, work: Work<Job>) {
         let life = self.nodes[node as usize].life;
         self.events.push(self.now_ns + work.ns, Event::Done { node, life, place, job: work.job });
     }
