@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 use rustix::event::epoll::EventFlags;
 use serde_json::Value;
 
+use crate::backlog::precise_us;
 use crate::connection::Connection;
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{At, Exchange};
@@ -38,6 +39,8 @@ pub struct Gateway {
     /// Until then there may be something to do that is not for the applications that are not to be interrupted.
     spare: Vec<Vec<u8>>,
     ids: Vec<ConnectionId>,
+    /// A clock that all loops share and that is precise.
+    pub(crate) precise_us: fn() -> u64,
 }
 
 impl Gateway {
@@ -57,7 +60,14 @@ impl Gateway {
             due_ms: u64::MAX,
             spare: Vec::new(),
             ids: Vec::new(),
+            precise_us,
         }
+    }
+
+    /// The same with another clock than the kernel's, in microseconds, for applications not used yet: a simulation's.
+    #[must_use]
+    pub fn with_precise_clock(self, precise_us: fn() -> u64) -> Self {
+        Self { precise_us, ..self }
     }
 
     /// Whether an event with this data is for [`handle_event`](Self::handle_event): 2^31 to 2^32.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use baton_process_table::{Leases, Release};
 
-use crate::backlog::{Backlog, precise_us};
+use crate::backlog::Backlog;
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
@@ -30,6 +30,8 @@ pub(crate) struct Pool {
     waiting: VecDeque<Waiter>,
     /// Connections that the application may not have accepted yet.
     backlog: Backlog,
+    /// The time on a clock that all loops share.
+    precise_us: fn() -> u64,
     open: usize,
     /// Connections on which there was an answer: each has a process at its other end.
     answered: usize,
@@ -56,7 +58,7 @@ pub(crate) enum Supply {
 }
 
 impl Pool {
-    pub(crate) fn new(application: Arc<Application>) -> Self {
+    pub(crate) fn new(application: Arc<Application>, precise_us: fn() -> u64) -> Self {
         Self {
             leases: application.table().map(Leases::new),
             negotiation: Negotiation::new(&application),
@@ -65,6 +67,7 @@ impl Pool {
             idle: Vec::new(),
             waiting: VecDeque::new(),
             backlog: Backlog::default(),
+            precise_us,
             open: 0,
             answered: 0,
             backlog_full_until_ms: 0,
@@ -126,7 +129,7 @@ impl Pool {
         self.open += 1;
         self.tally.opened += 1;
         if self.shares_address() {
-            self.backlog.opened(connection, is_local, precise_us(), now_ms);
+            self.backlog.opened(connection, is_local, (self.precise_us)(), now_ms);
         }
     }
 
@@ -150,19 +153,19 @@ impl Pool {
     /// backlog. `is_unaccepted` looks at a connection.
     pub(crate) fn has_starving(&mut self, is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
         let notice = self.notice();
-        self.shares_address() && self.backlog.has_starving(notice, precise_us(), is_unaccepted)
+        self.shares_address() && self.backlog.has_starving(notice, (self.precise_us)(), is_unaccepted)
     }
 
     /// Whether a connection that was kept is to be closed because one of another loop starves by now.
     pub(crate) fn has_others_starving(&mut self) -> bool {
         let notice = self.notice();
-        notice.is_some_and(|notice| self.backlog.has_others_starving(notice, precise_us()))
+        notice.is_some_and(|notice| self.backlog.has_others_starving(notice, (self.precise_us)()))
     }
 
     /// Tells other loops of a connection that starves in the application's backlog.
     pub(crate) fn tell_of_starving(&mut self, now_ms: u64, is_unaccepted: impl FnMut(ConnectionId) -> bool) {
         if let Some(notice) = self.notice() {
-            self.backlog.tell_others(notice, precise_us(), now_ms, is_unaccepted);
+            self.backlog.tell_others(notice, (self.precise_us)(), now_ms, is_unaccepted);
         }
     }
 
@@ -304,6 +307,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::backlog::precise_us;
     use baton_process_table::ProcessTable;
 
     use crate::{Place, Settings};
@@ -327,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_connection_used_last_is_used_next() {
-        let mut pool = Pool::new(application(0, |_| {}));
+        let mut pool = Pool::new(application(0, |_| {}), precise_us);
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for id in &ids {
             assert_eq!(pool.supply(0), Supply::Open(0));
@@ -343,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_full_backlog_is_left_alone_for_a_while() {
-        let mut pool = Pool::new(application(0, |_| {}));
+        let mut pool = Pool::new(application(0, |_| {}), precise_us);
         pool.note_backlog_full(100);
         assert_eq!(pool.supply(100), Supply::Nothing);
         assert!(pool.enqueue(1, 100));
@@ -426,7 +430,7 @@ mod tests {
                 settings.queue_max = 4;
                 settings.queue_timeout_ms = 50;
             });
-            let pool = Pool::new(application);
+            let pool = Pool::new(application, precise_us);
             let (busy, idle, queue) = (Vec::new(), Vec::new(), VecDeque::new());
             let mut game = Game { pool, now_ms: 1, next_id: 0, busy, idle, queue };
             let mut whose = 0;

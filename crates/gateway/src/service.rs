@@ -24,7 +24,7 @@ impl Gateway {
         if let Some(index) = self.pools.iter().position(is_its) {
             return index;
         }
-        let pool = Pool::new(Arc::clone(application));
+        let pool = Pool::new(Arc::clone(application), self.precise_us);
         let free = self.pools.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.pools.push(None);

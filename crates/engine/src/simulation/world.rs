@@ -11,6 +11,7 @@
 //! The order of events, and the time between them, are the seed's; what a session does with them is the server's. After
 //! every event the world looks whether a wait has the right deadline and whether it can end at all.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -39,6 +40,11 @@ use crate::session::{Need, Session, Stage};
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::transport::Transport;
 use crate::ways::Ways;
+
+thread_local! {
+    /// The precise clock of the simulation on this thread.
+    static NOW_US: Cell<u64> = const { Cell::new(0) };
+}
 
 /// What simulations have in common.
 #[derive(Debug)]
@@ -152,7 +158,7 @@ impl<'a> World<'a> {
         let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, ways, records);
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let mut world = Self {
-            gateway: Gateway::new(epoll.try_clone().unwrap()),
+            gateway: Gateway::new(epoll.try_clone().unwrap()).with_precise_clock(|| NOW_US.get()),
             epoll,
             application: application::Application::listen(&setting.folder.socket(), &mut choices),
             is_round_due: false,
@@ -244,6 +250,7 @@ impl<'a> World<'a> {
     fn set_time(&mut self, now_ms: u64) {
         assert!(now_ms >= self.now_ms, "a deadline of {now_ms} was passed over at {}", self.now_ms);
         self.now_ms = now_ms;
+        NOW_US.set(now_ms * 1000);
         self.ctx.clock.set(now_ms, self.unix_seconds());
     }
 
