@@ -1,4 +1,6 @@
-//! The clients of one loop, found by token.
+//! The clients of one loop, found by token or by the name of a request.
+
+use baton_gateway::RequestId;
 
 /// What is asked of a client without waking it.
 pub(crate) trait Resident {
@@ -26,6 +28,12 @@ impl Token {
     pub(crate) fn from_data(data: u64) -> Self {
         Self { index: data as u32, generation: (data >> 32) as u32 }
     }
+
+    /// The name of a request of this client: the `number`th of all clients. It is not used again while the request or its
+    /// client is there, since that keeps its place; so it does not matter that numbers begin again after 2^32.
+    pub(crate) fn name_request(self, number: u32) -> RequestId {
+        RequestId::new(u64::from(number) << 32 | u64::from(self.index))
+    }
 }
 
 /// What a loop is told of a socket.
@@ -46,8 +54,8 @@ pub(crate) struct Guest<C> {
     pub(crate) client: C,
     /// How the socket is in the loop's interest set.
     pub(crate) watched: Watched,
-    /// Whether a request of it may be with an application.
-    pub(crate) delegated: bool,
+    /// Its last request that an application was given.
+    pub(crate) request: Option<RequestId>,
 }
 
 /// Clients by token. Places are used again; a place costs a few bytes beside the client.
@@ -79,7 +87,7 @@ impl<C: Resident> Clients<C> {
 
     pub(crate) fn insert(&mut self, client: C) -> Token {
         let deadline_ms = client.deadline_ms();
-        let guest = Some(Guest { client, watched: Watched::Not, delegated: false });
+        let guest = Some(Guest { client, watched: Watched::Not, request: None });
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
             place.guest = guest;
@@ -94,6 +102,14 @@ impl<C: Resident> Clients<C> {
     pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut Guest<C>> {
         let place = self.places.get_mut(token.index as usize)?;
         place.guest.as_mut().filter(|_| place.generation == token.generation)
+    }
+
+    /// The client whose last request has this name, without a search.
+    pub(crate) fn of_request(&self, request: RequestId) -> Option<Token> {
+        let index = request.number() as u32;
+        let place = self.places.get(index as usize)?;
+        let is_its = place.guest.as_ref().is_some_and(|guest| guest.request == Some(request));
+        is_its.then_some(Token { index, generation: place.generation })
     }
 
     pub(crate) fn remove(&mut self, token: Token) -> Option<Guest<C>> {
@@ -151,5 +167,37 @@ mod tests {
     fn tokens_survive_epoll() {
         let token = Token { index: 7, generation: 9 };
         assert_eq!(Token::from_data(token.to_data()), token);
+    }
+
+    impl Resident for () {
+        fn deadline_ms(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn is_idle(&self) -> bool {
+            true
+        }
+    }
+
+    /// Goal: the name of a request finds its client while that has it, and neither the client's next request nor another
+    /// client in the same place.
+    #[test]
+    fn a_request_finds_its_client_and_no_other() {
+        let mut clients = Clients::default();
+        let (first, second) = (clients.insert(()), clients.insert(()));
+        let name = |clients: &mut Clients<()>, token: Token, number| {
+            let name = token.name_request(number);
+            clients.get_mut(token).unwrap().request = Some(name);
+            name
+        };
+        let (one, two) = (name(&mut clients, first, 1), name(&mut clients, second, 2));
+        assert_eq!((clients.of_request(one), clients.of_request(two)), (Some(first), Some(second)));
+        let next = name(&mut clients, first, 3);
+        assert_eq!((clients.of_request(one), clients.of_request(next)), (None, Some(first)));
+        clients.remove(first);
+        let successor = clients.insert(());
+        assert_eq!(successor.index, first.index);
+        assert_eq!(clients.of_request(next), None);
+        assert_eq!(clients.of_request(RequestId::new(u64::from(u32::MAX))), None, "there is no such place");
     }
 }

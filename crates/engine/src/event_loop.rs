@@ -112,6 +112,8 @@ pub(crate) struct EventLoop<C, J> {
     done: Vec<(Token, Wake)>,
     tokens: Vec<Token>,
     jobs_begun: u64,
+    /// Requests that were given to applications, of all clients.
+    requests_given: u32,
     busy: Stopwatch,
     next_second_ms: u64,
     next_publish_ms: u64,
@@ -152,6 +154,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             done: Vec::new(),
             tokens: Vec::new(),
             jobs_begun: 0,
+            requests_given: 0,
             busy: Stopwatch::default(),
             next_second_ms: 0,
             next_publish_ms: 0,
@@ -227,23 +230,32 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
+                let token = Token::from_data(data);
                 let hung_up = flags.intersects(HUNG_UP);
-                let wake = if hung_up && self.gateway.is_unanswered(data) {
+                let wake = if hung_up && self.is_unanswered(token) {
                     Wake::End(Outcome::ClientGone)
                 } else {
                     let (readable, input_ends) = (flags.intersects(INPUT), flags.intersects(INPUT_ENDS));
                     Wake::Ready { readable, input_ends, hung_up }
                 };
-                self.advance(Token::from_data(data), wake);
+                self.advance(token, wake);
             }
         }
     }
 
+    /// Whether a client waits for an answer of which it cannot have got anything.
+    fn is_unanswered(&mut self, token: Token) -> bool {
+        let request = self.clients.get_mut(token).and_then(|guest| guest.request);
+        request.is_some_and(|request| self.gateway.is_unanswered(request))
+    }
+
     /// Lets those go on for whom there is something new from an application.
     fn bring_news(&mut self) {
-        while let Some(whose) = self.gateway.poll_news() {
-            let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
-            self.advance(Token::from_data(whose), wake);
+        while let Some(request) = self.gateway.poll_news() {
+            let wake = if self.gateway.wants_body(request) { Wake::BodyWanted } else { Wake::Turn };
+            if let Some(token) = self.clients.of_request(request) {
+                self.advance(token, wake);
+            }
         }
     }
 
@@ -287,7 +299,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Readable | Need::Writable => {
                     let least = match need {
-                        Need::Readable if guest.delegated => Watched::Input,
+                        Need::Readable if guest.request.is_some() => Watched::Input,
                         _ => Watched::BothWays,
                     };
                     if guest.watched < least && watch(&self.epoll, token, guest, least).is_err() {
@@ -312,17 +324,19 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::JobUnderWay => break,
                 Need::Delegate(request) => {
-                    guest.delegated = true;
+                    self.requests_given = self.requests_given.wrapping_add(1);
+                    let name = token.name_request(self.requests_given);
+                    guest.request = Some(name);
                     if guest.watched == Watched::BothWays && request.handover.is_some() {
                         // What cannot be changed costs wake-ups for nothing, no more.
                         let _ = watch(&self.epoll, token, guest, Watched::Input);
                     }
                     let now_ms = self.ctx.clock.now_ms();
-                    self.gateway.begin(token.to_data(), *request, now_ms);
+                    self.gateway.begin(name, *request, now_ms);
                     need = Need::News;
                 }
                 Need::Body(part) => {
-                    let (whose, now_ms) = (token.to_data(), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (guest.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, now_ms),
@@ -331,7 +345,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = guest.client.advance(wake, &mut self.ctx);
                 }
                 Need::News => {
-                    let (whose, now_ms) = (token.to_data(), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (guest.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
                     self.gateway.note_sent(whose, now_ms);
                     let wake = match self.gateway.wants_body(whose) {
                         true => Wake::BodyWanted,
@@ -352,8 +366,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }
-                        if guest.delegated {
-                            self.gateway.abandon(token.to_data(), self.ctx.clock.now_ms());
+                        if let Some(request) = guest.request {
+                            self.gateway.abandon(request, self.ctx.clock.now_ms());
                         }
                         if guest.watched != Watched::Not && guest.client.socket().was_passed() {
                             // Where an application keeps a copy, closing takes nothing out of the interest set.
@@ -515,6 +529,8 @@ fn watch<C: Client>(
 }
 
 const NONE: &[Arc<Listener>] = &[];
+
+const GIVEN_AWAY: &str = "a session asks only for what becomes of a request that it has given away";
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;

@@ -13,7 +13,7 @@ use baton_buf::Slice;
 use crate::connections::ConnectionId;
 use crate::exchange::At;
 use crate::gateway::Gateway;
-use crate::{Admission, Why};
+use crate::{Admission, RequestId, Why};
 
 /// The rest of a request's body, which the client has not sent yet.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ impl BodyRest {
 impl Gateway {
     /// Whether more of a request's body is wanted. Each time that it is, this is said once, and answered by
     /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body) when there is more.
-    pub fn wants_body(&mut self, whose: u64) -> bool {
+    pub fn wants_body(&mut self, whose: RequestId) -> bool {
         self.exchanges.get_mut(&whose).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
     }
 
     /// Adds the next piece of a request's body, which is complete when as much has come as was left. Of a request that has
     /// been answered it is dropped.
-    pub fn push_body(&mut self, whose: u64, part: Slice, now_ms: u64) {
+    pub fn push_body(&mut self, whose: RequestId, part: Slice, now_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let at = exchange.at;
         let Some(request) = &mut exchange.request else { return };
@@ -74,7 +74,7 @@ impl Gateway {
     }
 
     /// The rest of a request's body will not come: the request fails for this reason.
-    pub fn fail_body(&mut self, whose: u64, why: Why, now_ms: u64) {
+    pub fn fail_body(&mut self, whose: RequestId, why: Why, now_ms: u64) {
         let Some(exchange) = self.exchanges.get(&whose) else { return };
         match exchange.at {
             At::Connection(id) => self.fail_on_connection(id, whose, why, now_ms),

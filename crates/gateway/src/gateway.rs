@@ -14,22 +14,22 @@ use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{At, Exchange};
 use crate::input::Input;
 use crate::pool::Pool;
-use crate::{News, Request, Why, report};
+use crate::{News, Request, RequestId, Why, report};
 
 /// All that one event loop has to do with applications; see the [crate].
 ///
-/// Requests are named by numbers of the caller's choice (`whose`), one at a time each.
+/// Requests are named by the caller (`whose`).
 #[derive(Debug)]
 pub struct Gateway {
     pub(crate) epoll: Arc<OwnedFd>,
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) connections: Connections,
-    pub(crate) exchanges: HashMap<u64, Exchange, RandomState>,
+    pub(crate) exchanges: HashMap<RequestId, Exchange, RandomState>,
     pub(crate) input: Input,
     /// Memory in which blocks of parameters are put together.
     pub(crate) block: Vec<u8>,
     /// Requests with news.
-    news: VecDeque<u64>,
+    news: VecDeque<RequestId>,
     /// Connections that are to be read without an event.
     pub(crate) turns: VecDeque<ConnectionId>,
     /// Pools of which connections were released whose answers have to be sent before the next requests.
@@ -89,9 +89,9 @@ impl Gateway {
     }
 
     /// Begins a request: it is sent at once if the application has a connection free or may have another, and waits for
-    /// one otherwise. If another request has the same name, that is [abandoned](Self::abandon).
-    pub fn begin(&mut self, whose: u64, request: Request, now_ms: u64) {
-        self.abandon(whose, now_ms);
+    /// one otherwise.
+    pub fn begin(&mut self, whose: RequestId, request: Request, now_ms: u64) {
+        debug_assert!(!self.exchanges.contains_key(&whose), "a name is used again too early");
         let pool = self.pool_of(&request.application);
         let memory = self.spare_memory();
         self.exchanges.insert(whose, Exchange::new(request, pool, memory));
@@ -143,7 +143,7 @@ impl Gateway {
     }
 
     /// The next request that has news, each once until something changes again.
-    pub fn poll_news(&mut self) -> Option<u64> {
+    pub fn poll_news(&mut self) -> Option<RequestId> {
         loop {
             let whose = self.news.pop_front()?;
             if let Some(exchange) = self.exchanges.get_mut(&whose)
@@ -158,7 +158,7 @@ impl Gateway {
     ///
     /// Of a body no more is given at a time than may lie in memory: the rest comes after
     /// [`note_sent`](Self::note_sent).
-    pub fn take(&mut self, whose: u64) -> Option<News> {
+    pub fn take(&mut self, whose: RequestId) -> Option<News> {
         let news = self.exchanges.get_mut(&whose)?.answer.take()?;
         if matches!(news, News::End { .. } | News::Answered(_) | News::Failed(_)) {
             self.exchanges.remove(&whose);
@@ -168,7 +168,7 @@ impl Gateway {
 
     /// Takes note that all that was taken has been handed to the kernel, and its pieces have been dropped: there is room
     /// for more.
-    pub fn note_sent(&mut self, whose: u64, now_ms: u64) {
+    pub fn note_sent(&mut self, whose: RequestId, now_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         exchange.answer.note_sent();
         let at = exchange.at;
@@ -181,7 +181,7 @@ impl Gateway {
     /// Whether nobody but the server can have answered a request that is under way: its application does not have the
     /// client's socket, or has written nothing to it. If the client is gone then, nobody has got anything, and the request
     /// can be [abandoned](Self::abandon); otherwise the application finds out by itself, and says what it has sent.
-    pub fn is_unanswered(&mut self, whose: u64) -> bool {
+    pub fn is_unanswered(&mut self, whose: RequestId) -> bool {
         match self.exchanges.get(&whose).map(|exchange| exchange.at) {
             Some(At::Queue) => true,
             Some(At::Connection(id)) => self.connections.get_mut(id).is_some_and(|connection| {
@@ -194,7 +194,7 @@ impl Gateway {
     /// Nobody wants the answer any more. The application's connection is closed, which is how applications learn of it;
     /// if the application has the client's socket, that is shut down. Of a request that is unknown, or has been
     /// answered, nothing is left but to be forgotten.
-    pub fn abandon(&mut self, whose: u64, now_ms: u64) {
+    pub fn abandon(&mut self, whose: RequestId, now_ms: u64) {
         let Some(exchange) = self.exchanges.remove(&whose) else { return };
         if exchange.at == At::Over {
             return;
@@ -230,7 +230,7 @@ impl Gateway {
     }
 
     /// Tells the caller that a request has news, if it has.
-    pub(crate) fn announce(&mut self, whose: u64) {
+    pub(crate) fn announce(&mut self, whose: RequestId) {
         if let Some(exchange) = self.exchanges.get_mut(&whose)
             && (exchange.wants_body || exchange.answer.has_news())
             && !std::mem::replace(&mut exchange.is_announced, true)
@@ -269,7 +269,7 @@ impl Gateway {
         }
     }
 
-    fn fail_in_queue(&mut self, whose: u64) {
+    fn fail_in_queue(&mut self, whose: RequestId) {
         let Some(exchange) = self.exchanges.get(&whose) else { return };
         let why = match exchange.connecting_until_ms {
             Some(_) => Why::NoConnection(rustix::io::Errno::AGAIN),

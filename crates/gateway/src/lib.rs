@@ -71,7 +71,7 @@ pub use feeding::BodyRest;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use notice::{BacklogNotice, BacklogNotices};
-pub use request::{HandOver, Request};
+pub use request::{HandOver, Request, RequestId};
 pub use settings::{
     Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,

@@ -15,7 +15,7 @@ use crate::backlog::Backlog;
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
 use crate::report::Tally;
-use crate::{Address, Application, BacklogNotice};
+use crate::{Address, Application, BacklogNotice, RequestId};
 
 /// The connections of one loop to one application, and the requests that wait for one.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Pool {
 /// A request in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
-    whose: u64,
+    whose: RequestId,
     until_ms: u64,
 }
 
@@ -205,7 +205,7 @@ impl Pool {
     }
 
     /// Puts a request at the end of the queue, or refuses it.
-    pub(crate) fn enqueue(&mut self, whose: u64, now_ms: u64) -> bool {
+    pub(crate) fn enqueue(&mut self, whose: RequestId, now_ms: u64) -> bool {
         let settings = self.application.settings();
         let admitted = self.waiting.len() < settings.queue_max;
         if admitted {
@@ -217,20 +217,20 @@ impl Pool {
     }
 
     /// Puts a request back that had its turn already.
-    pub(crate) fn put_back(&mut self, whose: u64, until_ms: u64) {
+    pub(crate) fn put_back(&mut self, whose: RequestId, until_ms: u64) {
         self.waiting.push_front(Waiter { whose, until_ms });
         self.note_waiting();
     }
 
     /// The request that has waited for the longest time, which waits no longer.
-    pub(crate) fn next_waiter(&mut self) -> Option<u64> {
+    pub(crate) fn next_waiter(&mut self) -> Option<RequestId> {
         let waiter = self.waiting.pop_front()?;
         self.note_waiting();
         Some(waiter.whose)
     }
 
     /// A request that has waited for too long.
-    pub(crate) fn next_overdue(&mut self, now_ms: u64) -> Option<u64> {
+    pub(crate) fn next_overdue(&mut self, now_ms: u64) -> Option<RequestId> {
         let overdue = |waiter: &Waiter| waiter.until_ms <= now_ms;
         let at = self.waiting.iter().position(overdue)?;
         let waiter = self.waiting.remove(at)?;
@@ -239,7 +239,7 @@ impl Pool {
     }
 
     /// A request does not want to wait any more.
-    pub(crate) fn leave(&mut self, whose: u64) {
+    pub(crate) fn leave(&mut self, whose: RequestId) {
         self.waiting.retain(|waiter| waiter.whose != whose);
         self.note_waiting();
     }
@@ -350,7 +350,7 @@ mod tests {
         let mut pool = Pool::new(application(0, |_| {}), precise_us);
         pool.note_backlog_full(100);
         assert_eq!(pool.supply(100), Supply::Nothing);
-        assert!(pool.enqueue(1, 100));
+        assert!(pool.enqueue(RequestId::new(1), 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
         assert_eq!(pool.supply(100 + BACKLOG_RETRY_MS), Supply::Open(0));
     }
@@ -383,7 +383,7 @@ mod tests {
         busy: Vec<(ConnectionId, usize)>,
         idle: Vec<(ConnectionId, usize)>,
         /// Those who wait, in order, and until when.
-        queue: VecDeque<(u64, u64)>,
+        queue: VecDeque<(RequestId, u64)>,
     }
 
     impl Game {
@@ -433,11 +433,12 @@ mod tests {
             let pool = Pool::new(application, precise_us);
             let (busy, idle, queue) = (Vec::new(), Vec::new(), VecDeque::new());
             let mut game = Game { pool, now_ms: 1, next_id: 0, busy, idle, queue };
-            let mut whose = 0;
+            let mut number = 0;
             for step in steps {
                 match step {
                     Step::Begin => {
-                        whose += 1;
+                        number += 1;
+                        let whose = RequestId::new(number);
                         let supply = match game.pool.waiting() {
                             0 => game.pool.supply(game.now_ms),
                             _ => Supply::Nothing,
@@ -462,6 +463,7 @@ mod tests {
                     }
                     Step::Release { .. } => {}
                     Step::Leave(who) => {
+                        let who = RequestId::new(who);
                         game.pool.leave(who);
                         game.queue.retain(|waiter| waiter.0 != who);
                     }

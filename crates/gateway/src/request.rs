@@ -6,6 +6,23 @@ use baton_buf::Aggregate;
 
 use crate::{Application, BodyRest, ClientSocket};
 
+/// Names a request for as long as anything of it is alive. Whoever gives requests away chooses the numbers, and uses none
+/// again before that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(u64);
+
+impl RequestId {
+    /// The name with this number.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A request for an application.
 #[derive(Debug)]
 pub struct Request {

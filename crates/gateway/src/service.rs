@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 use crate::passfd::LOOKS;
 use crate::pool::{Pool, Supply};
 use crate::shm::SharedRegion;
-use crate::{Application, Why, socket};
+use crate::{Application, RequestId, Why, socket};
 
 impl Gateway {
     /// The pool of an application.
@@ -46,7 +46,7 @@ impl Gateway {
     }
 
     /// Gives a new request a connection, or a place in the queue.
-    pub(crate) fn serve_or_queue(&mut self, whose: u64, index: usize, now_ms: u64) {
+    pub(crate) fn serve_or_queue(&mut self, whose: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
         if pool.waiting() == 0 && !pool.is_wanted_by_others() {
@@ -82,7 +82,7 @@ impl Gateway {
     }
 
     /// Serves a request with what it got, or with what there is instead if that is of no use.
-    fn serve_with(&mut self, whose: u64, index: usize, mut supply: Supply, now_ms: u64) {
+    fn serve_with(&mut self, whose: RequestId, index: usize, mut supply: Supply, now_ms: u64) {
         loop {
             match supply {
                 Supply::Idle(id) if self.pools[index].as_mut().is_some_and(Pool::has_others_starving) => {
@@ -120,7 +120,7 @@ impl Gateway {
     }
 
     /// Lets a request wait that had its turn, at the front of the queue.
-    pub(crate) fn put_back(&mut self, whose: u64, index: usize, now_ms: u64) {
+    pub(crate) fn put_back(&mut self, whose: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
@@ -158,7 +158,7 @@ impl Gateway {
     }
 
     /// Goes on with a request for which a connection was opened.
-    fn begin_connecting(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+    fn begin_connecting(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !connection.watches_room {
             return self.serve(id, whose, now_ms);
@@ -172,7 +172,7 @@ impl Gateway {
     }
 
     /// Sends a request on a connection.
-    pub(crate) fn serve(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+    pub(crate) fn serve(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
         let region = self.connections.get_mut(id).and_then(Connection::region);
         if region.is_some_and(SharedRegion::is_crowded) {
             self.make_room(id, whose);
@@ -206,7 +206,7 @@ impl Gateway {
 
     /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
     /// goes where spools keep it, and what is being sent goes into memory.
-    pub(crate) fn make_room(&mut self, id: ConnectionId, whose: u64) {
+    pub(crate) fn make_room(&mut self, id: ConnectionId, whose: RequestId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let Some(region) = connection.region() else { return };
@@ -283,7 +283,7 @@ impl Gateway {
     /// The application has closed a connection without having answered. The request is sent again, on a connection that
     /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, a request
     /// that may be repeated is sent once more.
-    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
+    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: RequestId, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let request = exchange.request.as_ref();
@@ -311,7 +311,7 @@ impl Gateway {
     }
 
     /// A request fails, and its connection is of no further use.
-    pub(crate) fn fail_on_connection(&mut self, id: ConnectionId, whose: u64, why: Why, now_ms: u64) {
+    pub(crate) fn fail_on_connection(&mut self, id: ConnectionId, whose: RequestId, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         if why == Why::TimedOut {
@@ -335,7 +335,7 @@ impl Gateway {
     }
 
     /// A request fails.
-    pub(crate) fn fail(&mut self, whose: u64, why: Why, client_lost: bool) {
+    pub(crate) fn fail(&mut self, whose: RequestId, why: Why, client_lost: bool) {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         exchange.answer.fail(why, client_lost);
         if let Some(pool) = &mut self.pools[exchange.pool] {
@@ -345,7 +345,7 @@ impl Gateway {
     }
 
     /// Nothing more comes of a request.
-    pub(crate) fn finish(&mut self, whose: u64) {
+    pub(crate) fn finish(&mut self, whose: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         exchange.at = At::Over;
         if let Some(request) = exchange.request.take() {

@@ -13,6 +13,7 @@ use baton_fcgi::RegionSlice;
 use baton_fcgi::offer::{Offer, Transport};
 use rustix::io::Errno;
 
+use crate::RequestId;
 use crate::ring::{OutsideOfRegion, Ring};
 
 /// A region and what is lent of it.
@@ -21,7 +22,7 @@ pub(crate) struct SharedRegion {
     region: Arc<Region>,
     ring: Ring,
     /// In the order of their announcement, with the request whose answer they are.
-    loans: VecDeque<(u64, Arc<Loan>)>,
+    loans: VecDeque<(RequestId, Arc<Loan>)>,
     /// To be sent with the first offer.
     descriptor: Option<OwnedFd>,
 }
@@ -58,7 +59,7 @@ impl SharedRegion {
     /// It is not what the application was to write next.
     pub(crate) fn lend(
         &mut self,
-        whose: u64,
+        whose: RequestId,
         slice: RegionSlice,
     ) -> Result<Option<SharedSlice>, OutsideOfRegion> {
         self.ring.announce(slice)?;
@@ -82,7 +83,7 @@ impl SharedRegion {
     }
 
     /// Ends the loans of all requests but this one, and copies what is needed of them still.
-    pub(crate) fn move_out_others(&mut self, whose: u64) {
+    pub(crate) fn move_out_others(&mut self, whose: RequestId) {
         while let Some((borrower, _)) = self.loans.front()
             && *borrower != whose
         {
@@ -118,7 +119,7 @@ impl SharedRegion {
 
     /// Other requests to which something is lent. The application gets its bytes back in their order, so that these are
     /// in the way of this one.
-    pub(crate) fn others(&self, whose: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn others(&self, whose: RequestId) -> impl Iterator<Item = RequestId> {
         self.loans.iter().map(|(borrower, _)| *borrower).filter(move |borrower| *borrower != whose)
     }
 

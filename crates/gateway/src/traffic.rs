@@ -9,7 +9,7 @@ use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
 use crate::service::INPUT;
-use crate::{Why, socket};
+use crate::{RequestId, Why, socket};
 
 impl Gateway {
     /// A connection can be read or written, or has ended.
@@ -164,7 +164,7 @@ impl Gateway {
 
     /// The client of a request that has had its time can still be told, unless the application has begun to answer it: when
     /// the process that has its socket has ended. False: it has begun, or cannot be ended.
-    fn end_process(&mut self, id: ConnectionId, whose: u64, now_ms: u64) -> bool {
+    fn end_process(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let (index, lane) = (connection.pool, connection.lane);
         if !connection.handed_over().is_some_and(|handed| handed.is_untouched()) {
@@ -180,7 +180,7 @@ impl Gateway {
         true
     }
 
-    fn handle_connected(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+    fn handle_connected(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         match socket::finish_connecting(&connection.socket) {
@@ -194,7 +194,7 @@ impl Gateway {
     }
 
     /// The client has not taken anything in its moment: what it leaves is put aside, so that the application can go on.
-    fn handle_impatience(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+    fn handle_impatience(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
         let Some(request) = &exchange.request else { return };
@@ -217,7 +217,7 @@ impl Gateway {
 
     /// Tells the application what it may write again. If it has to wait all the same, it does so for a moment only, and
     /// not at all for the clients of others.
-    fn serve_region(&mut self, id: ConnectionId, whose: u64, now_ms: u64) {
+    fn serve_region(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
         self.tell_free(id);
         let waits = |gateway: &mut Self| {
             gateway.connections.get_mut(id).is_some_and(|connection| connection.waits_for_region())

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use baton_content::{Blocking, Cache, CacheSettings};
-use baton_gateway::{Gateway, TemporaryCounters, TemporaryFiles, TemporarySpace};
+use baton_gateway::{Gateway, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
 use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -303,7 +303,7 @@ impl<'a> World<'a> {
                 let Some(news) = self.seats[who].client.end.take_news() else { return };
                 self.note(|| format!("client {who}: {news:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = news;
-                let wake = match hung_up && self.gateway.is_unanswered(who as u64) {
+                let wake = match hung_up && self.gateway.is_unanswered(request_of(who)) {
                     true => Wake::End(Outcome::ClientGone),
                     false => Wake::Ready { readable, input_ends, hung_up },
                 };
@@ -381,7 +381,7 @@ impl<'a> World<'a> {
     fn bring_news(&mut self) {
         while let Some(whose) = self.gateway.poll_news() {
             let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
-            self.advance(whose as usize, wake);
+            self.advance(whose.number() as usize, wake);
         }
     }
 
@@ -460,20 +460,20 @@ impl<'a> World<'a> {
                 Need::JobUnderWay => break,
                 Need::Delegate(request) => {
                     self.seats[who].is_delegated = true;
-                    self.gateway.begin(who as u64, *request, self.now_ms);
+                    self.gateway.begin(request_of(who), *request, self.now_ms);
                     need = Need::News;
                 }
                 Need::News => {
                     self.seats[who].heard_ms = self.now_ms;
-                    self.gateway.note_sent(who as u64, self.now_ms);
-                    let wake = match self.gateway.wants_body(who as u64) {
+                    self.gateway.note_sent(request_of(who), self.now_ms);
+                    let wake = match self.gateway.wants_body(request_of(who)) {
                         true => Wake::BodyWanted,
-                        false => Wake::News(self.gateway.take(who as u64)),
+                        false => Wake::News(self.gateway.take(request_of(who))),
                     };
                     need = self.wake(who, wake);
                 }
                 Need::Body(part) => {
-                    let whose = who as u64;
+                    let whose = request_of(who);
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, self.now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
@@ -488,7 +488,7 @@ impl<'a> World<'a> {
                 Need::Finished => {
                     self.seats[who].session = None;
                     if self.seats[who].is_delegated {
-                        self.gateway.abandon(who as u64, self.now_ms);
+                        self.gateway.abandon(request_of(who), self.now_ms);
                     }
                     let lost_output = self.seats[who].client.end.lost_output();
                     assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
@@ -621,6 +621,11 @@ fn limits(choices: &mut Choices) -> Limits {
         send_rate_min_bytes_per_s: choices.one(&[0, 100]),
         ..Limits::default()
     }
+}
+
+/// The name of a client's request at the application. It has one at a time.
+fn request_of(who: usize) -> RequestId {
+    RequestId::new(who as u64)
 }
 
 /// What has been counted.

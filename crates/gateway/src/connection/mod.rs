@@ -27,7 +27,7 @@ use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
 use crate::settings::Protocol;
 use crate::shm::SharedRegion;
-use crate::{Request, Why};
+use crate::{Request, RequestId, Why};
 
 /// A connection to an application.
 #[derive(Debug)]
@@ -87,13 +87,13 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// It is being connected, for this request.
-    Connecting { whose: u64 },
+    Connecting { whose: RequestId },
     /// The application is answering this request.
-    Serving { whose: u64 },
+    Serving { whose: RequestId },
     /// Nothing.
     Idle,
     /// The process has had its time for this request, has the client's socket, and is being ended.
-    Ending { whose: u64 },
+    Ending { whose: RequestId },
 }
 
 /// How the answer to the request at hand may travel.
@@ -183,7 +183,7 @@ impl Connection {
     /// [`Why::BadRequest`].
     pub(crate) fn begin(
         &mut self,
-        whose: u64,
+        whose: RequestId,
         request: &Request,
         offered: Offered,
         keep: bool,
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// Takes note that the client is asked for more of the body, if the application has taken what there was: whose it is.
-    pub(crate) fn ask_for_body(&mut self) -> Option<u64> {
+    pub(crate) fn ask_for_body(&mut self) -> Option<RequestId> {
         let Doing::Serving { whose } = self.doing else { return None };
         let is_wanted = self.awaits_body() && !self.has_to_write();
         (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(whose)

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Application, Failure, Settings, StreamedBodies, TransportChoice, Why};
+use baton_gateway::{Application, Failure, RequestId, Settings, StreamedBodies, TransportChoice, Why};
 
 use crate::common::app::{App, Event};
 use crate::common::driver::{Driver, Ending};
@@ -176,7 +176,7 @@ fn a_body_that_breaks_off_is_not_ended() {
         driver.begin(1, streamed(&application, b"beginning", 1000));
         driver.push(1, b"more");
         driver.run_for(Duration::from_millis(20));
-        driver.gateway.fail_body(1, why, driver.now_ms());
+        driver.gateway.fail_body(RequestId::new(1), why, driver.now_ms());
         let failure = Failure { why, client_lost: false, must_end: false };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)));
         assert!(!see.recv().unwrap(), "the end of a body that is not complete");
@@ -203,10 +203,10 @@ fn a_body_may_come_while_its_request_waits() {
         driver.begin(1, get(&application));
         driver.begin(2, streamed(&application, b"beginning", 8));
         let now_ms = driver.now_ms();
-        assert!(!driver.gateway.wants_body(2), "nobody wants it yet");
-        driver.gateway.push_body(2, b"more".to_vec().into(), now_ms);
+        assert!(!driver.gateway.wants_body(RequestId::new(2)), "nobody wants it yet");
+        driver.gateway.push_body(RequestId::new(2), b"more".to_vec().into(), now_ms);
         if ends_early {
-            driver.gateway.fail_body(2, Why::ClientGone, now_ms);
+            driver.gateway.fail_body(RequestId::new(2), Why::ClientGone, now_ms);
             assert_eq!(driver.finish(2).why(), Why::ClientGone);
         }
         go.send(()).unwrap();
@@ -233,7 +233,7 @@ fn an_application_may_answer_before_the_end_of_the_body() {
     let mut driver = Driver::new();
     driver.begin(1, streamed(&application, b"beginning", 1000));
     driver.run_until(|driver| driver.report("connections") == 0);
-    driver.gateway.push_body(1, b"late".to_vec().into(), driver.now_ms());
+    driver.gateway.push_body(RequestId::new(1), b"late".to_vec().into(), driver.now_ms());
     let got = driver.finish(1);
     assert_eq!((&got.body[..], got.ending), (&b"hello"[..], Some(Ending::Complete)));
     assert!(admits(&application));
@@ -278,7 +278,7 @@ fn a_request_is_not_repeated_once_its_body_was_passed_on() {
             Some(why) => assert_eq!(driver.finish(1).why(), why),
             None => {
                 driver.run_until(|driver| driver.report("retries") == 1);
-                driver.gateway.push_body(1, vec![7; 11].into(), driver.now_ms());
+                driver.gateway.push_body(RequestId::new(1), vec![7; 11].into(), driver.now_ms());
                 assert_eq!(driver.finish(1).body, b"hello");
             }
         }
@@ -338,7 +338,7 @@ fn an_application_that_dies_in_the_middle() {
         driver.begin(whose, streamed(&application, b"beginning", 1 << 20));
         driver.run_until(|driver| driver.got(whose).wants > 0 || driver.got(whose).is_over());
         // It may not want all of it.
-        driver.gateway.push_body(whose, bytes(64 << 10).into(), driver.now_ms());
+        driver.gateway.push_body(RequestId::new(whose), bytes(64 << 10).into(), driver.now_ms());
         match whose {
             0 => assert_eq!(driver.finish(whose).why(), Why::Ended),
             _ => assert_eq!(driver.finish(whose).body, b"hello"),
@@ -357,6 +357,6 @@ fn an_abandoned_upload_leaves_nothing() {
     driver.run_until(|driver| driver.got(1).wants > 0);
     driver.abandon(1);
     assert!(admits(&application));
-    driver.gateway.push_body(1, b"late".to_vec().into(), driver.now_ms());
-    assert!(!driver.gateway.wants_body(1));
+    driver.gateway.push_body(RequestId::new(1), b"late".to_vec().into(), driver.now_ms());
+    assert!(!driver.gateway.wants_body(RequestId::new(1)));
 }

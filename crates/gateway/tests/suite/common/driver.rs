@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_buf::{Aggregate, Piece};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{Answered, Rest};
-use baton_gateway::{Failure, Gateway, News, Request, Why};
+use baton_gateway::{Failure, Gateway, News, Request, RequestId, Why};
 use rustix::event::epoll::{self, CreateFlags, Event};
 
 /// An event loop with a gateway and nothing else.
@@ -69,7 +69,7 @@ impl Driver {
 
     pub(crate) fn begin(&mut self, whose: u64, request: Request) {
         self.got.remove(&whose);
-        self.gateway.begin(whose, request, self.now_ms());
+        self.gateway.begin(RequestId::new(whose), request, self.now_ms());
     }
 
     /// Begins a request, and waits for its end.
@@ -104,18 +104,18 @@ impl Driver {
     pub(crate) fn push(&mut self, whose: u64, part: &[u8]) {
         self.run_until(|driver| driver.got(whose).wants > 0);
         self.got.entry(whose).or_default().wants = 0;
-        self.gateway.push_body(whose, part.to_vec().into(), self.now_ms());
+        self.gateway.push_body(RequestId::new(whose), part.to_vec().into(), self.now_ms());
         self.note_want(whose);
     }
 
     fn note_want(&mut self, whose: u64) {
         let got = self.got.entry(whose).or_default();
-        got.wants += u32::from(self.gateway.wants_body(whose));
+        got.wants += u32::from(self.gateway.wants_body(RequestId::new(whose)));
         assert!(got.wants <= 1, "it is said once");
     }
 
     pub(crate) fn abandon(&mut self, whose: u64) {
-        self.gateway.abandon(whose, self.now_ms());
+        self.gateway.abandon(RequestId::new(whose), self.now_ms());
     }
 
     /// The first pool of the report.
@@ -160,7 +160,7 @@ impl Driver {
     }
 
     fn take_news(&mut self) {
-        while let Some(whose) = self.gateway.poll_news() {
+        while let Some(whose) = self.gateway.poll_news().map(RequestId::number) {
             self.note_want(whose);
             if !self.slow.contains(&whose) {
                 self.take(whose);
@@ -170,7 +170,7 @@ impl Driver {
 
     fn take(&mut self, whose: u64) {
         let got = self.got.entry(whose).or_default();
-        while let Some(news) = self.gateway.take(whose) {
+        while let Some(news) = self.gateway.take(RequestId::new(whose)) {
             assert!(!got.is_over(), "news behind the last");
             match news {
                 News::Stderr(lines) => got.stderr.extend(lines),
@@ -188,7 +188,7 @@ impl Driver {
                 News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
             }
         }
-        self.gateway.note_sent(whose, self.now_ms());
+        self.gateway.note_sent(RequestId::new(whose), self.now_ms());
     }
 }
 
