@@ -20,7 +20,7 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// Where they begin.
     pub directory: Option<PathBuf>,
-    /// As whom they run; nobody: as the workers do.
+    /// The user as which they run; `None`: that of the workers.
     pub user: Option<String>,
     /// After how many seconds each is replaced.
     pub lifetime_s: Option<u64>,
@@ -102,7 +102,7 @@ impl Config {
         config
     }
 
-    /// The same configuration with applications that nobody can reach.
+    /// The same configuration, with addresses of applications at which nothing listens.
     pub fn without_applications(&self) -> Self {
         let mut config = self.clone();
         config

@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         self.entries.get(key).map(Node::span)
     }
 
-    /// Complains about keys that nobody asked for.
+    /// Complains about keys that no setting has.
     pub fn finish(self, reading: &mut Reading<'_>) {
         for (key, _) in self.entries.iter().filter(|(key, _)| !self.asked.contains(&key.get_ref().as_str())) {
             let place = if self.path.is_empty() { "here".into() } else { format!("in [{}]", self.path) };

@@ -107,12 +107,12 @@ fn the_claims_of_the_dead_are_forgotten_and_none_is_lost() {
     let all: Vec<_> = (0..CLAIMS).map(|_| Claim::new(&table).unwrap()).collect();
     assert!(Claim::new(&table).is_none());
     drop(all);
-    assert!(!table.is_abandoned(), "somebody could not be counted");
+    assert!(!table.is_abandoned(), "there was no room for a claim");
 }
 
-/// The keeper is called once in time, and once at the end.
+/// The supervisor is woken once in time, and once at the end.
 #[test]
-fn the_keeper_hears_of_who_is_about_to_be_spent() {
+fn the_supervisor_is_woken_before_a_process_is_spent() {
     let table = opened(1, 1, Some(10));
     let loop_id = table.register_loop().unwrap();
     let mut heard = Vec::new();
@@ -175,17 +175,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// No lane has two holders, nobody gets one of a process that was retired, and one that is vacated is held by nobody.
+    /// No lane has two holders, no loop gets one of a retired process, and a vacated process has no held lane.
     #[test]
     fn lanes_have_one_holder(steps in steps(), lanes in 1_usize..3) {
         let table = opened(3, lanes, None);
-        let seats = [table.register_loop().unwrap(), table.register_loop().unwrap()];
+        let loop_ids = [table.register_loop().unwrap(), table.register_loop().unwrap()];
         let mut held: Vec<Lane> = Vec::new();
         let mut retired = HashSet::new();
         for step in steps {
             match step {
                 Step::Take(loop_id) => {
-                    if let Some(lane) = table.take(seats[loop_id]) {
+                    if let Some(lane) = table.take(loop_ids[loop_id]) {
                         prop_assert!(!retired.contains(&lane.slot(&table)));
                         prop_assert!(held.iter().all(|other| other.index() != lane.index()));
                         held.push(lane);

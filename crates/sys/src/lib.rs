@@ -3,8 +3,8 @@
 //! This crate is one of the islands where `unsafe` is allowed: each block says why it is sound.
 
 pub mod activation;
-pub mod bequest;
 pub mod descriptors;
+pub mod inherited_descriptor;
 pub mod memory;
 pub mod memory_bounds;
 pub mod passing;

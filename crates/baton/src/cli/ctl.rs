@@ -37,7 +37,7 @@ enum Request {
     Stop,
     /// Open the log files again, after they were renamed
     ReopenLogs,
-    /// Start the executable that is there by now, let it take over, and drain; nobody is refused
+    /// Start the executable that is there by now, let it take over, and drain, without refusing a client
     Upgrade,
 }
 

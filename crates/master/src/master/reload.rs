@@ -35,8 +35,8 @@ use crate::{fixed_settings, notify};
 const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
 
 impl Master {
-    /// Reads the configuration again; workers that have left come back instead, with the old one, as nginx has it. Whoever asks while a reload is under way is answered by another one, since the
-    /// file may have changed after it was read.
+    /// Reads the configuration again. If the workers have left, they come back instead, with the old one, as in nginx.
+    /// A request during a reload gets a reload of its own, since the file may have changed after it was read.
     pub(super) fn reload(&mut self, requester: Requester, now: Instant) {
         if self.phase == Phase::Withdrawn {
             self.resume(now);

@@ -34,7 +34,7 @@ impl Predecessor {
     /// # Errors
     /// If it says so, but there is no way to speak to it.
     pub(crate) fn find() -> Result<Option<Self>, Trouble> {
-        let found = baton_sys::bequest::inherit(CHANNEL)
+        let found = baton_sys::inherited_descriptor::take(CHANNEL)
             .map_err(|error| Trouble::of("reach the server that started this one", &error))?;
         Ok(found.map(|(pid, channel)| Self { pid, channel }))
     }
@@ -52,9 +52,9 @@ impl Predecessor {
         let mut inherited_sockets = InheritedSockets::default();
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
-            let (bequest, descriptors) =
+            let (message, descriptors) =
                 channel::receive(&self.channel, &mut buffer)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let FromPredecessor::Sockets { sockets } = bequest else { break };
+            let FromPredecessor::Sockets { sockets } = message else { break };
             for (socket, descriptor) in sockets.into_iter().zip(descriptors) {
                 let address = socket.address.into();
                 match socket.socket_use {

@@ -56,7 +56,7 @@ pub(crate) fn start_program() -> Result<(i32, OwnedFd), Trouble> {
         rustix::io::ioctl_fionbio(&ours, true)?;
         let mut command = Command::new(&name);
         command.args(arguments);
-        baton_sys::bequest::bequeath(&mut command, CHANNEL, theirs);
+        baton_sys::inherited_descriptor::pass_on(&mut command, CHANNEL, theirs);
         // It is awaited with all other children.
         let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
         Ok((pid, ours))
@@ -66,7 +66,7 @@ pub(crate) fn start_program() -> Result<(i32, OwnedFd), Trouble> {
         match error.kind() {
             io::ErrorKind::NotFound => trouble
                 .cause("the server was started by that name, and nothing has it any more")
-                .remedy("put the new executable in the place of the old one"),
+                .remedy("put the new executable in place of the old one"),
             io::ErrorKind::PermissionDenied => trouble.cause("the file there is not executable"),
             _ => trouble,
         }

@@ -1,4 +1,4 @@
-//! A request answered by the real engine, over a socket that nobody else can reach: what is explained is what happens.
+//! A request answered by the real engine, over a private socket, so that what is explained is what happens.
 
 use std::fs::DirBuilder;
 use std::io::{self, Read, Write};

@@ -11,7 +11,7 @@ use crate::check;
 
 /// Passes `descriptor` to the program that `command` starts; the environment variable `name` tells its number. The
 /// program starts with no signal blocked.
-pub fn bequeath(command: &mut Command, name: &str, descriptor: OwnedFd) {
+pub fn pass_on(command: &mut Command, name: &str, descriptor: OwnedFd) {
     command.env(name, format!("{}:{}", std::process::id(), descriptor.as_raw_fd()));
     let make_ready = move || {
         // SAFETY: F_SETFD touches no memory; the descriptor is the closure's own, and open as long as the closure is.
@@ -23,13 +23,13 @@ pub fn bequeath(command: &mut Command, name: &str, descriptor: OwnedFd) {
     unsafe { command.pre_exec(make_ready) };
 }
 
-/// The descriptor that the process which started this one left it under `name`, and that process's id. The descriptor
-/// is close-on-exec from now on. `None` if there is none, or if the variable is meant for another process, such as the
-/// parent of this one. The second call and all later ones give none: a descriptor has one owner.
+/// Takes the descriptor that the parent of this process has passed on under `name`; returns the parent's id, too. The
+/// descriptor is close-on-exec from now on. `None` if there is none, if the variable is meant for another process, such as
+/// the parent, or if the descriptor has been taken before.
 ///
 /// # Errors
 /// `InvalidData` if the variable is not `PID:FD`; `EBADF` if that descriptor is not open.
-pub fn inherit(name: &str) -> io::Result<Option<(u32, OwnedFd)>> {
+pub fn take(name: &str) -> io::Result<Option<(u32, OwnedFd)>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let Ok(text) = std::env::var(name) else { return Ok(None) };
     let (pid, fd) = parse(&text).ok_or_else(|| {
@@ -43,7 +43,7 @@ pub fn inherit(name: &str) -> io::Result<Option<(u32, OwnedFd)>> {
     }
     // SAFETY: F_SETFD touches no memory; it fails if the descriptor is not open.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: the descriptor is open; the parent says that it left it to this process, and it is taken once.
+    // SAFETY: the descriptor is open; the parent says that it is for this process, and it is taken once.
     Ok(Some((pid, unsafe { OwnedFd::from_raw_fd(fd) })))
 }
 
@@ -62,11 +62,11 @@ mod tests {
 
     /// A shell finds the descriptor by its name in the environment, and writes to it.
     #[test]
-    fn a_program_finds_what_it_was_left() {
+    fn a_program_finds_the_descriptor() {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "eval \"echo ${LEFT%:*} >&${LEFT#*:}\""]);
-        bequeath(&mut command, "LEFT", theirs.into());
+        pass_on(&mut command, "LEFT", theirs.into());
         assert!(command.status().unwrap().success());
         drop(command);
         let mut told = String::new();
@@ -80,6 +80,6 @@ mod tests {
         for text in ["", "17", "17:", ":5", "17:2", "17:-1", "x:5"] {
             assert_eq!(parse(text), None, "{text:?}");
         }
-        assert!(inherit("BATON_SYS_TEST_NOT_SET").unwrap().is_none());
+        assert!(take("BATON_SYS_TEST_NOT_SET").unwrap().is_none());
     }
 }
