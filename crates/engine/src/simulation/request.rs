@@ -304,6 +304,10 @@ fn for_application(folder: &Folder, bounds: Bounds, number: usize, choices: &mut
         true => Body::default(),
         false => body(bounds, version, &mut fields, choices),
     };
+    if !matches!(manner, Manner::Whole | Manner::Open | Manner::Missing | Manner::Talking | Manner::Long) {
+        // It may be answered before all of its body has been read.
+        expected.open();
+    }
     if method == "POST" {
         // It is not repeated where an application closes its connection instead of reading the request.
         expected.status.push(502);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
-use baton_gateway::{Address, Application, Place, Settings, TemporaryFiles};
+use baton_gateway::{Address, Application, Place, Settings, StreamedBodies, TemporaryFiles};
 use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
@@ -68,6 +68,7 @@ impl Folder {
     pub(crate) fn application(&self, temporary: &TemporaryFiles, choices: &mut Choices) -> Arc<Application> {
         let settings = Settings {
             connections_max: choices.one(&[1, 2, 16]),
+            streamed_bodies: StreamedBodies::default().with_max(choices.one(&[0, 1, 100])),
             keep_connections: choices.chance(80),
             requests_max_per_connection: choices.one(&[0, 0, 2]) as u64,
             idle_timeout_ms: 700,

@@ -532,10 +532,11 @@ impl<'a> World<'a> {
         match seat.waits {
             Waits::Nothing | Waits::Job => {}
             Waits::Application => {
-                assert!(
-                    self.gateway.deadline_ms().is_some(),
-                    "client {who} waits for an application for ever"
-                );
+                let has_end = deadline_ms != u64::MAX || self.gateway.deadline_ms().is_some();
+                assert!(has_end, "client {who} waits for an application forever");
+                let latest_ms = self.now_ms + limits.body_timeout_ms;
+                let is_bounded = deadline_ms == u64::MAX || deadline_ms <= latest_ms;
+                assert!(is_bounded, "client {who}: {deadline_ms} to send more of its body");
             }
             Waits::Room => {
                 assert!(!client.end.has_room() || client.end.has_news(), "client {who}: there is room");
