@@ -33,7 +33,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::plan::{Action, Delegate, Plan, Route, Site};
-use crate::protocol::{BodyRead, Responder};
+use crate::protocol::{BodyRead, Responder, StreamId};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use crate::ways::Trial;
@@ -47,6 +47,7 @@ pub(crate) use record::Record;
 /// A request and its answer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
+    pub(crate) stream: StreamId,
     pub(crate) record: Record,
     state: State,
     /// How often the request was sent elsewhere within the site.
@@ -103,6 +104,8 @@ pub(crate) enum Wants {
 /// What an exchange works with.
 #[derive(Debug)]
 pub(crate) struct Env<'a> {
+    /// Which request it is.
+    pub(crate) stream: StreamId,
     pub(crate) ctx: &'a mut Context,
     pub(crate) reply: Responder<'a>,
     /// Where the request arrived.
@@ -154,8 +157,8 @@ enum Source<'a> {
 
 impl Exchange {
     /// An exchange whose request has not been looked at.
-    pub(crate) fn new(now_ms: u64) -> Self {
-        Self { record: Record::new(now_ms), state: State::Answered, redirects: 0 }
+    pub(crate) fn new(stream: StreamId, now_ms: u64) -> Self {
+        Self { stream, record: Record::new(now_ms), state: State::Answered, redirects: 0 }
     }
 
     /// Answers input that is no request. The connection ends with it.
@@ -206,7 +209,7 @@ impl Exchange {
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
-        let source = match asked.source(env.ctx, head, found) {
+        let source = match asked.source(env.ctx, env.stream, head, found) {
             Ok(Source::Program(delegate, program)) => {
                 let delegated = Delegated::new(env, plan, asked.site_index, head, delegate, program);
                 self.state = State::Delegated(Box::new(delegated));
@@ -311,8 +314,7 @@ impl Exchange {
         }
     }
 
-    /// News of the answer; `None`: nothing more for now. Returns how the request ends if nobody is there any more to take
-    /// the answer.
+    /// News of the answer; `None`: nothing more for now. Returns how the request ends if the client is gone.
     pub(crate) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>) -> Option<Outcome> {
         let State::Delegated(delegated) = &mut self.state else { return None };
         match delegated.handle_news(env, news, &mut self.record) {
@@ -389,6 +391,7 @@ impl<'a> Asked<'a> {
     fn source(
         &self,
         ctx: &mut Context,
+        stream: StreamId,
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) -> Result<Source<'a>, Job> {
@@ -404,7 +407,7 @@ impl<'a> Asked<'a> {
                 });
             }
             Some(Action::Files(tree)) if is_read => {
-                return found.map_or_else(|| find(ctx, tree, head, head.path), Ok).map(Source::Found);
+                return found.map_or_else(|| find(ctx, stream, tree, head, head.path), Ok).map(Source::Found);
             }
             Some(Action::Scripts(tree, delegate)) => (tree, delegate),
             _ => return Ok(Source::Page(self.refused)),
@@ -421,7 +424,7 @@ impl<'a> Asked<'a> {
         } else {
             Cow::Owned(named::escaped(&[b"/", name].concat()))
         };
-        Ok(match found.map_or_else(|| find(ctx, tree, head, &looked_for), Ok)? {
+        Ok(match found.map_or_else(|| find(ctx, stream, tree, head, &looked_for), Ok)? {
             Found::Script(script) => Source::Program(delegate, Program::script(tree, &script, path_info)),
             Found::Fallback(script) => Source::Program(delegate, Program::fallback(tree, &script, &ctx.path)),
             // Only a program has something to do with what comes behind its name.
@@ -491,7 +494,7 @@ impl<'a> Asked<'a> {
                 let location = location::with_slash(head);
                 self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), reply)
             }
-            // A script that nobody runs is not to be read either.
+            // A script that is not run is not to be read either.
             Found::Missing | Found::Script(_) | Found::Fallback(_) => {
                 self.page(ctx, Page::error(Status::NOT_FOUND), reply)
             }
@@ -507,7 +510,13 @@ impl<'a> Asked<'a> {
 }
 
 /// What there is at a path; or what has to be done to find out.
-fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) -> Result<Found, Job> {
+fn find(
+    ctx: &Context,
+    stream: StreamId,
+    tree: &Arc<Tree>,
+    head: &RequestHead<'_>,
+    path: &[u8],
+) -> Result<Found, Job> {
     let query = Query {
         path,
         accepted: AcceptedCodings::parse(head.accept_encoding),
@@ -515,7 +524,7 @@ fn find(ctx: &Context, tree: &Arc<Tree>, head: &RequestHead<'_>, path: &[u8]) ->
     };
     let found = ctx.find(tree, &query);
     tell_hidden_link(ctx, tree);
-    found.map_err(|NeedsDisk| Job::find(ctx, tree, &query))
+    found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
 }
 
 /// Tells the operator of a link that is not followed, and so of a path that is not found, when the first request comes upon

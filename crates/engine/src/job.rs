@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::outlet::send_waiting;
+use crate::protocol::StreamId;
 
 /// Something that a step needs and that may block. Run it on any thread, then give the result to
 /// [`Session::handle_job`](crate::session::Session::handle_job).
@@ -19,6 +20,8 @@ use crate::outlet::send_waiting;
 pub(crate) enum Job {
     /// Find out what a name stands for: resolve it, open it, read it into memory if it is small.
     Find {
+        /// The request that waits for it.
+        stream: StreamId,
         /// Where the answer is kept for the next request, too.
         cache: Arc<Cache>,
         /// Where it is looked for.
@@ -49,7 +52,7 @@ pub(crate) enum Job {
 #[derive(Debug)]
 pub(crate) enum JobDone {
     /// What the name stands for.
-    Found(Found),
+    Found(StreamId, Found),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
     BroughtIn {
         /// End of the range.
@@ -61,8 +64,9 @@ pub(crate) enum JobDone {
 
 impl Job {
     /// The job of answering a query that might wait for a disk.
-    pub(crate) fn find(ctx: &Context, tree: &Arc<Tree>, query: &Query<'_>) -> Self {
+    pub(crate) fn find(ctx: &Context, stream: StreamId, tree: &Arc<Tree>, query: &Query<'_>) -> Self {
         Self::Find {
+            stream,
             cache: Arc::clone(&ctx.cache),
             tree: Arc::clone(tree),
             path: query.path.into(),
@@ -75,11 +79,11 @@ impl Job {
     /// Does the work, waiting as long as it takes.
     pub(crate) fn run(self) -> JobDone {
         match self {
-            Self::Find { cache, tree, path, accepted, accept_json, stamp } => {
+            Self::Find { stream, cache, tree, path, accepted, accept_json, stamp } => {
                 let query = Query { path: &path, accepted, accept_json };
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
                 // Whoever may wait is not told to wait.
-                JobDone::Found(found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
+                JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
             Self::Send { socket, slice, patience } => {
                 JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))

@@ -139,7 +139,7 @@ fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
     }
 }
 
-/// Something that the file does not contain, but by a chance of one in 2^64: a hash that nobody outside can compute.
+/// Something that the file does not contain, but by a chance of one in 2^64: a hash that no client can compute.
 fn boundary(stored: &Stored, now_ms: u64) -> String {
     use std::hash::{BuildHasher, RandomState};
     let hash = RandomState::new().hash_one((stored.etag().as_ref(), now_ms));

@@ -17,6 +17,7 @@ use super::{Env, Ready};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;
+use crate::protocol::StreamId;
 use crate::ways::Trial;
 
 /// An answer that is put together from files.
@@ -86,12 +87,12 @@ impl Gathering {
     pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &Origin) -> Result<Job, Ready> {
         let found = self.found.take();
         let looked = match &mut self.work {
-            Work::File(file) => look(file, found, env.ctx).map(|stored| {
+            Work::File(file) => look(file, found, env.ctx, env.stream).map(|stored| {
                 stored
                     .map(|stored| answer_with_file(env.ctx, origin, &self.head, &stored, &mut env.reply))
                     .ok_or(Status::NOT_FOUND)
             }),
-            Work::Body(composite) => composite.go_on(found, env.ctx).map(|is_whole| {
+            Work::Body(composite) => composite.go_on(found, env.ctx, env.stream).map(|is_whole| {
                 let (body, trial) = (std::mem::take(&mut composite.body), composite.trial);
                 is_whole
                     .then(|| answer_with_body(env.ctx, origin, &self.head, body, trial, &mut env.reply))
@@ -107,8 +108,13 @@ impl Gathering {
 }
 
 /// The file of a name, if it is one; or what has to be done to find out.
-fn look(file: &NamedFile, found: Option<Found>, ctx: &Context) -> Result<Option<Arc<Stored>>, Job> {
-    match found.map_or_else(|| file.find(ctx), Ok)? {
+fn look(
+    file: &NamedFile,
+    found: Option<Found>,
+    ctx: &Context,
+    stream: StreamId,
+) -> Result<Option<Arc<Stored>>, Job> {
+    match found.map_or_else(|| file.find(ctx, stream), Ok)? {
         Found::File(stored) => Ok(Some(stored)),
         _ => Ok(None),
     }
@@ -121,11 +127,11 @@ impl Composite {
     }
 
     /// Goes on until a part has to be waited for; false: one is not there.
-    fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context) -> Result<bool, Job> {
+    fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context, stream: StreamId) -> Result<bool, Job> {
         while let Some(part) = self.parts.front() {
             match part {
                 Part::Text(text) => self.body.push(text.clone()),
-                Part::File(file) => match look(file, found.take(), ctx)? {
+                Part::File(file) => match look(file, found.take(), ctx, stream)? {
                     Some(stored) if stored.is_empty() => {}
                     Some(stored) => {
                         let (piece, trial) = range(ctx, &stored, 0, stored.len());

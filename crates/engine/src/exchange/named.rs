@@ -17,7 +17,7 @@ use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;
-use crate::protocol::Responder;
+use crate::protocol::{Responder, StreamId};
 use crate::ways::Trial;
 
 /// A name that an application gave, found to be in a folder that it may name files of.
@@ -46,10 +46,10 @@ impl NamedFile {
     }
 
     /// What is there; or what has to be done to find out.
-    pub(crate) fn find(&self, ctx: &Context) -> Result<Found, Job> {
+    pub(crate) fn find(&self, ctx: &Context, stream: StreamId) -> Result<Found, Job> {
         let query = Query { path: &self.path, accepted: AcceptedCodings::default(), accept_json: false };
         let found = ctx.find(&self.tree, &query);
-        found.map_err(|NeedsDisk| Job::find(ctx, &self.tree, &query))
+        found.map_err(|NeedsDisk| Job::find(ctx, stream, &self.tree, &query))
     }
 }
 

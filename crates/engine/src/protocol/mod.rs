@@ -4,5 +4,7 @@
 //! decided here and nowhere else: an exchange writes a head and a body, and does not know how they are framed.
 
 mod h1;
+mod stream;
 
 pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Responder, Taken};
+pub(crate) use stream::StreamId;

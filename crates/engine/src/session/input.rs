@@ -7,7 +7,7 @@ use baton_http::Status;
 use super::deadline::Waiting;
 use super::{Need, Session, State};
 use crate::context::Context;
-use crate::exchange::{Exchange, Refused};
+use crate::exchange::{Env, Exchange, Refused};
 use crate::log::Outcome;
 use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
@@ -72,11 +72,13 @@ impl Session {
                     Ok(Taken::Request(head, head_len)) => {
                         at += head_len;
                         requests += 1;
-                        self.exchanges.push_back(Exchange::new(ctx.clock.now_ms()));
-                        let ((), taken) =
-                            self.drive(&input[at..], ctx, |exchange, env| exchange.begin(env, &plan, &head));
+                        let stream = self.protocol.stream();
+                        self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
+                        let begin =
+                            |exchange: &mut Exchange, env: &mut Env<'_>| exchange.begin(env, &plan, &head);
+                        let ((), taken) = self.drive(stream, &input[at..], ctx, begin);
                         at += taken;
-                        if self.exchanges.back().is_some_and(Exchange::is_answered) {
+                        if self.is_answered(stream) {
                             let is_behind = at < input.len() || self.has_unread_input();
                             self.handle_answered(is_behind);
                         } else if self.protocol.is_in_body() {
@@ -108,7 +110,7 @@ impl Session {
             if self.protocol.is_in_body() {
                 continue;
             }
-            if !self.exchanges.back().is_none_or(Exchange::is_answered) {
+            if !self.is_answered(self.protocol.stream()) {
                 return at;
             }
             if requests >= plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES {
@@ -120,7 +122,9 @@ impl Session {
 
     /// Reads on in the body of the last request. Returns how many bytes of the input are done with.
     fn take_body(&mut self, input: &[u8], ctx: &mut Context) -> usize {
-        let Some(upload) = self.exchanges.back_mut().and_then(Exchange::upload) else { return 0 };
+        let stream = self.protocol.stream();
+        let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
+        let Some(upload) = exchange.and_then(Exchange::upload) else { return 0 };
         let (taken, read) = match self.protocol.read_body(input, upload) {
             Ok((taken, BodyRead::Part)) => {
                 self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
@@ -129,8 +133,8 @@ impl Session {
             Ok((taken, read)) => (taken, Ok(read)),
             Err(refusal) => (input.len(), Err(refusal)),
         };
-        self.drive(&[], ctx, |exchange, env| exchange.handle_body(env, read));
-        if self.exchanges.back().is_some_and(Exchange::is_answered) {
+        self.drive(stream, &[], ctx, |exchange, env| exchange.handle_body(env, read));
+        if self.is_answered(stream) {
             self.handle_answered(true);
         }
         taken
@@ -139,8 +143,9 @@ impl Session {
     /// Refuses input that is no request; it is all there is of it.
     fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, ctx: &mut Context) {
         self.inbox_untried = false;
-        self.exchanges.push_back(Exchange::new(ctx.clock.now_ms()));
-        self.drive(&[], ctx, |exchange, env| exchange.refuse_input(env, input, refused));
+        let stream = self.protocol.take_unreadable();
+        self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
+        self.drive(stream, &[], ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         self.state = State::Ending(LastClose::Linger);
     }
 
@@ -152,7 +157,7 @@ impl Session {
             let inbox = std::mem::take(&mut self.inbox);
             self.refuse(&inbox, &refused, ctx);
         } else {
-            self.drive(&[], ctx, |exchange, env| exchange.refuse(env, &refused));
+            self.drive(self.protocol.stream(), &[], ctx, |exchange, env| exchange.refuse(env, &refused));
             self.handle_answered(true);
         }
     }

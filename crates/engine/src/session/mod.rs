@@ -23,7 +23,7 @@ use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
-use crate::protocol::{Http1, LastClose};
+use crate::protocol::{Http1, LastClose, StreamId};
 use crate::transport::{Received, Transport};
 use crate::ways::Trial;
 use deadline::Waiting;
@@ -72,8 +72,8 @@ pub(crate) struct Session {
     listener: usize,
     protocol: Http1,
     outlet: Outlet,
-    /// Requests whose responses have not been handed to the kernel as a whole, oldest first. The last may be waiting for
-    /// something; all others are answered.
+    /// Requests whose responses have not been handed to the kernel as a whole, oldest first. Of HTTP/1 the last may be
+    /// waiting for something, and all others are answered.
     exchanges: VecDeque<Exchange>,
     /// Input that is not taken: an incomplete head, or requests whose turn has not come. No memory while there is nothing.
     inbox: Vec<u8>,
@@ -174,21 +174,21 @@ impl Session {
         self.transport.handle_input_end();
     }
 
-    /// The connection is over in both directions: nobody is there to take an answer.
+    /// The connection is over in both directions: no answer can arrive.
     pub(crate) fn handle_hangup(&mut self) {
         self.transport.handle_hangup();
     }
 
     /// Whether a request of this session is with an application.
     pub(crate) fn is_delegated(&self) -> bool {
-        self.exchanges.back().is_some_and(Exchange::is_delegated)
+        self.exchanges.iter().any(Exchange::is_delegated)
     }
 
     /// The job that [`Need::Job`] asked for is done.
     pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
         match done {
-            JobDone::Found(found) => {
-                if let Some(exchange) = self.exchanges.back_mut() {
+            JobDone::Found(stream, found) => {
+                if let Some(exchange) = self.exchange(stream) {
                     exchange.handle_found(found);
                 }
             }
@@ -222,17 +222,18 @@ impl Session {
                     return need;
                 }
             }
-            let need = match self.state {
-                // All before it has been sent.
-                State::Open if !self.exchanges.is_empty() => self.advance(ctx, stage),
-                State::Open if stage == Stage::Write => {
+            // All responses before that of a request that waits have been sent.
+            let waiting = self.exchanges.iter().find(|exchange| !exchange.is_answered());
+            let need = match (&self.state, waiting.map(|exchange| exchange.stream)) {
+                (State::Open, Some(stream)) => self.advance(stream, ctx, stage),
+                (State::Open, None) if stage == Stage::Write => {
                     let has_input = self.transport.is_readable() || self.inbox_untried;
                     Some(if has_input { Need::Turn } else { Need::Readable })
                 }
-                State::Open => self.receive(ctx),
-                State::Ending(close) => Some(self.close(close, ctx)),
-                State::Lingering => Some(self.linger(ctx)),
-                State::Closed => Some(Need::Finished),
+                (State::Open, None) => self.receive(ctx),
+                (State::Ending(close), _) => Some(self.close(*close, ctx)),
+                (State::Lingering, _) => Some(self.linger(ctx)),
+                (State::Closed, _) => Some(Need::Finished),
             };
             if let Some(need) = need {
                 return need;
@@ -240,12 +241,23 @@ impl Session {
         }
     }
 
-    /// Takes the request that is being answered as far as it goes; `None`: something was done.
-    fn advance(&mut self, ctx: &mut Context, stage: Stage) -> Option<Need> {
-        let exchange = self.exchanges.back()?;
+    /// The request of this name, if it is not logged.
+    fn exchange(&mut self, stream: StreamId) -> Option<&mut Exchange> {
+        self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream)
+    }
+
+    /// Whether nothing more of the response to this request will be put into the outlet.
+    fn is_answered(&mut self, stream: StreamId) -> bool {
+        self.exchange(stream).is_none_or(|exchange| exchange.is_answered())
+    }
+
+    /// Takes a request that waits as far as it goes; `None`: something was done.
+    fn advance(&mut self, stream: StreamId, ctx: &mut Context, stage: Stage) -> Option<Need> {
+        let is_hung_up = self.transport.is_hung_up();
+        let exchange = self.exchange(stream)?;
         // An application that has written to the socket finds out by itself. If it has not, the gateway has ended the
         // session.
-        if exchange.is_delegated() && !exchange.is_handed_over() && self.transport.is_hung_up() {
+        if exchange.is_delegated() && !exchange.is_handed_over() && is_hung_up {
             return Some(self.end(Outcome::ClientGone, ctx));
         }
         if stage == Stage::Write && !exchange.is_under_way() {
@@ -253,7 +265,7 @@ impl Session {
             return Some(if has_input { Need::Turn } else { Need::Readable });
         }
         let inbox = std::mem::take(&mut self.inbox);
-        let (wants, taken) = self.drive(&inbox, ctx, Exchange::poll);
+        let (wants, taken) = self.drive(stream, &inbox, ctx, Exchange::poll);
         self.keep(inbox, taken);
         Some(match wants {
             Wants::Nothing => {
@@ -267,23 +279,26 @@ impl Session {
                 Need::Job(job)
             }
             Wants::JobUnderWay => Need::JobUnderWay,
-            Wants::Delegation(delegation) => Need::Delegate(self.delegate(delegation)),
+            Wants::Delegation(delegation) => Need::Delegate(self.delegate(stream, delegation)),
             Wants::News => Need::News,
             Wants::NewsUnderWay => Need::NewsUnderWay,
         })
     }
 
-    /// Has the last request act, in front of `input`. Returns how many bytes of the input it has taken, too.
+    /// Has a request act, in front of `input`. Returns how many bytes of the input it has taken, too.
     fn drive<R: Default>(
         &mut self,
+        stream: StreamId,
         input: &[u8],
         ctx: &mut Context,
         act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
     ) -> (R, usize) {
-        let Some(exchange) = self.exchanges.back_mut() else { return Default::default() };
+        let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
+        let Some(exchange) = exchange else { return Default::default() };
         let (start, is_alone) = (self.outlet.end(), self.outlet.is_empty());
         let reply = self.protocol.respond(&mut self.outlet, ctx.draining, input);
-        let mut env = Env { ctx, reply, listener: self.listener, client: &self.transport, trial: None };
+        let mut env =
+            Env { stream, ctx, reply, listener: self.listener, client: &self.transport, trial: None };
         let result = act(exchange, &mut env);
         let Env { reply, trial, .. } = env;
         let (taken, head_bytes) = reply.finish();
@@ -301,15 +316,15 @@ impl Session {
         }
     }
 
-    /// Lends the last request's application what it needs of the transport.
-    fn delegate(&mut self, delegation: Delegation) -> Box<baton_gateway::Request> {
+    /// Lends a request's application what it needs of the transport.
+    fn delegate(&mut self, stream: StreamId, delegation: Delegation) -> Box<baton_gateway::Request> {
         let Delegation { mut request, terms } = delegation;
         request.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
         self.feeding = request.rest.as_ref().map(|rest| Feeding::new(rest.left()));
         if self.feeding.is_some() {
             self.protocol.handle_body_lent();
         }
-        if let Some(exchange) = self.exchanges.back_mut().filter(|_| request.handover.is_some()) {
+        if let Some(exchange) = self.exchange(stream).filter(|_| request.handover.is_some()) {
             exchange.handle_handed_over();
         }
         request
@@ -317,9 +332,8 @@ impl Session {
 
     /// News of the answer of an application; `None`: nothing more for now.
     pub(crate) fn handle_news(&mut self, news: Option<News>, ctx: &mut Context) {
-        if !self.is_delegated() {
-            return;
-        }
+        let delegated = self.exchanges.iter().find(|exchange| exchange.is_delegated());
+        let Some(stream) = delegated.map(|exchange| exchange.stream) else { return };
         match &news {
             Some(News::Rest(rest)) => {
                 self.handle_sent_by_others(rest.head_sent, rest.body_sent, ctx);
@@ -337,10 +351,10 @@ impl Session {
             }
             _ => {}
         }
-        let (lost, _) = self.drive(&[], ctx, |exchange, env| exchange.handle_news(env, news));
+        let (lost, _) = self.drive(stream, &[], ctx, |exchange, env| exchange.handle_news(env, news));
         if let Some(outcome) = lost {
             self.end(outcome, ctx);
-        } else if self.exchanges.back().is_some_and(Exchange::is_answered) {
+        } else if self.is_answered(stream) {
             self.handle_answered(self.has_unread_input());
             self.handle_sent(0, ctx);
         }
@@ -385,11 +399,11 @@ impl Session {
 
     /// Logs what is not logged yet: also input that has begun a request and was cut off in its head.
     fn end_exchanges(&mut self, outcome: Outcome, ctx: &mut Context) {
-        if self.exchanges.back().is_none_or(Exchange::is_answered)
+        if self.exchanges.iter().all(Exchange::is_answered)
             && matches!(self.state, State::Open)
             && !self.inbox.trim_ascii_start().is_empty()
         {
-            let mut exchange = Exchange::new(ctx.clock.now_ms());
+            let mut exchange = Exchange::new(self.protocol.take_unreadable(), ctx.clock.now_ms());
             exchange.note_unreadable(self.inbox.trim_ascii_start(), ctx);
             self.exchanges.push_back(exchange);
         }
@@ -421,7 +435,7 @@ impl Session {
         self.handle_sent(sent, ctx);
         match flush {
             Flush::Done => {
-                if let Some(exchange) = self.exchanges.back_mut() {
+                for exchange in &mut self.exchanges {
                     // The gateway has to hear that there is room, or the application may wait for it forever.
                     exchange.handle_room();
                 }

@@ -10,6 +10,8 @@ mod responses;
 
 use baton_http::HeadScanner;
 
+use super::stream::StreamId;
+
 use requests::Phase;
 pub(crate) use requests::{BodyRead, BodySink, Taken};
 use responses::Response;
@@ -37,6 +39,17 @@ impl Http1 {
             requests: 0,
             response: Response::to_no_request(),
         }
+    }
+
+    /// The request that was taken last.
+    pub(crate) fn stream(&self) -> StreamId {
+        StreamId(self.requests)
+    }
+
+    /// Takes input in which no request was found for a request, so that it can be refused.
+    pub(crate) fn take_unreadable(&mut self) -> StreamId {
+        self.requests += 1;
+        self.stream()
     }
 
     /// Requests that were taken.

@@ -373,7 +373,7 @@ mod tests {
     }
 
     /// Who wants no more of a body than its beginning is given the request with all that has arrived; what is behind it,
-    /// and what nobody reads of it, is never taken for a request.
+    /// and what the application leaves of it, is never taken for a request.
     #[test]
     fn a_request_may_be_taken_when_its_body_has_begun() {
         let limits = Limits::default();
