@@ -89,8 +89,8 @@ impl Config {
         })
     }
 
-    /// The same configuration with addresses instead of commands, for each of so many workers, which it names. An application keeps its
-    /// command for which `find` has no address.
+    /// The same configuration with addresses instead of commands, for each of so many workers, which it names. An
+    /// application keeps its command for which `find` has no address.
     pub fn settled(&self, workers: u64, find: impl Fn(&Launch) -> Option<Target>) -> Self {
         let mut config = self.clone();
         config.server.processes = Some(workers);

@@ -119,8 +119,8 @@ pub(super) enum FromWorker {
 /// Sends a message.
 ///
 /// # Errors
-/// `EPIPE` if the other side has ended, `EAGAIN` if the socket's buffer is full and the socket does not block, `EMSGSIZE`
-/// above [`MESSAGE_BYTES_MAX`].
+/// `EPIPE` if the other side has ended, `EAGAIN` if the socket's buffer is full and the socket does not block,
+/// `EMSGSIZE` above [`MESSAGE_BYTES_MAX`].
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,

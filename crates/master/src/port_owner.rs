@@ -19,7 +19,8 @@ impl fmt::Display for PortOwner {
     }
 }
 
-/// The first process found to listen on the port, at whatever address. `None` if none does, or if it belongs to another user.
+/// The first process found to listen on the port, at whatever address. `None` if none does, or if it belongs to
+/// another user.
 pub(super) fn of_port(port: u16) -> Option<PortOwner> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

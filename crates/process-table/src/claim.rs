@@ -33,8 +33,8 @@ impl Drop for Claim {
 }
 
 impl ProcessTable {
-    /// Whether there is no claim, no request waits, and none is under way. A request that is on its way from one thread to
-    /// another is not seen: to be sure, ask twice.
+    /// Whether there is no claim, no request waits, and none is under way. A request that is on its way from one
+    /// thread to another is not seen: to be sure, ask twice.
     pub fn is_abandoned(&self) -> bool {
         let is_claimed = (0..CLAIMS).any(|cell| self.claim(cell).load(SeqCst) != 0);
         let is_busy =

@@ -75,7 +75,8 @@ impl Leases {
         }
     }
 
-    /// Says how many requests wait in this loop. When the first one does, other loops release the lanes that they only keep.
+    /// Says how many requests wait in this loop. When the first one does, other loops release the lanes that they only
+    /// keep.
     pub fn want(&mut self, waiting: usize) {
         let waiting = waiting as u64;
         let Some(loop_id) = self.loop_id.filter(|_| waiting != self.waiting) else { return };

@@ -1,5 +1,5 @@
-//! Which processes an application has, and which event loop uses which: a table of numbers in memory that the loops of all
-//! workers, the supervisor of the processes and the master share.
+//! Which processes an application has, and which event loop uses which: a table of numbers in memory that the loops of
+//! all workers, the supervisor of the processes and the master share.
 //!
 //! ```text
 //!   slot, one process:    ABSENT ── begin ──► OPENING ── open ──► FREE ◄── release ─► HELD by a loop
@@ -12,9 +12,9 @@
 //! connects, so that no request waits in the backlog of a busy process, and releases it when the connection is closed.
 //! So a process without a held lane can be told to end, and no client notices.
 //!
-//! There are no locks and no polling. A loop that releases a lane wakes all loops if another one waits; a loop that needs
-//! the supervisor wakes it. The state of a lane carries the generation of its process, so that late news of a process that
-//! has ended does not change the state of the next one.
+//! There are no locks and no polling. A loop that releases a lane wakes all loops if another one waits; a loop that
+//! needs the supervisor wakes it. The state of a lane carries the generation of its process, so that late news of a
+//! process that has ended does not change the state of the next one.
 //!
 //! The table survives the sudden end of any process: the master frees what a dead worker has held
 //! ([`ProcessTable::forget`]), and empties all slots when the supervisor has ended ([`ProcessTable::clear`]).

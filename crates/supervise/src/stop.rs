@@ -30,8 +30,8 @@ impl Stopping {
         self.deadline = now;
     }
 
-    /// Kills the process once its deadline has passed, and says so. It is the supervisor's until it has been reaped: if the
-    /// kernel cannot end it, it is tried again a minute later.
+    /// Kills the process once its deadline has passed, and says so. It is the supervisor's until it has been reaped:
+    /// if the kernel cannot end it, it is tried again a minute later.
     pub fn kill_if_late(&mut self, who: impl fmt::Display, now: Instant) {
         if self.deadline <= now {
             kill_late(who, self.pid);
@@ -54,8 +54,8 @@ pub fn kill(pid: i32) {
     signal(pid, Signal::KILL.as_raw());
 }
 
-/// Sends a signal to a child, or with `-pid` to its process group. It fails only if the child has ended just now, which the
-/// supervisor hears of in any case.
+/// Sends a signal to a child, or with `-pid` to its process group. It fails only if the child has ended just now,
+/// which the supervisor hears of in any case.
 pub fn signal(pid: i32, signal: i32) {
     let _ = process::kill(pid, signal);
 }

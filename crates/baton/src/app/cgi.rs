@@ -161,8 +161,8 @@ impl Running {
         self.program.wait()
     }
 
-    /// Gives the program a piece of what has arrived of the body. If the program has closed its input, the rest is read and
-    /// dropped: records of the server may follow it. Says whether there may be another piece at once.
+    /// Gives the program a piece of what has arrived of the body. If the program has closed its input, the rest is
+    /// read and dropped: records of the server may follow it. Says whether there may be another piece at once.
     fn feed(&mut self, request: &mut Request<'_>) -> io::Result<bool> {
         let body = &mut self.body;
         if body.unwritten.is_empty() {

@@ -15,8 +15,8 @@ use crate::listeners::Listening;
 use crate::phase::Phase;
 
 impl Master {
-    /// Hands out the sockets of workers that are away, and takes back those of workers that are there again. To be called
-    /// after everything that changes which ones are away.
+    /// Hands out the sockets of workers that are away, and takes back those of workers that are there again. To be
+    /// called after everything that changes which ones are away.
     pub(super) fn update_failover(&mut self) {
         for slot in 0..self.workers.slots.len() {
             let is_away = self.phase == Phase::Serving && !self.workers.slots[slot].is_available();

@@ -42,8 +42,8 @@ impl Successor {
     }
 }
 
-/// How long a worker that leaves while another server serves keeps idle connections. It still answers their next request,
-/// so that no client that is about to send one finds the connection closed.
+/// How long a worker that leaves while another server serves keeps idle connections. It still answers their next
+/// request, so that no client that is about to send one finds the connection closed.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// Starts the program that this process was started as, with the same arguments, by the same name: what is there by

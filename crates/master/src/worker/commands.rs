@@ -209,8 +209,8 @@ impl CommandThread {
         }
     }
 
-    /// Accepts no connection any more, and answers one more request on each: the same plan, with a bound of one request per
-    /// connection.
+    /// Accepts no connection any more, and answers one more request on each: the same plan, with a bound of one
+    /// request per connection.
     fn linger(&mut self, time: Duration, limit_ms: u64) {
         if self.lingering.is_none() {
             self.close_listeners();

@@ -9,8 +9,9 @@
 //!                                   replacement ready ──► the process ends between two requests, its replacement takes over
 //! ```
 //!
-//! Under a server, [`readiness`] tells its loops which processes take requests. Without a server all processes listen at one
-//! socket, and a process that is asked to end may be in the middle of a request. [`scaling`] decides how many run.
+//! Under a server, [`readiness`] tells its loops which processes take requests. Without a server all processes listen
+//! at one socket, and a process that is asked to end may be in the middle of a request. [`scaling`] decides how many
+//! run.
 
 mod readiness;
 mod replica;

@@ -72,7 +72,8 @@ impl Readiness {
         })
     }
 
-    /// A socket for a process to listen at. No other process has it: when the process has ended, connections are refused.
+    /// A socket for a process to listen at. No other process has it: when the process has ended, connections are
+    /// refused.
     ///
     /// # Errors
     /// What stands in the way.

@@ -176,7 +176,8 @@ impl Manager {
             || self.readiness.as_ref().is_some_and(|readiness| readiness.table.is_almost_spent(process.slot))
     }
 
-    /// Shows the loops which processes are ready, and lets the replacement take over from a process that has served enough.
+    /// Shows the loops which processes are ready, and lets the replacement take over from a process that has served
+    /// enough.
     fn replace(&mut self, number: usize, now: Instant) {
         let replica = &mut self.replicas[number];
         let Some(process) = replica.process else { return };
