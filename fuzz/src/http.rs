@@ -73,6 +73,9 @@ pub fn request_head(input: &[u8]) {
     }
     assert!(!head.expects_continue || (head.version == Version::Http11 && !head.framing.is_empty()));
     assert!(head.range.is_none() || head.method == Method::Get);
+
+    // With bytes of its own it says the same.
+    assert_eq!(format!("{:?}", head.keep().get()), format!("{head:?}"));
 }
 
 /// A chunked body has the same content in any pieces, and a naive reader finds the same.
