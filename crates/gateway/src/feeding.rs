@@ -13,27 +13,7 @@ use baton_buf::Slice;
 use crate::connections::ConnectionId;
 use crate::exchange::At;
 use crate::gateway::Gateway;
-use crate::{Admission, RequestId, Why};
-
-/// The rest of a request's body, which the client has not sent yet.
-#[derive(Debug)]
-pub struct BodyRest {
-    left: u64,
-    _admission: Admission,
-}
-
-impl BodyRest {
-    /// `left` bytes, at least one, are still to come.
-    pub fn new(left: u64, admission: Admission) -> Self {
-        debug_assert!(left > 0, "nothing is left of a body that is complete");
-        Self { left, _admission: admission }
-    }
-
-    /// Bytes that have not been pushed.
-    pub fn left(&self) -> u64 {
-        self.left
-    }
-}
+use crate::{RequestId, Why};
 
 impl Gateway {
     /// Whether more of a request's body is wanted. Each time that it is, this is said once, and answered by
@@ -49,9 +29,8 @@ impl Gateway {
         let at = exchange.at;
         let Some(request) = &mut exchange.request else { return };
         let Some(rest) = &mut request.rest else { return };
-        debug_assert!(part.len() as u64 <= rest.left, "more than was promised");
-        rest.left = rest.left.saturating_sub(part.len() as u64);
-        let is_last = rest.left == 0;
+        rest.note_pushed(part.len() as u64);
+        let is_last = rest.left() == 0;
         if is_last {
             request.rest = None;
         }

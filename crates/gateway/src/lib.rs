@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod address;
 mod admission;
 mod answer;
 mod backlog;
@@ -62,18 +63,19 @@ mod settings;
 mod shm;
 mod socket;
 mod spool;
+mod tally;
 mod temporary;
 mod traffic;
 
+pub use address::Address;
 pub use admission::{Admission, StreamedBodies};
 pub use client_socket::ClientSocket;
-pub use feeding::BodyRest;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
 pub use notice::{BacklogNotice, BacklogNotices};
-pub use request::{HandOver, Request, RequestId};
+pub use request::{BodyRest, HandOver, Request, RequestId};
 pub use settings::{
-    Address, Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
+    Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};

@@ -14,7 +14,7 @@ use baton_process_table::{Leases, Release};
 use crate::backlog::Backlog;
 use crate::connections::ConnectionId;
 use crate::negotiate::Negotiation;
-use crate::report::Tally;
+use crate::tally::Tally;
 use crate::{Address, Application, BacklogNotice, RequestId};
 
 /// The connections of one loop to one application, and the requests that wait for one.

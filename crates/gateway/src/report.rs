@@ -5,29 +5,6 @@ use serde_json::{Value, json};
 use crate::Why;
 use crate::pool::Pool;
 
-/// What happened in a pool since it was made.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) requests: u64,
-    pub(crate) opened: u64,
-    pub(crate) closed: u64,
-    pub(crate) retries: u64,
-    pub(crate) failures: u64,
-    pub(crate) abandoned: u64,
-    pub(crate) last_failure: Option<Why>,
-}
-
-impl Tally {
-    pub(crate) fn note_failure(&mut self, why: Why) {
-        if why.is_clients() {
-            self.abandoned += 1;
-            return;
-        }
-        self.failures += 1;
-        self.last_failure = Some(why);
-    }
-}
-
 /// One pool.
 pub(crate) fn pool(pool: &Pool) -> Value {
     let tally = &pool.tally;

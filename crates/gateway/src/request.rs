@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 
-use crate::{Application, BodyRest, ClientSocket};
+use crate::{Admission, Application, ClientSocket};
 
 /// Names a request for as long as anything of it is alive. Whoever gives requests away chooses the numbers, and uses none
 /// again before that.
@@ -46,6 +46,32 @@ impl Request {
     /// The length of the body, with what is still to come.
     pub fn body_len(&self) -> u64 {
         self.body.len() + self.rest.as_ref().map_or(0, BodyRest::left)
+    }
+}
+
+/// The rest of a request's body, which the client has not sent yet.
+#[derive(Debug)]
+pub struct BodyRest {
+    left: u64,
+    _admission: Admission,
+}
+
+impl BodyRest {
+    /// `left` bytes, at least one, are still to come.
+    pub fn new(left: u64, admission: Admission) -> Self {
+        debug_assert!(left > 0, "nothing is left of a body that is complete");
+        Self { left, _admission: admission }
+    }
+
+    /// Bytes that have not been pushed.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Counts bytes that were pushed.
+    pub(crate) fn note_pushed(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.left, "a body has more bytes than it announced");
+        self.left = self.left.saturating_sub(bytes);
     }
 }
 

@@ -1,14 +1,13 @@
 //! An application as configured.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_process_table::{ProcessTable, socket_path};
 
-use crate::{BacklogNotice, StreamedBodies, TemporaryFiles, TemporarySpace};
+use crate::{Address, BacklogNotice, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 /// An application, checked. All loops that use it share it; each has a pool of connections of its own.
 #[derive(Debug)]
@@ -16,17 +15,6 @@ pub struct Application {
     settings: Settings,
     /// Tells applications apart that differ in nothing else: an old configuration's from the new one's.
     id: u64,
-}
-
-/// Where an application listens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
-    /// A Unix socket in the file system.
-    Unix(PathBuf),
-    /// A Unix socket in the abstract namespace.
-    Abstract(Vec<u8>),
-    /// A TCP socket.
-    Inet(SocketAddr),
 }
 
 /// Which processes listen where.
@@ -214,16 +202,6 @@ impl Application {
     pub(crate) fn can_share(&self) -> bool {
         self.settings.protocol == Protocol::FastCgi
             && !matches!(self.settings.place, Place::Shared(Address::Inet(_)))
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Abstract(name) => write!(f, "unix:@{}", name.escape_ascii()),
-            Self::Inet(address) => address.fmt(f),
-        }
     }
 }
 
