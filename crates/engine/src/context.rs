@@ -58,7 +58,7 @@ impl Context {
     /// What there is at a path, if it can be told without waiting where this thread must not wait.
     pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
         #[cfg(test)]
-        if crate::simulation::disk::is_cold() == Some(true) {
+        if crate::simulated_disk::is_cold() == Some(true) {
             return Err(NeedsDisk);
         }
         self.cache.find(tree, query, self.clock.stamp(), self.blocking)

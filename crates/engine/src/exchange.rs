@@ -12,7 +12,9 @@
 //! [`Responder`].
 
 mod application;
+mod asked;
 mod delegated;
+mod env;
 mod file;
 mod gathering;
 mod location;
@@ -26,22 +28,22 @@ use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Tree};
 use baton_gateway::News;
-use baton_http::{AcceptedCodings, FieldRules, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
+use baton_http::{AcceptedCodings, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::plan::{Action, Delegate, Plan, Route};
 use crate::protocol::{BodyRead, Responder, StreamId};
-use crate::transport::Transport;
 use crate::upload::Upload;
-use crate::ways::Trial;
 use application::{Program, split_path_info};
+use asked::Asked;
 use delegated::{Delegated, Told};
+use env::Ready;
 use page::Page;
 
-pub(crate) use application::Delegation;
+pub(crate) use env::{Delegation, Env, Wants};
 pub(crate) use record::Record;
 
 /// A request and its answer.
@@ -79,70 +81,6 @@ enum Progress {
     ToDo(Job),
     UnderWay,
     Done(Found),
-}
-
-/// What an exchange needs to go on, once the responses in front of its own have been sent.
-#[derive(Debug, Default)]
-pub(crate) enum Wants {
-    /// Nothing: it is answered.
-    #[default]
-    Nothing,
-    /// Its body.
-    Body,
-    /// A job done; then [`Exchange::handle_found`].
-    Job(Job),
-    /// The job that it wanted before.
-    JobUnderWay,
-    /// To be given to its application; then [`Exchange::handle_news`].
-    Delegation(Delegation),
-    /// News of the answer.
-    News,
-    /// To be told when there is news of the answer.
-    NewsUnderWay,
-}
-
-/// What an exchange works with.
-#[derive(Debug)]
-pub(crate) struct Env<'a> {
-    /// Which request it is.
-    pub(crate) stream: StreamId,
-    pub(crate) ctx: &'a mut Context,
-    pub(crate) reply: Responder<'a>,
-    /// Where the request arrived.
-    pub(crate) listener: usize,
-    /// Who asks.
-    pub(crate) client: &'a Transport,
-    /// What of the response is to be measured, if it is sent alone.
-    pub(crate) trial: Option<Trial>,
-}
-
-/// A response that has begun.
-#[derive(Debug)]
-struct Ready {
-    status: Status,
-    /// How the request ends if the response arrives.
-    outcome: Outcome,
-    trial: Option<Trial>,
-}
-
-impl From<Status> for Ready {
-    fn from(status: Status) -> Self {
-        Self { status, outcome: Outcome::Complete, trial: None }
-    }
-}
-
-/// Where a request belongs, and what the parts of its answer need to know.
-#[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
-    site: &'a Site,
-    site_index: usize,
-    route: Option<&'a Route>,
-    /// Why its path cannot be a name.
-    refused: Option<PathRefusal>,
-    method: Method,
-    server_header: bool,
-    /// Fields that the configuration adds to each response.
-    headers: &'a FieldRules,
 }
 
 /// Where an answer comes from.
@@ -381,12 +319,6 @@ impl<'a> Refused<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
-        let site = &plan.sites()[site_index];
-        let headers = route.map_or(&site.headers, |route| &route.headers);
-        Self { site, site_index, route, refused: None, method, server_header: plan.server_header, headers }
-    }
-
     /// Finds out where the answer comes from; or what has to be done to find out.
     fn source(
         &self,
@@ -464,18 +396,6 @@ impl<'a> Asked<'a> {
             (_, Method::Get | Method::Head, _) => self.page(ctx, Page::error(Status::NOT_FOUND), reply),
             _ => self.page(ctx, Page::method_not_allowed(), reply),
         }
-    }
-
-    /// Answers a request of whose body no more is taken.
-    fn body_refused(&self, ctx: &mut Context, upload: Option<&Upload>, reply: &mut Responder<'_>) -> Ready {
-        let (status, outcome) = match upload.and_then(Upload::trouble) {
-            None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
-            Some(why) => {
-                ctx.remark(format_args!("cannot keep the body of a request: {why}"));
-                (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
-            }
-        };
-        Ready { outcome, ..self.page(ctx, Page::error(status), reply) }
     }
 
     /// Answers with what was found.

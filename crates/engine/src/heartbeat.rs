@@ -6,9 +6,6 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Tuning;
-use crate::arch;
-
 /// The heartbeats of one worker's loops, in memory shared with the supervisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats(&'static [AtomicU64]);
@@ -23,12 +20,12 @@ pub struct Beat {
 }
 
 impl Heartbeats {
-    /// Those of so many workers; to be called before they are forked.
+    /// Those of so many workers with so many loops each; to be called before they are forked.
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub fn allocate(workers: usize, tuning: &Tuning) -> io::Result<Vec<Self>> {
-        let words = arch::loops(tuning) * LOOP_WORDS;
+    pub(crate) fn with_loops(workers: usize, loops: usize) -> io::Result<Vec<Self>> {
+        let words = loops * LOOP_WORDS;
         let all = baton_sys::shared::shared_counters(words * workers)?;
         Ok(all.chunks(words).map(Self).collect())
     }
@@ -88,9 +85,7 @@ mod tests {
 
     #[test]
     fn loops_are_seen_from_their_begin_to_their_end() {
-        let tuning =
-            Tuning { architecture: crate::ArchitectureName::Threads, threads: Some(2), ..Tuning::default() };
-        let workers = Heartbeats::allocate(2, &tuning).unwrap();
+        let workers = Heartbeats::with_loops(2, 2).unwrap();
         let seen = || workers[1].beats().map(|(number, beat)| (number, beat.count)).collect::<Vec<_>>();
         assert_eq!(seen(), []);
         let mut heart = workers[1].heart(1);

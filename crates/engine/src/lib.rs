@@ -13,6 +13,7 @@
 
 mod acceptor;
 pub mod arch;
+mod architecture_name;
 mod blocked;
 mod client;
 mod clients;
@@ -33,10 +34,13 @@ mod mailbox;
 pub mod metrics;
 mod outlet;
 pub mod plan;
+mod process;
 mod protocol;
 mod report;
 mod session;
 mod settings;
+#[cfg(test)]
+mod simulated_disk;
 #[cfg(test)]
 mod simulation;
 mod steering;
@@ -45,7 +49,8 @@ mod upload;
 mod ways;
 mod worker;
 
-pub use arch::{ArchitectureName, ListenerSharing, Topology, UnknownArchitecture, topology};
+pub use arch::{ListenerSharing, Topology, topology};
+pub use architecture_name::{ArchitectureName, UnknownArchitecture};
 pub use context::Remarks;
 pub use listen::{ListenAddress, ListenOptions, Listener, bind};
 pub use log::{LogFormat, LogSettings, Outcome};

@@ -183,7 +183,7 @@ impl Outlet {
 /// the file system has no page cache), they are sent.
 pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> bool {
     #[cfg(test)]
-    if let Some(is_cold) = crate::simulation::disk::is_cold() {
+    if let Some(is_cold) = crate::simulated_disk::is_cold() {
         return !is_cold;
     }
     let (file, range) = (slice.file(), slice.offset()..slice.offset() + window);

@@ -5,7 +5,7 @@ use std::fmt;
 use baton_content::CacheSettings;
 use baton_http::HeadLimits;
 
-use crate::arch::ArchitectureName;
+use crate::architecture_name::ArchitectureName;
 
 /// What a client may ask for, and how long it may take. Can change while the server runs.
 #[derive(Clone, Debug)]

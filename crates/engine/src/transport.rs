@@ -6,6 +6,9 @@
 //!
 //! Kinds: a socket, and memory, over which the simulation runs sessions without a kernel between.
 
+#[cfg(test)]
+pub(crate) mod memory;
+
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,7 +48,7 @@ pub(crate) struct Transport {
 enum Kind {
     Socket(Arc<ClientSocket>),
     #[cfg(test)]
-    Memory(crate::simulation::link::ServerEnd),
+    Memory(memory::ServerEnd),
 }
 
 /// What a read came to.
@@ -80,7 +83,7 @@ impl Transport {
 
     /// A connection in memory.
     #[cfg(test)]
-    pub(crate) fn in_memory(end: crate::simulation::link::ServerEnd, peer: SocketAddr) -> Self {
+    pub(crate) fn in_memory(end: memory::ServerEnd, peer: SocketAddr) -> Self {
         Self::over(Kind::Memory(end), Some(peer))
     }
 

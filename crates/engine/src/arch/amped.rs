@@ -29,8 +29,8 @@ use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::helpers::Helpers;
 use crate::job::{Job, JobDone};
+use crate::process::Process;
 use crate::session::Session;
-use crate::worker::Process;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,

@@ -15,71 +15,13 @@ mod symped;
 mod threads;
 mod threads_cache;
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
+use crate::for_each_architecture;
+use crate::process::Process;
 use crate::settings::{SendfileMode, Tuning};
-use crate::worker::Process;
 
-/// Gives the table of all architectures to the macro that is named, behind what stands there already. A row: variant,
-/// module, word, and who runs the steps.
-///
-/// [`ArchitectureName`] is made of this table, and so are the tests that run under every architecture.
-#[macro_export]
-macro_rules! for_each_architecture {
-    ($first:ident $(:: $next:ident)* ! $($before:tt)*) => {
-        $first $(:: $next)* ! {
-            $($before)*
-            Auto auto "auto" "n-copy across CPUs, amped within each, tuning itself (default)";
-            Sped sped "sped" "one event loop runs everything; a blocking job blocks it";
-            Amped amped "amped" "one event loop; blocking jobs go to helpers and come back as events";
-            Symped symped "symped" "several sped processes on one listening socket, nothing else shared";
-            SharedSymped shared_symped "shared-symped"
-                "several event loops that share one table of open files and heads";
-            NCopy n_copy "n-copy" "one copy per CPU, pinned, each with its own listener, nothing shared";
-            Pipeline pipeline "pipeline" "accept, poll, read and write stages with queues between them";
-            Threads threads "threads" "one user-level thread per connection over few kernel threads";
-            ThreadsCache threads_cache "threads-cache"
-                "threads, with an application's file cache and write instead of sendfile";
-            Mt mt "mt" "one kernel thread per connection, from a pool";
-            Mp mp "mp" "one process per connection, from a pool";
-        }
-    };
-}
-
-macro_rules! architecture_names {
-    ($($variant:ident $module:ident $word:literal $summary:literal;)+) => {
-        /// The architectures by name.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ArchitectureName {
-            $(#[doc = $summary] $variant,)+
-        }
-
-        impl ArchitectureName {
-            /// All of them, the default first.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
-
-            /// The word for it in configurations and on the command line.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-
-            /// Who runs the steps, in a line.
-            pub fn summary(self) -> &'static str {
-                match self { $(Self::$variant => $summary,)+ }
-            }
-        }
-    };
-}
-
-for_each_architecture!(architecture_names!);
-
-impl Default for ArchitectureName {
-    fn default() -> Self {
-        Self::ALL[0]
-    }
-}
+pub use crate::architecture_name::{ArchitectureName, UnknownArchitecture};
 
 /// How many processes an architecture wants, and what they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,36 +65,6 @@ pub enum ListenerSharing {
     /// Each process has sockets of its own (`SO_REUSEPORT`), and a CPU that it is bound to.
     PerProcess,
 }
-
-impl fmt::Display for ArchitectureName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for ArchitectureName {
-    type Err = UnknownArchitecture;
-
-    fn from_str(word: &str) -> Result<Self, UnknownArchitecture> {
-        Self::ALL.into_iter().find(|name| name.name() == word).ok_or(UnknownArchitecture)
-    }
-}
-
-/// A word that names no architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownArchitecture;
-
-impl fmt::Display for UnknownArchitecture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not an architecture; there are ")?;
-        for (index, name) in ArchitectureName::ALL.iter().enumerate() {
-            write!(f, "{}{name}", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownArchitecture {}
 
 /// What an architecture has decided before the first client comes: its file says it, beside what it does.
 struct Architecture {

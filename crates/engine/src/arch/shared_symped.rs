@@ -21,8 +21,8 @@ use baton_content::Blocking;
 use super::sped::Inline;
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
+use crate::process::{Process, on_threads};
 use crate::session::Session;
-use crate::worker::{Process, on_threads};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,

@@ -25,8 +25,8 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
+use crate::process::Process;
 use crate::session::Session;
-use crate::worker::Process;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,

@@ -31,8 +31,8 @@ use crate::context::Context;
 use crate::helpers::Helpers;
 use crate::lent::Lent;
 use crate::log::Outcome;
+use crate::process::{Process, on_threads};
 use crate::session::{Need, Session, Stage};
-use crate::worker::{Process, on_threads};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,

@@ -14,22 +14,14 @@ use baton_fcgi::params;
 use baton_gateway::{Admission, BodyRest, Request};
 use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, Version, as_uri};
 
+use super::asked::Asked;
+use super::env::{Delegation, Env, Ready};
 use super::page::{Page, SERVER};
-use super::{Asked, Env, Ready};
 use crate::context::Context;
 use crate::log::Outcome;
 use crate::plan::{Delegate, Plan};
 use crate::protocol::Responder;
 use crate::transport::{Terms, Transport};
-
-/// A request on its way to an application.
-#[derive(Debug)]
-pub(crate) struct Delegation {
-    /// What the application is asked, without what only the client's transport can give.
-    pub(crate) request: Box<Request>,
-    /// How it would have to answer on the client's own connection, if it may.
-    pub(crate) terms: Option<Terms>,
-}
 
 /// What is known of a request that an application answers.
 #[derive(Debug)]

@@ -23,8 +23,9 @@ use baton_gateway::{Admission, Failure, News, Why};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
 
 use super::application::{Origin, Program};
+use super::env::{Env, Ready, Wants};
 use super::gathering::Gathering;
-use super::{Env, Ready, Record, Wants};
+use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
 use crate::plan::{Delegate, Plan};

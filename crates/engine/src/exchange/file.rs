@@ -5,9 +5,10 @@ use baton_content::{Stored, Way};
 use baton_http::multipart::Multipart;
 use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status};
 
+use super::asked::Asked;
+use super::env::Ready;
 use super::page::Page;
 use super::selection::{Selection, select};
-use super::{Asked, Ready};
 use crate::context::Context;
 use crate::outlet::{SendPolicy, is_resident};
 use crate::protocol::Responder;

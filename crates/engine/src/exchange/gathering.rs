@@ -11,9 +11,9 @@ use baton_fcgi::zero_copy::NameMap;
 use baton_http::Status;
 
 use super::application::Origin;
+use super::env::{Env, Ready};
 use super::file::range;
 use super::named::{NamedFile, answer_with_body, answer_with_file};
-use super::{Env, Ready};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;

@@ -11,9 +11,10 @@ use baton_fcgi::cgi::{CgiHead, Framing};
 use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status};
 
 use super::application::Origin;
+use super::env::Ready;
+use super::file;
 use super::page::SERVER;
 use super::selection::{Selection, select};
-use super::{Ready, file};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;

@@ -5,9 +5,12 @@ use std::borrow::Cow;
 use baton_content::Listed;
 use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
 
-use super::{Asked, Ready};
+use super::asked::Asked;
+use super::env::Ready;
 use crate::context::Context;
+use crate::log::Outcome;
 use crate::protocol::Responder;
+use crate::upload::Upload;
 
 /// An answer of our own making.
 #[derive(Debug)]
@@ -127,6 +130,23 @@ impl Asked<'_> {
         head.end();
         reply.send(&mut ctx.heads, joined, if has_body { body } else { b"" });
         page.status.into()
+    }
+
+    /// Answers a request of whose body no more is taken.
+    pub(super) fn body_refused(
+        &self,
+        ctx: &mut Context,
+        upload: Option<&Upload>,
+        reply: &mut Responder<'_>,
+    ) -> Ready {
+        let (status, outcome) = match upload.and_then(Upload::trouble) {
+            None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
+            Some(why) => {
+                ctx.remark(format_args!("cannot keep the body of a request: {why}"));
+                (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
+            }
+        };
+        Ready { outcome, ..self.page(ctx, Page::error(status), reply) }
     }
 
     /// Begins a head with the fields that every response has.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use baton_http::Status;
 
-use super::Ready;
+use super::env::Ready;
 use crate::context::Context;
 use crate::log::{Ending, Outcome, RequestText};
 use crate::metrics::Metric;

@@ -1,10 +1,62 @@
 //! What a line looks like.
 
 use std::io::Write;
+use std::net::SocketAddr;
 
 use baton_http::Stamp;
 
-use super::{Ending, RequestText};
+use super::outcome::Outcome;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Apache's and nginx's `combined`.
+    #[default]
+    Combined,
+    /// A JSON object per line.
+    Json,
+}
+
+/// What a line says of the request itself, kept until the response has been sent.
+#[derive(Debug, Default)]
+pub(crate) struct RequestText {
+    bytes: Vec<u8>,
+    line_end: usize,
+    referer_end: usize,
+}
+
+impl RequestText {
+    pub(super) fn fill(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(line);
+        self.line_end = self.bytes.len();
+        self.bytes.extend_from_slice(referer.unwrap_or_default());
+        self.referer_end = self.bytes.len();
+        self.bytes.extend_from_slice(agent.unwrap_or_default());
+    }
+
+    fn line(&self) -> &[u8] {
+        &self.bytes[..self.line_end]
+    }
+
+    fn referer(&self) -> &[u8] {
+        &self.bytes[self.line_end..self.referer_end]
+    }
+
+    fn agent(&self) -> &[u8] {
+        &self.bytes[self.referer_end..]
+    }
+}
+
+/// What a line says beside the request.
+pub(crate) struct Ending<'a> {
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) site: &'a str,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    pub(crate) duration_ms: u64,
+    pub(crate) outcome: Outcome,
+}
 
 /// Apache's and nginx's `combined`: the tools that read theirs read ours.
 pub(super) fn combined(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
@@ -117,7 +169,6 @@ fn json_escape(out: &mut Vec<u8>, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Outcome;
 
     fn text(line: &[u8], referer: &[u8], agent: &[u8]) -> RequestText {
         let mut text = RequestText::default();

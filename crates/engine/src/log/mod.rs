@@ -4,121 +4,18 @@
 //! disk, a full one, or a pipe that nobody reads costs log lines (which are counted), never a request.
 
 mod line;
+mod outcome;
 mod writer;
 
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_http::{RequestHead, Stamp, as_uri};
 
-use crate::metrics::Metric;
+pub use line::LogFormat;
+pub(crate) use line::{Ending, RequestText};
+pub use outcome::Outcome;
+pub use writer::LogSettings;
 pub(crate) use writer::LogWriter;
-
-/// How lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Apache's and nginx's `combined`.
-    #[default]
-    Combined,
-    /// A JSON object per line.
-    Json,
-}
-
-/// An access log, as a worker is given it.
-#[derive(Debug)]
-pub struct LogSettings {
-    /// Where to, opened for appending.
-    pub file: OwnedFd,
-    /// How lines look.
-    pub format: LogFormat,
-    /// Bytes that a loop collects before it hands them to the writer.
-    pub buffer_bytes: usize,
-    /// After which lines are handed over even if the buffer is not full.
-    pub flush_ms: u64,
-}
-
-/// How a request ended: the word in the log and the label of the metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All of the response was handed to the kernel.
-    Complete,
-    /// The client closed or reset the connection before.
-    ClientGone,
-    /// A phase took longer than its timeout.
-    TimedOut,
-    /// The request broke the protocol or a limit.
-    Refused,
-    /// The file became shorter while it was being sent.
-    FileChanged,
-    /// Reading the file failed.
-    Failed,
-    /// The application gave no answer, or not all of it.
-    ApplicationFailed,
-    /// The server was stopped first.
-    Stopped,
-}
-
-impl Outcome {
-    /// The word in the log.
-    pub fn word(self) -> &'static str {
-        self.metric().label().map_or("", |(_, word)| word)
-    }
-
-    pub(crate) fn metric(self) -> Metric {
-        match self {
-            Self::Complete => Metric::OutcomeComplete,
-            Self::ClientGone => Metric::OutcomeClientGone,
-            Self::TimedOut => Metric::OutcomeTimedOut,
-            Self::Refused => Metric::OutcomeRefused,
-            Self::FileChanged => Metric::OutcomeFileChanged,
-            Self::Failed => Metric::OutcomeFailed,
-            Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
-            Self::Stopped => Metric::OutcomeStopped,
-        }
-    }
-}
-
-/// What a line says of the request itself, kept until the response has been sent.
-#[derive(Debug, Default)]
-pub(crate) struct RequestText {
-    bytes: Vec<u8>,
-    line_end: usize,
-    referer_end: usize,
-}
-
-impl RequestText {
-    fn fill(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(line);
-        self.line_end = self.bytes.len();
-        self.bytes.extend_from_slice(referer.unwrap_or_default());
-        self.referer_end = self.bytes.len();
-        self.bytes.extend_from_slice(agent.unwrap_or_default());
-    }
-
-    fn line(&self) -> &[u8] {
-        &self.bytes[..self.line_end]
-    }
-
-    fn referer(&self) -> &[u8] {
-        &self.bytes[self.line_end..self.referer_end]
-    }
-
-    fn agent(&self) -> &[u8] {
-        &self.bytes[self.referer_end..]
-    }
-}
-
-/// What a line says beside the request.
-pub(crate) struct Ending<'a> {
-    pub(crate) peer: Option<SocketAddr>,
-    pub(crate) site: &'a str,
-    pub(crate) status: u16,
-    pub(crate) body_bytes: u64,
-    pub(crate) duration_ms: u64,
-    pub(crate) outcome: Outcome,
-}
 
 /// One loop's part of the access log.
 #[derive(Debug)]

@@ -6,8 +6,21 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{LogFormat, LogSettings};
+use super::line::LogFormat;
 use crate::metrics::{Counters, Metric};
+
+/// An access log, as a worker is given it.
+#[derive(Debug)]
+pub struct LogSettings {
+    /// Where to, opened for appending.
+    pub file: OwnedFd,
+    /// How lines look.
+    pub format: LogFormat,
+    /// Bytes that a loop collects before it hands them to the writer.
+    pub buffer_bytes: usize,
+    /// After which lines are handed over even if the buffer is not full.
+    pub flush_ms: u64,
+}
 
 /// The file, and the queue to the thread that writes to it; shared by all loops of a process.
 #[derive(Debug)]

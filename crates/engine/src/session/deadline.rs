@@ -1,23 +1,9 @@
 //! What a session waits for, and for how long at the most.
 
-use super::{Need, Session, Stage, State};
+use super::state::{State, Waiting};
+use super::{Need, Session, Stage};
 use crate::context::Context;
 use crate::log::Outcome;
-
-/// What the deadline is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
-    FirstRequest,
-    NextRequest,
-    Head,
-    Body,
-    /// The rest of a body whose request has been answered.
-    Unwanted,
-    Send,
-    Linger,
-    Job,
-    Application,
-}
 
 impl Session {
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.

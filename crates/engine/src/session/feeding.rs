@@ -10,23 +10,6 @@ use super::{Need, Session};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::transport::Received;
 
-/// How far the body of a request is that was given away before it was complete.
-#[derive(Debug)]
-pub(super) struct Feeding {
-    /// Bytes that have not been read from the client.
-    left: u64,
-    /// The application has taken what it was given.
-    is_wanted: bool,
-    /// Pieces passed on since others had their turn.
-    pieces: usize,
-}
-
-impl Feeding {
-    pub(super) fn new(left: u64) -> Self {
-        Self { left, is_wanted: false, pieces: 0 }
-    }
-}
-
 impl Session {
     /// The application wants more of the body.
     pub(crate) fn handle_body_wanted(&mut self) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_http::Status;
 
-use super::deadline::Waiting;
-use super::{Need, Session, State};
+use super::state::{State, Waiting};
+use super::{Need, Session};
 use crate::context::Context;
 use crate::exchange::{Env, Exchange, Refused};
 use crate::log::Outcome;

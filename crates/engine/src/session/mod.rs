@@ -6,6 +6,7 @@
 mod deadline;
 mod feeding;
 mod input;
+mod state;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -26,8 +27,7 @@ use crate::outlet::{Flush, Outlet};
 use crate::protocol::{Http1, LastClose, StreamId};
 use crate::transport::{Received, Transport};
 use crate::ways::Trial;
-use deadline::Waiting;
-use feeding::Feeding;
+use state::{Feeding, State, Waiting};
 
 /// What a session needs before its next step.
 #[derive(Debug)]
@@ -88,18 +88,6 @@ pub(crate) struct Session {
     deadline_ms: u64,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Requests are taken, or answered.
-    Open,
-    /// What is in the outlet is the last.
-    Ending(LastClose),
-    /// Our side is closed; what the client still sends is thrown away.
-    Lingering,
-    /// Over.
-    Closed,
 }
 
 impl Session {

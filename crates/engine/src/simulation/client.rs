@@ -2,11 +2,11 @@
 //! and holds every answer against the model.
 
 use super::choices::Choices;
-use super::link::{ClientEnd, Left};
 use super::log::Line;
 use super::request::{Content, Expected, Persistence, Request};
 use super::response::Response;
 use super::site::fixed_body;
+use crate::transport::memory::{ClientEnd, Left};
 
 /// One client, from its connection to its end.
 #[derive(Debug)]

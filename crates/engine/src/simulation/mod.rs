@@ -11,8 +11,6 @@
 mod application;
 mod choices;
 mod client;
-pub(crate) mod disk;
-pub(crate) mod link;
 mod log;
 mod request;
 mod response;

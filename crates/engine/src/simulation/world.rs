@@ -24,8 +24,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::application;
 use super::choices::Choices;
 use super::client::{Client, Moment};
-use super::disk;
-use super::link::{Readiness, connect};
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
 use super::site::Folder;
@@ -38,7 +36,9 @@ use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::session::{Need, Session, Stage};
 use crate::settings::{Limits, SendWay, SendfileMode};
+use crate::simulated_disk;
 use crate::transport::Transport;
+use crate::transport::memory::{Readiness, connect};
 use crate::ways::Ways;
 
 thread_local! {
@@ -133,7 +133,7 @@ enum Event {
 impl<'a> World<'a> {
     pub(crate) fn new(setting: &'a Setting, seed: u64, trace: Option<&'a mut dyn FnMut(String)>) -> Self {
         let mut choices = Choices::new(seed);
-        disk::set(choices.seed(), choices.one(&[0, 0, 20, 60]));
+        simulated_disk::set(choices.seed(), choices.one(&[0, 0, 20, 60]));
         let limits = limits(&mut choices);
         let applied = setting.folder.application(&setting.temporary, &mut choices);
         let plan = Arc::new(setting.folder.plan(limits, 0, &applied, &mut choices));
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         let ways = Ways::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
-        // Whether an answer needs a job is the word of `disk`, not the kernel's.
+        // Whether an answer needs a job is the word of `simulated_disk`, not the kernel's.
         let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, ways, records);
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let mut world = Self {

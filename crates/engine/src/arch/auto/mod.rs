@@ -32,8 +32,8 @@ use crate::context::Context;
 use crate::event_loop::{Load, Tuner};
 use crate::helpers::Helpers;
 use crate::metrics::Metric;
+use crate::process::Process;
 use crate::session::Session;
-use crate::worker::Process;
 use tuning::{Measured, SelfTuning, Sending};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {

@@ -42,7 +42,7 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
-use crate::worker::{Process, on_threads};
+use crate::process::{Process, on_threads};
 use client::{Step, Traveller};
 use cohort::Kind;
 use stage::{Stages, Steps};

@@ -6,10 +6,10 @@
 //! refused in the place of the answer. The rest of such a body is read past behind the answer; the connection ends where
 //! that cannot be done.
 
-use baton_http::{BodyFraming, BodyReader, BodyStep, Refusal, RequestHead};
+use baton_http::{BodyFraming, Refusal, RequestHead};
 
-use super::Http1;
-use super::responses::Response;
+use super::body::{BodyRead, BodyRest, BodySink, Nowhere};
+use super::connection::{Http1, Phase, Response};
 use crate::Limits;
 
 /// What was found at the front of the input.
@@ -27,96 +27,6 @@ pub(crate) enum Taken<'a> {
     Unwanted(usize),
     /// That body is malformed or too large: where the next request begins is unknown.
     Unusable,
-}
-
-/// How far the body of a request is, when all that has arrived of it was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyRead {
-    /// It is complete.
-    Complete,
-    /// More is to come, and the request does not wait for it.
-    Begun,
-    /// More is to come, and to be read.
-    Part,
-    /// It is larger than the limit, or there is no room for it.
-    TooLarge,
-}
-
-/// Where the contents of a body go.
-pub(crate) trait BodySink {
-    /// Takes some bytes of a body; `false`: there is no room for them.
-    fn take(&mut self, data: &[u8]) -> bool;
-    /// Whether the request can go on now that all that has arrived was taken in, though more is to come.
-    fn has_enough(&self) -> bool;
-}
-
-/// Contents that no answer depends on.
-struct Nowhere;
-
-impl BodySink for Nowhere {
-    fn take(&mut self, _data: &[u8]) -> bool {
-        true
-    }
-
-    fn has_enough(&self) -> bool {
-        true
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// Before or in a head.
-    Head,
-    /// Behind the head of a request whose body nothing was decided about. `awaited`: the client waits for `100 Continue`
-    /// before it sends it.
-    Ahead { framing: BodyFraming, awaited: bool },
-    /// In a body that is kept.
-    Body(BodyRest),
-    /// In a body that is read past.
-    Unwanted(BodyRest),
-}
-
-/// What is still to come of a body.
-#[derive(Clone, Debug)]
-pub(super) struct BodyRest {
-    reader: BodyReader,
-    /// Bytes of content that have come.
-    passed: u64,
-    bytes_max: u64,
-}
-
-impl BodyRest {
-    fn new(framing: BodyFraming, bytes_max: u64) -> Self {
-        Self { reader: BodyReader::new(framing), passed: 0, bytes_max }
-    }
-
-    /// Whether it is sure to become larger than the limit.
-    fn is_too_large(&self) -> bool {
-        self.passed.saturating_add(self.reader.announced()) > self.bytes_max
-    }
-
-    /// Reads what has arrived. Returns how many bytes of the input are done with.
-    fn read(&mut self, input: &[u8], sink: &mut impl BodySink) -> Result<(usize, BodyRead), Refusal> {
-        let mut at = 0;
-        while !self.is_too_large() {
-            match self.reader.read(&input[at..])? {
-                BodyStep::Data { consumed, data } => {
-                    self.passed += data.len() as u64;
-                    at += consumed;
-                    if !self.is_too_large() && !sink.take(data) {
-                        break;
-                    }
-                }
-                BodyStep::NeedMore { consumed } if self.is_too_large() => at += consumed,
-                BodyStep::NeedMore { consumed } if sink.has_enough() => {
-                    return Ok((at + consumed, BodyRead::Begun));
-                }
-                BodyStep::NeedMore { consumed } => return Ok((at + consumed, BodyRead::Part)),
-                BodyStep::End { consumed } => return Ok((at + consumed, BodyRead::Complete)),
-            }
-        }
-        Ok((at, BodyRead::TooLarge))
-    }
 }
 
 impl Http1 {

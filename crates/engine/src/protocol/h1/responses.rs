@@ -4,36 +4,11 @@ use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{Persistence, Whole};
 use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 use baton_fcgi::offer::Client;
-use baton_http::{Method, Refusal, ReplyHead, RequestHead, Stamp, Status, Version};
+use baton_http::{Refusal, ReplyHead, Stamp, Status, Version};
 
-use super::requests::Phase;
-use super::{BodyRead, Http1};
-use crate::Limits;
+use super::body::BodyRead;
+use super::connection::{Frame, Http1, Phase, Response};
 use crate::outlet::Outlet;
-
-/// The response to the request that was taken last.
-#[derive(Debug)]
-pub(super) struct Response {
-    version: Version,
-    /// The request is a `HEAD`: no body is sent.
-    is_head: bool,
-    /// Whether the connection goes on behind it, as far as is known.
-    keeps: bool,
-    /// The rest of the body will not come.
-    is_cut: bool,
-    frame: Frame,
-}
-
-/// How the body that is being sent is framed.
-#[derive(Clone, Copy, Debug)]
-enum Frame {
-    /// Nothing has been sent yet, or all at once.
-    Whole,
-    /// As the head of an application's response says; the declared length has room for `left` bytes.
-    Own { framing: Framing, left: u64 },
-    /// As the application says that has written the head to the client itself.
-    Foreign { may_go_on: bool },
-}
 
 /// How a connection ends behind its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,31 +45,6 @@ pub(crate) struct Responder<'a> {
     consumed: usize,
     /// Bytes of heads that were put into the outlet.
     head_bytes: u64,
-}
-
-impl Response {
-    /// Answers input in which no request was found.
-    pub(super) fn to_no_request() -> Self {
-        Self { version: Version::Http11, is_head: false, keeps: false, is_cut: false, frame: Frame::Whole }
-    }
-
-    pub(super) fn to(head: &RequestHead<'_>, requests: u64, limits: &Limits) -> Self {
-        Self {
-            version: head.version,
-            is_head: head.method == Method::Head,
-            keeps: head.keep_alive && requests + 1 < limits.requests_per_connection_max,
-            is_cut: false,
-            frame: Frame::Whole,
-        }
-    }
-
-    fn persistence(&self) -> Persistence {
-        match (self.keeps, self.version) {
-            (true, Version::Http11) => Persistence::KeepAlive,
-            (true, Version::Http10) => Persistence::KeepAliveHttp10,
-            (false, _) => Persistence::Close,
-        }
-    }
 }
 
 impl Http1 {

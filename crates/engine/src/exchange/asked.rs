@@ -1,0 +1,27 @@
+//! Where a request belongs.
+
+use baton_http::{FieldRules, Method, PathRefusal};
+
+use crate::plan::{Plan, Route, Site};
+
+/// Where a request belongs, and what the parts of its answer need to know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) site: &'a Site,
+    pub(super) site_index: usize,
+    pub(super) route: Option<&'a Route>,
+    /// Why its path cannot be a name.
+    pub(super) refused: Option<PathRefusal>,
+    pub(super) method: Method,
+    pub(super) server_header: bool,
+    /// Fields that the configuration adds to each response.
+    pub(super) headers: &'a FieldRules,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
+        let site = &plan.sites()[site_index];
+        let headers = route.map_or(&site.headers, |route| &route.headers);
+        Self { site, site_index, route, refused: None, method, server_header: plan.server_header, headers }
+    }
+}

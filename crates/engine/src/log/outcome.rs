@@ -1,0 +1,44 @@
+//! How requests end.
+
+use crate::metrics::Metric;
+
+/// How a request ended: the word in the log and the label of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of the response was handed to the kernel.
+    Complete,
+    /// The client closed or reset the connection before.
+    ClientGone,
+    /// A phase took longer than its timeout.
+    TimedOut,
+    /// The request broke the protocol or a limit.
+    Refused,
+    /// The file became shorter while it was being sent.
+    FileChanged,
+    /// Reading the file failed.
+    Failed,
+    /// The application gave no answer, or not all of it.
+    ApplicationFailed,
+    /// The server was stopped first.
+    Stopped,
+}
+
+impl Outcome {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        self.metric().label().map_or("", |(_, word)| word)
+    }
+
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Self::Complete => Metric::OutcomeComplete,
+            Self::ClientGone => Metric::OutcomeClientGone,
+            Self::TimedOut => Metric::OutcomeTimedOut,
+            Self::Refused => Metric::OutcomeRefused,
+            Self::FileChanged => Metric::OutcomeFileChanged,
+            Self::Failed => Metric::OutcomeFailed,
+            Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
+            Self::Stopped => Metric::OutcomeStopped,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is known of a connection: how far its input is, and how its response is framed.
+
+use baton_content::Persistence;
+use baton_fcgi::cgi::Framing;
+use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
+
+use super::body::BodyRest;
+use crate::Limits;
+use crate::protocol::StreamId;
+
+/// One HTTP/1 connection as a machine.
+///
+/// Input: [`next`](Self::next) and [`read_body`](Self::read_body) are given what has arrived and is not done with. A request
+/// that was taken is answered through its [`Responder`](super::Responder).
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    pub(super) phase: Phase,
+    pub(super) scanner: HeadScanner,
+    /// Requests that were taken.
+    pub(super) requests: u64,
+    pub(super) response: Response,
+}
+
+impl Http1 {
+    /// A connection before its first request.
+    pub(crate) fn new() -> Self {
+        Self {
+            phase: Phase::Head,
+            scanner: HeadScanner::new(),
+            requests: 0,
+            response: Response::to_no_request(),
+        }
+    }
+
+    /// The request that was taken last.
+    pub(crate) fn stream(&self) -> StreamId {
+        StreamId(self.requests)
+    }
+
+    /// Takes input in which no request was found for a request, so that it can be refused.
+    pub(crate) fn take_unreadable(&mut self) -> StreamId {
+        self.requests += 1;
+        self.stream()
+    }
+
+    /// Requests that were taken.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+/// How far the input is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Before or in a head.
+    Head,
+    /// Behind the head of a request whose body nothing was decided about. `awaited`: the client waits for `100 Continue`
+    /// before it sends it.
+    Ahead { framing: BodyFraming, awaited: bool },
+    /// In a body that is kept.
+    Body(BodyRest),
+    /// In a body that is read past.
+    Unwanted(BodyRest),
+}
+
+/// The response to the request that was taken last.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) version: Version,
+    /// The request is a `HEAD`: no body is sent.
+    pub(super) is_head: bool,
+    /// Whether the connection goes on behind it, as far as is known.
+    pub(super) keeps: bool,
+    /// The rest of the body will not come.
+    pub(super) is_cut: bool,
+    pub(super) frame: Frame,
+}
+
+/// How the body that is being sent is framed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Frame {
+    /// Nothing has been sent yet, or all at once.
+    Whole,
+    /// As the head of an application's response says; the declared length has room for `left` bytes.
+    Own { framing: Framing, left: u64 },
+    /// As the application says that has written the head to the client itself.
+    Foreign { may_go_on: bool },
+}
+
+impl Response {
+    /// Answers input in which no request was found.
+    pub(super) fn to_no_request() -> Self {
+        Self { version: Version::Http11, is_head: false, keeps: false, is_cut: false, frame: Frame::Whole }
+    }
+
+    pub(super) fn to(head: &RequestHead<'_>, requests: u64, limits: &Limits) -> Self {
+        Self {
+            version: head.version,
+            is_head: head.method == Method::Head,
+            keeps: head.keep_alive && requests + 1 < limits.requests_per_connection_max,
+            is_cut: false,
+            frame: Frame::Whole,
+        }
+    }
+
+    pub(super) fn persistence(&self) -> Persistence {
+        match (self.keeps, self.version) {
+            (true, Version::Http11) => Persistence::KeepAlive,
+            (true, Version::Http10) => Persistence::KeepAliveHttp10,
+            (false, _) => Persistence::Close,
+        }
+    }
+}
