@@ -4,6 +4,10 @@
 //! first, whichever worker or server has opened it. But a process that keeps a connection accepts no other one. Without
 //! further ado, clients that have just been answered would get it again and again, and overtake those in the backlog. So,
 //! while a connection waits there, connections that are released are closed in place of being kept.
+//!
+//! To close and to open a connection costs both sides some 75 microseconds. Where answers follow one another so fast that
+//! this would be felt, the scheduler decides anyway who is served next, and a connection is closed only for one that has
+//! waited for long.
 
 use std::collections::VecDeque;
 
@@ -13,11 +17,12 @@ use crate::BacklogNotice;
 use crate::connections::ConnectionId;
 
 /// The connections of one pool that may be in the backlog, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Backlog {
     unaccepted: VecDeque<Unaccepted>,
-    /// Up to when the time is used up that closing connections for others may take.
-    spent_us: u64,
+    /// The time between two answers: an average that follows slowly.
+    interval_us: u64,
+    answered_ms: u64,
     /// Other loops are not told before that one starves.
     next_tell_ms: u64,
 }
@@ -26,18 +31,30 @@ pub(crate) struct Backlog {
 #[derive(Clone, Copy, Debug)]
 struct Unaccepted {
     connection: ConnectionId,
-    /// For how long a process that is free may take to accept it.
-    patience_us: u64,
+    /// Whether it shows when it is accepted. Over TCP, only an answer tells.
+    is_local: bool,
     /// Since when a process was expected to, on the precise clock and on that of the loop.
     since_us: u64,
     since_ms: u64,
 }
 
+impl Default for Backlog {
+    fn default() -> Self {
+        Self { unaccepted: VecDeque::new(), interval_us: ORDERED_US, answered_ms: 0, next_tell_ms: 0 }
+    }
+}
+
 impl Backlog {
     /// A connection has been opened. Whether it has been accepted can be seen if it `is_local`.
     pub(crate) fn opened(&mut self, connection: ConnectionId, is_local: bool, now_us: u64, now_ms: u64) {
-        let patience_us = if is_local { ACCEPT_US } else { ANSWER_US };
-        self.unaccepted.push_back(Unaccepted { connection, patience_us, since_us: now_us, since_ms: now_ms });
+        self.unaccepted.push_back(Unaccepted { connection, is_local, since_us: now_us, since_ms: now_ms });
+    }
+
+    /// The application has answered a request.
+    pub(crate) fn note_answer(&mut self, now_ms: u64) {
+        let interval_us = (now_ms.saturating_sub(self.answered_ms) * 1_000).min(LONG_US);
+        self.answered_ms = now_ms;
+        self.interval_us = (self.interval_us * (AVERAGED - 1) + interval_us) / AVERAGED;
     }
 
     /// Whether a connection has been in the backlog for so long that another one is to be closed for it: the process at the
@@ -52,9 +69,6 @@ impl Backlog {
         now_us: u64,
         mut is_unaccepted: impl FnMut(ConnectionId) -> bool,
     ) -> bool {
-        if self.spent_us > now_us + CREDIT_US {
-            return false;
-        }
         let own = self.find_starving(now_us, &mut is_unaccepted);
         if own {
             // The process that is freed now has its time, too.
@@ -62,26 +76,12 @@ impl Backlog {
                 let since_ms = oldest.since_ms + (now_us - oldest.since_us) / 1_000;
                 self.unaccepted.push_back(Unaccepted { since_us: now_us, since_ms, ..oldest });
             }
-            if let Some(notice) = others {
+            if let Some(notice) = others.filter(|_| self.keeps_order()) {
                 self.find_starving(now_us, is_unaccepted);
                 notice.post(self.count_starving(now_us), now_us);
             }
-            self.note_given_up(now_us);
         }
-        own || others.is_some_and(|notice| self.has_others_starving(notice, now_us))
-    }
-
-    /// The same for connections of other loops alone.
-    pub(crate) fn has_others_starving(&mut self, others: BacklogNotice, now_us: u64) -> bool {
-        let starving = self.spent_us <= now_us + CREDIT_US && others.take(now_us);
-        if starving {
-            self.note_given_up(now_us);
-        }
-        starving
-    }
-
-    fn note_given_up(&mut self, now_us: u64) {
-        self.spent_us = self.spent_us.max(now_us) + GIVEN_UP_US;
+        own || others.is_some_and(|notice| notice.take(now_us))
     }
 
     /// Tells other loops of a connection that has been in the backlog for too long.
@@ -93,15 +93,20 @@ impl Backlog {
         is_unaccepted: impl FnMut(ConnectionId) -> bool,
     ) {
         if now_ms >= self.next_tell_ms && self.find_starving(now_us, is_unaccepted) {
-            self.next_tell_ms = now_ms + TELL_MS;
-            others.post(self.count_starving(now_us), now_us);
+            let (wait_ms, told) = if self.keeps_order() {
+                (TELL_MS, self.count_starving(now_us))
+            } else {
+                (LONG_US / 1_000, 1)
+            };
+            self.next_tell_ms = now_ms + wait_ms;
+            others.post(told, now_us);
         }
     }
 
     /// Whether the oldest connection has waited for too long. Those that have been accepted are forgotten.
     fn find_starving(&mut self, now_us: u64, mut is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
         while let Some(oldest) = self.unaccepted.front()
-            && now_us >= oldest.since_us + oldest.patience_us
+            && self.has_waited_long(oldest, now_us)
         {
             if is_unaccepted(oldest.connection) {
                 return true;
@@ -113,15 +118,28 @@ impl Backlog {
 
     /// How many connections have waited for too long, if the oldest has: the oldest is accepted first.
     fn count_starving(&self, now_us: u64) -> usize {
-        let is_starving = |one: &&Unaccepted| now_us >= one.since_us + one.patience_us;
-        self.unaccepted.iter().take_while(is_starving).count()
+        self.unaccepted.iter().take_while(|one| self.has_waited_long(one, now_us)).count()
+    }
+
+    /// Whether answers are so rare that a connection may be closed for each.
+    fn keeps_order(&self) -> bool {
+        self.interval_us >= ORDERED_US
+    }
+
+    fn has_waited_long(&self, one: &Unaccepted, now_us: u64) -> bool {
+        now_us >= one.since_us + self.patience_us(one)
+    }
+
+    /// For how long a connection may be in the backlog before another one is closed for it.
+    fn patience_us(&self, one: &Unaccepted) -> u64 {
+        if one.is_local && self.keeps_order() { ACCEPT_US } else { LONG_US }
     }
 
     /// When the oldest connection has waited for too long, unless it has been told.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         let oldest = self.unaccepted.front()?;
         // The clocks of loops are behind.
-        let due_ms = oldest.since_ms + oldest.patience_us.div_ceil(1_000) + 1;
+        let due_ms = oldest.since_ms + self.patience_us(oldest).div_ceil(1_000) + 1;
         Some(due_ms.max(self.next_tell_ms))
     }
 }
@@ -135,15 +153,14 @@ pub(crate) fn precise_us() -> u64 {
 /// How long a process that is free may take to accept a connection.
 const ACCEPT_US: u64 = 300;
 
-/// The same over TCP, where it shows only when it answers.
-const ANSWER_US: u64 = 20_000;
+/// How long a connection waits for its turn where the order is not kept: over TCP, and where answers follow fast.
+const LONG_US: u64 = 20_000;
 
-/// A loop closes one connection in this time for others, in the long run. To close and to open one takes about 25
-/// microseconds: that is a twentieth of a CPU at the most, however short requests are.
-const GIVEN_UP_US: u64 = 500;
+/// The order is kept where a loop has no more than 3,000 answers in a second.
+const ORDERED_US: u64 = 333;
 
-/// How far it may be exceeded in the short run: processes that have begun together are done together.
-const CREDIT_US: u64 = 64 * GIVEN_UP_US;
+/// Over how many answers their interval is averaged, about: those of processes that have begun together come together.
+const AVERAGED: u64 = 64;
 
 /// How often other loops are told.
 const TELL_MS: u64 = 2;
@@ -182,24 +199,30 @@ mod tests {
         );
     }
 
-    /// Goal: where requests are short, most connections are used again, though others wait.
+    /// Goal: where answers follow fast, a connection is closed for one that has waited for long, and no other.
     #[test]
-    fn only_so_many_connections_are_given_up() {
+    fn the_order_is_kept_where_answers_are_rare() {
         let mut backlog = Backlog::default();
-        for id in 0..1_000 {
-            backlog.opened(ConnectionId::from_data(id), true, 0, 0);
-        }
-        let mut count = |now_us| (0..1_000).filter(|_| backlog.has_starving(None, now_us, |_| true)).count();
-        assert_eq!(count(ACCEPT_US), (CREDIT_US / GIVEN_UP_US) as usize + 1);
-        assert_eq!(count(ACCEPT_US + 10 * GIVEN_UP_US), 10);
+        backlog.opened(ConnectionId::from_data(0), true, 0, 0);
+        let mut keeps_order = |answers, in_ms: u64| {
+            for batch in 1..=20 {
+                (0..answers).for_each(|_| backlog.note_answer(batch * in_ms));
+            }
+            backlog.find_starving(ACCEPT_US, |_| true)
+        };
+        assert!(!keeps_order(15, 3), "5,000 in a second");
+        assert!(keeps_order(6, 3), "six processes of 3 ms");
+        assert!(!keeps_order(100, 3));
+        assert!(!backlog.find_starving(LONG_US - 1, |_| true));
+        assert!(backlog.find_starving(LONG_US, |_| true));
     }
 
     #[test]
     fn over_tcp_only_an_answer_tells() {
         let mut backlog = Backlog::default();
         backlog.opened(ConnectionId::from_data(0), false, 0, 0);
-        assert!(!backlog.has_starving(None, ANSWER_US - 1, |_| true));
-        assert!(backlog.has_starving(None, ANSWER_US, |_| true));
+        assert!(!backlog.has_starving(None, LONG_US - 1, |_| true));
+        assert!(backlog.has_starving(None, LONG_US, |_| true));
     }
 
     #[test]

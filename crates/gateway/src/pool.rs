@@ -144,6 +144,11 @@ impl Pool {
         self.answered -= 1;
     }
 
+    /// The application has answered a request.
+    pub(crate) fn note_answer(&mut self, now_ms: u64) {
+        self.backlog.note_answer(now_ms);
+    }
+
     /// What tells loops of other loops' connections in the application's backlog.
     fn notice(&self) -> Option<BacklogNotice> {
         self.application.settings().backlog_notice
@@ -157,9 +162,9 @@ impl Pool {
     }
 
     /// Whether a connection that was kept is to be closed because one of another loop starves by now.
-    pub(crate) fn has_others_starving(&mut self) -> bool {
+    pub(crate) fn has_others_starving(&self) -> bool {
         let notice = self.notice();
-        notice.is_some_and(|notice| self.backlog.has_others_starving(notice, (self.precise_us)()))
+        notice.is_some_and(|notice| notice.take((self.precise_us)()))
     }
 
     /// Tells other loops of a connection that starves in the application's backlog.

@@ -85,7 +85,7 @@ impl Gateway {
     fn serve_with(&mut self, whose: RequestId, index: usize, mut supply: Supply, now_ms: u64) {
         loop {
             match supply {
-                Supply::Idle(id) if self.pools[index].as_mut().is_some_and(Pool::has_others_starving) => {
+                Supply::Idle(id) if self.pools[index].as_ref().is_some_and(Pool::has_others_starving) => {
                     self.close(id);
                 }
                 Supply::Idle(id) => return self.serve(id, whose, now_ms),
@@ -226,6 +226,7 @@ impl Gateway {
         let index = connection.pool;
         (connection.release, connection.doing) = (Some(Release::Done), Doing::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
+        pool.note_answer(now_ms);
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
         let connections = &mut self.connections;
         if !reusable || pool.has_starving(|id| is_unaccepted(connections, id)) {
