@@ -323,27 +323,27 @@ fn gateway_settings(
     application: &Application,
     resources: &Resources,
 ) -> io::Result<baton_gateway::Settings> {
-    use baton_gateway::{Address, Place, Protocol, Settings, TransportChoice, Trust};
+    use baton_gateway::{Address, Endpoint, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
-    let place = match &application.to {
+    let endpoint = match &application.to {
         Some(Target::Unix(path)) => match resources.process_tables.get(path) {
-            Some(table) => Place::Members { table: Arc::clone(table), prefix: path.clone() },
-            None => Place::Shared(Address::Unix(path.clone())),
+            Some(table) => Endpoint::Members { table: Arc::clone(table), prefix: path.clone() },
+            None => Endpoint::Shared(Address::Unix(path.clone())),
         },
-        Some(Target::Tcp(address)) => Place::Shared(Address::Inet(*address)),
+        Some(Target::Tcp(address)) => Endpoint::Shared(Address::Inet(*address)),
         // It was not started: this plan is made to be looked at.
-        None => Place::Shared(Address::Unix(Path::new("/nonexistent").into())),
+        None => Endpoint::Shared(Address::Unix(Path::new("/nonexistent").into())),
     };
-    let passfd_trust = match &place {
-        Place::Members { .. } => Trust::All,
-        Place::Shared(_) => {
+    let passfd_trust = match &endpoint {
+        Endpoint::Members { .. } => Trust::All,
+        Endpoint::Shared(_) => {
             let user = |name: &String| Ok(identity(name, None)?.uid);
             Trust::Users(application.passfd_users.iter().map(user).collect::<io::Result<_>>()?)
         }
     };
-    let backlog_notice = match &place {
-        Place::Shared(address) => resources.notices.of(address),
-        Place::Members { .. } => None,
+    let backlog_notice = match &endpoint {
+        Endpoint::Shared(address) => resources.notices.of(address),
+        Endpoint::Members { .. } => None,
     };
     Ok(Settings {
         backlog_notice,
@@ -364,7 +364,7 @@ fn gateway_settings(
         region_bytes: count(application.region_bytes),
         spool_memory_bytes: application.response_memory_bytes,
         spool_file_bytes_max: application.response_file_bytes_max,
-        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), place)
+        ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), endpoint)
     })
 }
 

@@ -21,13 +21,13 @@ impl ConnectionId {
     }
 
     /// What epoll carries for the bell of a pool: no connection's.
-    pub(crate) fn bell(pool: usize) -> Self {
-        Self { index: BELL, generation: pool as u16 & GENERATION_MASK }
+    pub(crate) fn for_waker(pool: usize) -> Self {
+        Self { index: WAKER_INDEX, generation: pool as u16 & GENERATION_MASK }
     }
 
     /// The pool whose bell it is.
-    pub(crate) fn bell_of(self) -> Option<usize> {
-        (self.index == BELL).then_some(self.generation.into())
+    pub(crate) fn pool_of_waker(self) -> Option<usize> {
+        (self.index == WAKER_INDEX).then_some(self.generation.into())
     }
 
     pub(crate) fn from_data(data: u64) -> Self {
@@ -38,12 +38,12 @@ impl ConnectionId {
 /// Connections by id. Places are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    places: Vec<Place>,
+    slots: Vec<Slot>,
     free: Vec<u16>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct Slot {
     generation: u16,
     connection: Option<Box<Connection>>,
 }
@@ -54,47 +54,47 @@ impl Connections {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                let index = u16::try_from(self.places.len()).ok().filter(|index| *index != BELL)?;
-                self.places.push(Place::default());
+                let index = u16::try_from(self.slots.len()).ok().filter(|index| *index != WAKER_INDEX)?;
+                self.slots.push(Slot::default());
                 index
             }
         };
-        Some(ConnectionId { index, generation: self.places[usize::from(index)].generation })
+        Some(ConnectionId { index, generation: self.slots[usize::from(index)].generation })
     }
 
     /// Puts a connection into its place.
     pub(crate) fn put(&mut self, id: ConnectionId, connection: Box<Connection>) {
-        self.places[usize::from(id.index)].connection = Some(connection);
+        self.slots[usize::from(id.index)].connection = Some(connection);
     }
 
     /// The connection, if it still is.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        let place = self.places.get_mut(usize::from(id.index))?;
-        place.connection.as_deref_mut().filter(|_| place.generation == id.generation)
+        let slot = self.slots.get_mut(usize::from(id.index))?;
+        slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)
     }
 
     /// Takes a connection, or a place for one, away.
     pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
-        let place = self.places.get_mut(usize::from(id.index))?;
-        if place.generation != id.generation {
+        let slot = self.slots.get_mut(usize::from(id.index))?;
+        if slot.generation != id.generation {
             return None;
         }
-        place.generation = (place.generation + 1) & GENERATION_MASK;
+        slot.generation = (slot.generation + 1) & GENERATION_MASK;
         self.free.push(id.index);
-        place.connection.take()
+        slot.connection.take()
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
-        self.places.iter().enumerate().filter_map(|(index, place)| {
-            let id = ConnectionId { index: index as u16, generation: place.generation };
-            place.connection.as_deref().map(|connection| (id, connection))
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let id = ConnectionId { index: index as u16, generation: slot.generation };
+            slot.connection.as_deref().map(|connection| (id, connection))
         })
     }
 }
 
 /// In the place of an index.
-const BELL: u16 = u16::MAX;
+const WAKER_INDEX: u16 = u16::MAX;
 
 /// What is left of 31 bits behind the index.
 const GENERATION_MASK: u16 = (1 << 15) - 1;

@@ -1,7 +1,7 @@
 //! A request and its answer, from its beginning until the last of its news has been taken.
 
-use crate::answer::Answer;
 use crate::connections::ConnectionId;
+use crate::pending_response::PendingResponse;
 use crate::spool::Bounds;
 use crate::{Request, Settings};
 
@@ -10,9 +10,9 @@ use crate::{Request, Settings};
 pub(crate) struct Exchange {
     /// What is asked; `None` when it has been answered.
     pub(crate) request: Option<Request>,
-    pub(crate) answer: Answer,
+    pub(crate) response: PendingResponse,
     pub(crate) pool: usize,
-    pub(crate) at: At,
+    pub(crate) state: ExchangeState,
     /// Whether its news have been announced and not been looked at.
     pub(crate) is_announced: bool,
     /// Whether more of the request's body is wanted, which has not been told.
@@ -29,23 +29,23 @@ pub(crate) struct Exchange {
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum ExchangeState {
     /// In the queue of its pool.
-    Queue,
+    Queued,
     /// On a connection.
-    Connection(ConnectionId),
+    Assigned(ConnectionId),
     /// Nowhere: nothing more comes of it.
-    Over,
+    Finished,
 }
 
 impl Exchange {
     pub(crate) fn new(request: Request, pool: usize, memory: Vec<u8>) -> Self {
-        let answer = Answer::new(bounds(request.application.settings()), memory);
+        let response = PendingResponse::new(bounds(request.application.settings()), memory);
         Self {
             request: Some(request),
-            answer,
+            response,
             pool,
-            at: At::Queue,
+            state: ExchangeState::Queued,
             is_announced: false,
             wants_body: false,
             is_partly_gone: false,

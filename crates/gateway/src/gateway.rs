@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::backlog::precise_us;
 use crate::connection::Connection;
 use crate::connections::{ConnectionId, Connections};
-use crate::exchange::{At, Exchange};
+use crate::exchange::{Exchange, ExchangeState};
 use crate::input::Input;
 use crate::pool::Pool;
 use crate::{News, Request, RequestId, Why, report};
@@ -31,7 +31,7 @@ pub struct Gateway {
     /// Requests with news.
     news: VecDeque<RequestId>,
     /// Connections that are to be read without an event.
-    pub(crate) turns: VecDeque<ConnectionId>,
+    pub(crate) requeued: VecDeque<ConnectionId>,
     /// Pools of which connections were released whose answers have to be sent before the next requests.
     pub(crate) released: Vec<usize>,
     /// Nothing is due before; `u64::MAX`: nothing ever.
@@ -55,7 +55,7 @@ impl Gateway {
             input: Input::new(),
             block: Vec::new(),
             news: VecDeque::new(),
-            turns: VecDeque::new(),
+            requeued: VecDeque::new(),
             released: Vec::new(),
             due_ms: u64::MAX,
             spare: Vec::new(),
@@ -90,12 +90,12 @@ impl Gateway {
 
     /// Begins a request: it is sent at once if the application has a connection free or may have another, and waits for
     /// one otherwise.
-    pub fn begin(&mut self, whose: RequestId, request: Request, now_ms: u64) {
-        debug_assert!(!self.exchanges.contains_key(&whose), "a name is used again too early");
+    pub fn begin(&mut self, request_id: RequestId, request: Request, now_ms: u64) {
+        debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
         let pool = self.pool_of(&request.application);
         let memory = self.spare_memory();
-        self.exchanges.insert(whose, Exchange::new(request, pool, memory));
-        self.serve_or_queue(whose, pool, now_ms);
+        self.exchanges.insert(request_id, Exchange::new(request, pool, memory));
+        self.assign_or_queue(request_id, pool, now_ms);
     }
 
     /// Takes note of an event of a connection.
@@ -104,8 +104,8 @@ impl Gateway {
         let readable = hung_up || flags.contains(EventFlags::IN);
         let writable = hung_up || flags.contains(EventFlags::OUT);
         let id = ConnectionId::from_data(data);
-        match id.bell_of() {
-            Some(pool) => self.handle_bell(pool, now_ms),
+        match id.pool_of_waker() {
+            Some(pool) => self.handle_wakeup(pool, now_ms),
             None => self.handle_ready(id, readable, writable, hung_up, now_ms),
         }
     }
@@ -113,10 +113,10 @@ impl Gateway {
     /// Does what the time asks for, and gives connections their turn that are to be read without an event. To be called
     /// once per round, when the news of all events have been taken; it costs nothing if nothing is due.
     pub fn handle_time(&mut self, now_ms: u64) {
-        for _ in 0..self.turns.len() {
-            let Some(id) = self.turns.pop_front() else { break };
+        for _ in 0..self.requeued.len() {
+            let Some(id) = self.requeued.pop_front() else { break };
             if let Some(connection) = self.connections.get_mut(id) {
-                connection.has_turn = false;
+                connection.is_requeued = false;
                 self.read(id, now_ms);
             }
         }
@@ -136,7 +136,7 @@ impl Gateway {
 
     /// When [`handle_time`](Self::handle_time) has something to do; it may be in the past.
     pub fn deadline_ms(&self) -> Option<u64> {
-        if !self.turns.is_empty() || !self.released.is_empty() {
+        if !self.requeued.is_empty() || !self.released.is_empty() {
             return Some(0);
         }
         (self.due_ms != u64::MAX).then_some(self.due_ms)
@@ -145,11 +145,11 @@ impl Gateway {
     /// The next request that has news, each once until something changes again.
     pub fn poll_news(&mut self) -> Option<RequestId> {
         loop {
-            let whose = self.news.pop_front()?;
-            if let Some(exchange) = self.exchanges.get_mut(&whose)
+            let request_id = self.news.pop_front()?;
+            if let Some(exchange) = self.exchanges.get_mut(&request_id)
                 && std::mem::take(&mut exchange.is_announced)
             {
-                return Some(whose);
+                return Some(request_id);
             }
         }
     }
@@ -158,22 +158,22 @@ impl Gateway {
     ///
     /// Of a body no more is given at a time than may lie in memory: the rest comes after
     /// [`note_sent`](Self::note_sent).
-    pub fn take(&mut self, whose: RequestId) -> Option<News> {
-        let news = self.exchanges.get_mut(&whose)?.answer.take()?;
+    pub fn take(&mut self, request_id: RequestId) -> Option<News> {
+        let news = self.exchanges.get_mut(&request_id)?.response.take()?;
         if matches!(news, News::End { .. } | News::Answered(_) | News::Failed(_)) {
-            self.exchanges.remove(&whose);
+            self.exchanges.remove(&request_id);
         }
         Some(news)
     }
 
     /// Takes note that all that was taken has been handed to the kernel, and its pieces have been dropped: there is room
     /// for more.
-    pub fn note_sent(&mut self, whose: RequestId, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        exchange.answer.note_sent();
-        let at = exchange.at;
-        self.announce(whose);
-        if let At::Connection(id) = at {
+    pub fn note_sent(&mut self, request_id: RequestId, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        exchange.response.note_sent();
+        let state = exchange.state;
+        self.announce(request_id);
+        if let ExchangeState::Assigned(id) = state {
             self.handle_room(id, now_ms);
         }
     }
@@ -181,29 +181,29 @@ impl Gateway {
     /// Whether nobody but the server can have answered a request that is under way: its application does not have the
     /// client's socket, or has written nothing to it. If the client is gone then, nobody has got anything, and the request
     /// can be [abandoned](Self::abandon); otherwise the application finds out by itself, and says what it has sent.
-    pub fn is_unanswered(&mut self, whose: RequestId) -> bool {
-        match self.exchanges.get(&whose).map(|exchange| exchange.at) {
-            Some(At::Queue) => true,
-            Some(At::Connection(id)) => self.connections.get_mut(id).is_some_and(|connection| {
+    pub fn is_unanswered(&mut self, request_id: RequestId) -> bool {
+        match self.exchanges.get(&request_id).map(|exchange| exchange.state) {
+            Some(ExchangeState::Queued) => true,
+            Some(ExchangeState::Assigned(id)) => self.connections.get_mut(id).is_some_and(|connection| {
                 connection.handed_over().is_none_or(|handed| handed.is_untouched())
             }),
-            Some(At::Over) | None => false,
+            Some(ExchangeState::Finished) | None => false,
         }
     }
 
     /// Nobody wants the answer any more. The application's connection is closed, which is how applications learn of it;
     /// if the application has the client's socket, that is shut down. Of a request that is unknown, or has been
     /// answered, nothing is left but to be forgotten.
-    pub fn abandon(&mut self, whose: RequestId, now_ms: u64) {
-        let Some(exchange) = self.exchanges.remove(&whose) else { return };
-        if exchange.at == At::Over {
+    pub fn abandon(&mut self, request_id: RequestId, now_ms: u64) {
+        let Some(exchange) = self.exchanges.remove(&request_id) else { return };
+        if exchange.state == ExchangeState::Finished {
             return;
         }
         if let Some(pool) = &mut self.pools[exchange.pool] {
             pool.tally.abandoned += 1;
-            pool.leave(whose);
+            pool.leave(request_id);
         }
-        if let At::Connection(id) = exchange.at {
+        if let ExchangeState::Assigned(id) = exchange.state {
             if let Some(handed) = self.connections.get_mut(id).and_then(Connection::handed_over) {
                 handed.cut();
             }
@@ -230,12 +230,12 @@ impl Gateway {
     }
 
     /// Tells the caller that a request has news, if it has.
-    pub(crate) fn announce(&mut self, whose: RequestId) {
-        if let Some(exchange) = self.exchanges.get_mut(&whose)
-            && (exchange.wants_body || exchange.answer.has_news())
+    pub(crate) fn announce(&mut self, request_id: RequestId) {
+        if let Some(exchange) = self.exchanges.get_mut(&request_id)
+            && (exchange.wants_body || exchange.response.has_news())
             && !std::mem::replace(&mut exchange.is_announced, true)
         {
-            self.news.push_back(whose);
+            self.news.push_back(request_id);
         }
     }
 
@@ -248,15 +248,16 @@ impl Gateway {
     /// keeping an order of deadlines, most of which are put off long before they come.
     fn handle_overdue(&mut self, now_ms: u64) {
         let mut ids = std::mem::take(&mut self.ids);
-        let due = |connection: &Connection| connection.deadline_ms.min(connection.moment_ms);
+        let due = |connection: &Connection| connection.deadline_ms.min(connection.grace_until_ms);
         ids.extend(self.connections.iter().filter(|(_, c)| due(c) <= now_ms).map(|(id, _)| id));
         for id in ids.drain(..) {
             self.handle_timeout(id, now_ms);
         }
         self.ids = ids;
         for index in 0..self.pools.len() {
-            while let Some(whose) = self.pools[index].as_mut().and_then(|pool| pool.next_overdue(now_ms)) {
-                self.fail_in_queue(whose);
+            while let Some(request_id) = self.pools[index].as_mut().and_then(|pool| pool.next_overdue(now_ms))
+            {
+                self.fail_in_queue(request_id);
             }
             self.advance_queue(index, now_ms);
             self.feed_starving(index, now_ms);
@@ -269,13 +270,13 @@ impl Gateway {
         }
     }
 
-    fn fail_in_queue(&mut self, whose: RequestId) {
-        let Some(exchange) = self.exchanges.get(&whose) else { return };
+    fn fail_in_queue(&mut self, request_id: RequestId) {
+        let Some(exchange) = self.exchanges.get(&request_id) else { return };
         let why = match exchange.connecting_until_ms {
             Some(_) => Why::NoConnection(rustix::io::Errno::AGAIN),
             None => Why::QueueTimeout,
         };
-        self.fail(whose, why, false);
+        self.fail(request_id, why, false);
     }
 }
 

@@ -39,43 +39,43 @@
 
 mod address;
 mod admission;
-mod answer;
+mod assignment;
 mod backlog;
-mod bell;
+mod backlog_notice;
 mod client_socket;
 mod connection;
+mod connection_events;
 mod connections;
 mod exchange;
-mod feeding;
 mod gateway;
 mod input;
 mod negotiate;
 mod news;
-mod notice;
 mod outgoing;
 mod passfd;
+mod pending_response;
 mod pool;
 mod report;
 mod request;
+mod request_body;
 mod ring;
-mod service;
 mod settings;
 mod shm;
 mod socket;
 mod spool;
 mod tally;
 mod temporary;
-mod traffic;
+mod waker;
 
 pub use address::Address;
 pub use admission::{Admission, StreamedBodies};
+pub use backlog_notice::{BacklogNotice, BacklogNotices};
 pub use client_socket::ClientSocket;
 pub use gateway::Gateway;
 pub use news::{Failure, News, Why};
-pub use notice::{BacklogNotice, BacklogNotices};
 pub use request::{BodyRest, HandOver, Request, RequestId};
 pub use settings::{
-    Application, BadSettings, CONNECTIONS_LIMIT, Place, Protocol, REGION_BYTES_MIN, Settings,
+    Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use rustix::net::sockopt::socket_peercred;
 
-use crate::connection::Offered;
+use crate::connection::OfferedTransport;
 use crate::settings::{TransportChoice, Trust};
 use crate::{Application, Request};
 
@@ -73,25 +73,25 @@ impl Negotiation {
 
     /// What is offered with a request, on a connection whose application is [trusted](Self::trusts) with clients' sockets
     /// or not.
-    pub(crate) fn offered(&self, request: &Request, is_trusted: bool, now_ms: u64) -> Offered {
+    pub(crate) fn offered(&self, request: &Request, is_trusted: bool, now_ms: u64) -> OfferedTransport {
         let handed = request.handover.is_some() && is_trusted;
         match self.choice {
-            TransportChoice::PassFd if handed => Offered::PassFd,
+            TransportChoice::PassFd if handed => OfferedTransport::PassFd,
             TransportChoice::Auto if handed && self.shm.is_used && now_ms >= self.passfd.due_ms => {
-                Offered::PassFd
+                OfferedTransport::PassFd
             }
-            TransportChoice::Shm => Offered::Shm,
-            TransportChoice::Auto if now_ms >= self.shm.due_ms => Offered::Shm,
-            _ => Offered::Nothing,
+            TransportChoice::Shm => OfferedTransport::Shm,
+            TransportChoice::Auto if now_ms >= self.shm.due_ms => OfferedTransport::Shm,
+            _ => OfferedTransport::Nothing,
         }
     }
 
     /// An application has answered a request, by the transport that it was offered or in the ordinary way.
-    pub(crate) fn note_answer(&mut self, offered: Offered, was_taken_up: bool, now_ms: u64) {
+    pub(crate) fn note_answer(&mut self, offered: OfferedTransport, was_taken_up: bool, now_ms: u64) {
         match offered {
-            Offered::Nothing => {}
-            Offered::Shm => self.shm.note_answer(was_taken_up, now_ms),
-            Offered::PassFd => self.passfd.note_answer(was_taken_up, now_ms),
+            OfferedTransport::Nothing => {}
+            OfferedTransport::Shm => self.shm.note_answer(was_taken_up, now_ms),
+            OfferedTransport::PassFd => self.passfd.note_answer(was_taken_up, now_ms),
         }
     }
 

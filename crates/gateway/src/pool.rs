@@ -42,13 +42,13 @@ pub(crate) struct Pool {
 /// A request in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
-    whose: RequestId,
+    request_id: RequestId,
     until_ms: u64,
 }
 
 /// What a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Supply {
+pub(crate) enum Acquired {
     /// A connection that nobody uses.
     Idle(ConnectionId),
     /// Leave to open one to this lane of the processes, which is taken for it; of processes that share an address, 0.
@@ -75,10 +75,10 @@ impl Pool {
     }
 
     /// What a request can have now. It is the caller's to keep to the order of the queue.
-    pub(crate) fn supply(&mut self, now_ms: u64) -> Supply {
+    pub(crate) fn acquire(&mut self, now_ms: u64) -> Acquired {
         match self.idle.pop() {
-            Some(connection) => Supply::Idle(connection),
-            None => self.take_lane(now_ms).map_or(Supply::Nothing, Supply::Open),
+            Some(connection) => Acquired::Idle(connection),
+            None => self.take_lane(now_ms).map_or(Acquired::Nothing, Acquired::Open),
         }
     }
 
@@ -210,20 +210,20 @@ impl Pool {
     }
 
     /// Puts a request at the end of the queue, or refuses it.
-    pub(crate) fn enqueue(&mut self, whose: RequestId, now_ms: u64) -> bool {
+    pub(crate) fn enqueue(&mut self, request_id: RequestId, now_ms: u64) -> bool {
         let settings = self.application.settings();
         let admitted = self.waiting.len() < settings.queue_max;
         if admitted {
             self.waiting
-                .push_back(Waiter { whose, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
+                .push_back(Waiter { request_id, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
             self.note_waiting();
         }
         admitted
     }
 
     /// Puts a request back that had its turn already.
-    pub(crate) fn put_back(&mut self, whose: RequestId, until_ms: u64) {
-        self.waiting.push_front(Waiter { whose, until_ms });
+    pub(crate) fn put_back(&mut self, request_id: RequestId, until_ms: u64) {
+        self.waiting.push_front(Waiter { request_id, until_ms });
         self.note_waiting();
     }
 
@@ -231,7 +231,7 @@ impl Pool {
     pub(crate) fn next_waiter(&mut self) -> Option<RequestId> {
         let waiter = self.waiting.pop_front()?;
         self.note_waiting();
-        Some(waiter.whose)
+        Some(waiter.request_id)
     }
 
     /// A request that has waited for too long.
@@ -240,12 +240,12 @@ impl Pool {
         let at = self.waiting.iter().position(overdue)?;
         let waiter = self.waiting.remove(at)?;
         self.note_waiting();
-        Some(waiter.whose)
+        Some(waiter.request_id)
     }
 
     /// A request does not want to wait any more.
-    pub(crate) fn leave(&mut self, whose: RequestId) {
-        self.waiting.retain(|waiter| waiter.whose != whose);
+    pub(crate) fn leave(&mut self, request_id: RequestId) {
+        self.waiting.retain(|waiter| waiter.request_id != request_id);
         self.note_waiting();
     }
 
@@ -315,21 +315,21 @@ mod tests {
     use crate::backlog::precise_us;
     use baton_process_table::ProcessTable;
 
-    use crate::{Place, Settings};
+    use crate::{Endpoint, Settings};
 
     fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
-        let place = match members {
-            0 => Place::Shared(Address::Abstract(vec![0])),
+        let endpoint = match members {
+            0 => Endpoint::Shared(Address::Abstract(vec![0])),
             _ => {
                 let table = ProcessTable::create(members, 1).unwrap();
-                for place in 0..members {
-                    table.begin(place, 1, None);
-                    table.set_open(place);
+                for slot in 0..members {
+                    table.begin(slot, 1, None);
+                    table.set_open(slot);
                 }
-                Place::Members { table: Arc::new(table), prefix: "/nonexistent".into() }
+                Endpoint::Members { table: Arc::new(table), prefix: "/nonexistent".into() }
             }
         };
-        let mut settings = Settings::new("test", place);
+        let mut settings = Settings::new("test", endpoint);
         change(&mut settings);
         Application::new(settings).unwrap()
     }
@@ -339,25 +339,25 @@ mod tests {
         let mut pool = Pool::new(application(0, |_| {}), precise_us);
         let ids: Vec<_> = (0..3).map(ConnectionId::from_data).collect();
         for id in &ids {
-            assert_eq!(pool.supply(0), Supply::Open(0));
+            assert_eq!(pool.acquire(0), Acquired::Open(0));
             pool.opened(*id, true, 0);
         }
         for id in &ids {
             pool.keep(*id);
         }
-        assert_eq!(pool.supply(0), Supply::Idle(ids[2]));
+        assert_eq!(pool.acquire(0), Acquired::Idle(ids[2]));
         assert_eq!(pool.give_up_oldest_idle(), Some(ids[0]));
-        assert_eq!(pool.supply(0), Supply::Idle(ids[1]));
+        assert_eq!(pool.acquire(0), Acquired::Idle(ids[1]));
     }
 
     #[test]
     fn a_full_backlog_is_left_alone_for_a_while() {
         let mut pool = Pool::new(application(0, |_| {}), precise_us);
         pool.note_backlog_full(100);
-        assert_eq!(pool.supply(100), Supply::Nothing);
+        assert_eq!(pool.acquire(100), Acquired::Nothing);
         assert!(pool.enqueue(RequestId::new(1), 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
-        assert_eq!(pool.supply(100 + BACKLOG_RETRY_MS), Supply::Open(0));
+        assert_eq!(pool.acquire(100 + BACKLOG_RETRY_MS), Acquired::Open(0));
     }
 
     /// What one step of the game is.
@@ -392,26 +392,26 @@ mod tests {
     }
 
     impl Game {
-        fn serve(&mut self, supply: Supply) {
-            match supply {
-                Supply::Idle(id) => {
+        fn serve(&mut self, acquired: Acquired) {
+            match acquired {
+                Acquired::Idle(id) => {
                     let at = self.idle.iter().position(|idle| idle.0 == id).expect("it was idle");
                     self.busy.push(self.idle.remove(at));
                 }
-                Supply::Open(member) => {
+                Acquired::Open(member) => {
                     let id = ConnectionId::from_data(self.next_id);
                     self.next_id += 1;
                     self.pool.opened(id, true, self.now_ms);
                     self.busy.push((id, member));
                 }
-                Supply::Nothing => panic!("nobody can be served with nothing"),
+                Acquired::Nothing => panic!("nobody can be served with nothing"),
             }
         }
 
         fn advance_queue(&mut self) {
             while self.pool.waiting() > 0 {
-                let supply = self.pool.supply(self.now_ms);
-                if supply == Supply::Nothing {
+                let acquired = self.pool.acquire(self.now_ms);
+                if acquired == Acquired::Nothing {
                     return;
                 }
                 assert_eq!(
@@ -419,7 +419,7 @@ mod tests {
                     self.queue.pop_front().map(|waiter| waiter.0),
                     "in order"
                 );
-                self.serve(supply);
+                self.serve(acquired);
             }
         }
     }
@@ -443,15 +443,15 @@ mod tests {
                 match step {
                     Step::Begin => {
                         number += 1;
-                        let whose = RequestId::new(number);
-                        let supply = match game.pool.waiting() {
-                            0 => game.pool.supply(game.now_ms),
-                            _ => Supply::Nothing,
+                        let request_id = RequestId::new(number);
+                        let acquired = match game.pool.waiting() {
+                            0 => game.pool.acquire(game.now_ms),
+                            _ => Acquired::Nothing,
                         };
-                        if supply != Supply::Nothing {
-                            game.serve(supply);
-                        } else if game.pool.enqueue(whose, game.now_ms) {
-                            game.queue.push_back((whose, game.now_ms + 50));
+                        if acquired != Acquired::Nothing {
+                            game.serve(acquired);
+                        } else if game.pool.enqueue(request_id, game.now_ms) {
+                            game.queue.push_back((request_id, game.now_ms + 50));
                         } else {
                             prop_assert_eq!(game.queue.len(), 4);
                         }

@@ -19,7 +19,7 @@ pub struct Application {
 
 /// Which processes listen where.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Endpoint {
     /// Processes that Baton knows nothing of share one address, as those of php-fpm do.
     Shared(Address),
     /// Each process listens alone: the one in slot 3 of the table at `{prefix}.3`. There are never more connections to
@@ -69,7 +69,7 @@ pub struct Settings {
     /// Its name in reports.
     pub name: String,
     /// Where its processes are.
-    pub place: Place,
+    pub endpoint: Endpoint,
     /// What they speak.
     pub protocol: Protocol,
     /// How their answers travel.
@@ -110,11 +110,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of an application of which only the name and the place are known.
-    pub fn new(name: impl Into<String>, place: Place) -> Self {
+    /// The settings of an application of which only the name and the endpoint are known.
+    pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
         Self {
             name: name.into(),
-            place,
+            endpoint,
             protocol: Protocol::FastCgi,
             transport: TransportChoice::Auto,
             passfd_trust: Trust::All,
@@ -153,7 +153,7 @@ impl Application {
         within(settings.spool_memory_bytes > 0, BadSettings::SpoolMemory)?;
         within(settings.timeout_ms > 0 && settings.connect_timeout_ms > 0, BadSettings::NoTime)?;
         let handed_over = matches!(settings.transport, TransportChoice::Shm | TransportChoice::PassFd);
-        let remote = matches!(settings.place, Place::Shared(Address::Inet(_)));
+        let remote = matches!(settings.endpoint, Endpoint::Shared(Address::Inet(_)));
         within(!(handed_over && remote), BadSettings::TransportOverTcp)?;
         within(!(handed_over && settings.protocol == Protocol::Scgi), BadSettings::TransportOverScgi)?;
         let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
@@ -170,19 +170,19 @@ impl Application {
         &self.settings.name
     }
 
-    /// Where the process in a place listens; of those that share an address, all do there.
-    pub(crate) fn address(&self, place: usize) -> Address {
-        match &self.settings.place {
-            Place::Shared(address) => address.clone(),
-            Place::Members { prefix, .. } => Address::Unix(socket_path(prefix, place)),
+    /// Where the process in this slot of the table listens. Processes that share an address ignore the slot.
+    pub(crate) fn address(&self, slot: usize) -> Address {
+        match &self.settings.endpoint {
+            Endpoint::Shared(address) => address.clone(),
+            Endpoint::Members { prefix, .. } => Address::Unix(socket_path(prefix, slot)),
         }
     }
 
     /// The address by which people know it.
     pub(crate) fn shown_address(&self) -> Address {
-        match &self.settings.place {
-            Place::Shared(address) => address.clone(),
-            Place::Members { prefix, .. } => Address::Unix(prefix.clone()),
+        match &self.settings.endpoint {
+            Endpoint::Shared(address) => address.clone(),
+            Endpoint::Members { prefix, .. } => Address::Unix(prefix.clone()),
         }
     }
 
@@ -192,16 +192,16 @@ impl Application {
 
     /// The processes, if each has an address of its own.
     pub(crate) fn table(&self) -> Option<&Arc<ProcessTable>> {
-        match &self.settings.place {
-            Place::Shared(_) => None,
-            Place::Members { table, .. } => Some(table),
+        match &self.settings.endpoint {
+            Endpoint::Shared(_) => None,
+            Endpoint::Members { table, .. } => Some(table),
         }
     }
 
     /// Whether something better than the plain transport is possible at all.
     pub(crate) fn can_share(&self) -> bool {
         self.settings.protocol == Protocol::FastCgi
-            && !matches!(self.settings.place, Place::Shared(Address::Inet(_)))
+            && !matches!(self.settings.endpoint, Endpoint::Shared(Address::Inet(_)))
     }
 }
 

@@ -59,7 +59,7 @@ impl SharedRegion {
     /// It is not what the application was to write next.
     pub(crate) fn lend(
         &mut self,
-        whose: RequestId,
+        request_id: RequestId,
         slice: RegionSlice,
     ) -> Result<Option<SharedSlice>, OutsideOfRegion> {
         self.ring.announce(slice)?;
@@ -68,7 +68,7 @@ impl SharedRegion {
         }
         let loan = Loan::new(Arc::clone(&self.region), slice.offset as usize, slice.len as usize);
         let all = loan.slice();
-        self.loans.push_back((whose, loan));
+        self.loans.push_back((request_id, loan));
         Ok(Some(all))
     }
 
@@ -83,9 +83,9 @@ impl SharedRegion {
     }
 
     /// Ends the loans of all requests but this one, and copies what is needed of them still.
-    pub(crate) fn move_out_others(&mut self, whose: RequestId) {
+    pub(crate) fn move_out_others(&mut self, request_id: RequestId) {
         while let Some((borrower, _)) = self.loans.front()
-            && *borrower != whose
+            && *borrower != request_id
         {
             self.move_out_oldest();
         }
@@ -119,8 +119,8 @@ impl SharedRegion {
 
     /// Other requests to which something is lent. The application gets its bytes back in their order, so that these are
     /// in the way of this one.
-    pub(crate) fn others(&self, whose: RequestId) -> impl Iterator<Item = RequestId> {
-        self.loans.iter().map(|(borrower, _)| *borrower).filter(move |borrower| *borrower != whose)
+    pub(crate) fn others(&self, request_id: RequestId) -> impl Iterator<Item = RequestId> {
+        self.loans.iter().map(|(borrower, _)| *borrower).filter(move |borrower| *borrower != request_id)
     }
 
     /// Whether the application will soon have to wait for loans to end.

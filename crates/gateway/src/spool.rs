@@ -26,7 +26,7 @@ pub(crate) enum Room {
     Memory,
     File,
     /// The client has a moment to take something.
-    AfterPatience,
+    AfterGrace,
     /// Nowhere, until the client has taken all there is.
     None,
 }
@@ -70,7 +70,7 @@ impl Spool {
         if self.waiting_in_memory + self.taken_in_memory < self.bounds.memory {
             Room::Memory
         } else if !self.is_slow {
-            Room::AfterPatience
+            Room::AfterGrace
         } else if written < self.bounds.file && !self.has_no_room {
             Room::File
         } else {
@@ -81,7 +81,7 @@ impl Spool {
     /// Takes in what has arrived. It is never refused: whoever reads asks for [`room`](Self::room) before.
     pub(crate) fn push(&mut self, piece: impl Into<Piece>, files: &TemporaryFiles) {
         let piece = piece.into();
-        if !matches!(self.room(), Room::Memory | Room::AfterPatience) && self.push_to_file(&piece, files) {
+        if !matches!(self.room(), Room::Memory | Room::AfterGrace) && self.push_to_file(&piece, files) {
             return;
         }
         self.waiting_in_memory += piece.len();
@@ -89,7 +89,7 @@ impl Spool {
     }
 
     /// The client had its moment. What it left in a region is brought to a file.
-    pub(crate) fn handle_impatience(&mut self, files: &TemporaryFiles) {
+    pub(crate) fn mark_slow(&mut self, files: &TemporaryFiles) {
         self.is_slow = true;
         if !self.waiting.pieces().any(|piece| matches!(piece, Piece::Shared(_))) {
             return;
@@ -199,13 +199,13 @@ mod tests {
         let files = files(&folder, u64::MAX);
         let mut spool = Spool::new(BOUNDS);
         push(&mut spool, &files, 1, 100);
-        assert_eq!(spool.room(), Room::AfterPatience);
+        assert_eq!(spool.room(), Room::AfterGrace);
         let taken = spool.take().unwrap();
-        assert_eq!((taken.len(), spool.room()), (100, Room::AfterPatience), "taken is not sent");
+        assert_eq!((taken.len(), spool.room()), (100, Room::AfterGrace), "taken is not sent");
         spool.note_sent();
         assert_eq!(spool.room(), Room::Memory);
         push(&mut spool, &files, 2, 100);
-        spool.handle_impatience(&files);
+        spool.mark_slow(&files);
         assert_eq!(spool.room(), Room::File);
         push(&mut spool, &files, 3, 300);
         assert_eq!(spool.room(), Room::None);
@@ -225,7 +225,7 @@ mod tests {
         let mut spool = Spool::new(BOUNDS);
         push(&mut spool, &files, 1, 100);
         spool.push(loan.slice(), &files);
-        spool.handle_impatience(&files);
+        spool.mark_slow(&files);
         assert!(loan.is_over());
         assert_eq!(spool.take().unwrap().len(), 1100);
     }
@@ -238,7 +238,7 @@ mod tests {
         other.append_bytes(&[0; 100]).unwrap();
         let mut spool = Spool::new(BOUNDS);
         push(&mut spool, &files, 1, 100);
-        spool.handle_impatience(&files);
+        spool.mark_slow(&files);
         push(&mut spool, &files, 2, 100);
         assert_eq!(spool.room(), Room::File);
         push(&mut spool, &files, 3, 100);
@@ -268,7 +268,7 @@ mod tests {
         Push(usize),
         Take,
         Sent,
-        Impatience,
+        MarkSlow,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -276,7 +276,7 @@ mod tests {
             5 => (1_usize..80).prop_map(Step::Push),
             2 => Just(Step::Take),
             2 => Just(Step::Sent),
-            1 => Just(Step::Impatience),
+            1 => Just(Step::MarkSlow),
         ];
         proptest::collection::vec(step, 1..120)
     }
@@ -323,7 +323,7 @@ mod tests {
                         spool.note_sent();
                         unsent = 0;
                     }
-                    Step::Impatience => spool.handle_impatience(&files),
+                    Step::MarkSlow => spool.mark_slow(&files),
                 }
                 prop_assert!(spool.waiting_in_memory + unsent < BOUNDS.memory + 2 * 80);
                 prop_assert!(unsent <= BOUNDS.memory.max(80));

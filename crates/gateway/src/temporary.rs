@@ -100,7 +100,7 @@ impl TemporarySpace {
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
             (self.tell)(format_args!(
-                "applications wait for slow clients, whose responses find no room: {why}"
+                "applications wait for slow clients, request_id responses find no room: {why}"
             ));
         }
     }

@@ -43,14 +43,14 @@ fn descriptors_are_closed() {
     let round = |driver: &mut Driver| {
         for transport in [TransportChoice::Plain, TransportChoice::Shm, TransportChoice::PassFd] {
             let application = application(&app, |settings| settings.transport = transport);
-            for whose in 0..12 {
+            for id in 0..12 {
                 let (server, _client) = client();
-                driver.begin(whose, handed(&application, &server));
-                if whose % 5 == 4 {
+                driver.begin(id, handed(&application, &server));
+                if id % 5 == 4 {
                     driver.run_for(Duration::from_millis(1));
-                    driver.abandon(whose);
+                    driver.abandon(id);
                 } else {
-                    driver.finish(whose);
+                    driver.finish(id);
                 }
             }
         }

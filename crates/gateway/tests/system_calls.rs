@@ -101,8 +101,8 @@ fn serve() {
     let mut driver = Driver::new();
     driver.ask(0, request());
     let _ = std::fs::metadata(MARK);
-    for whose in 1..=REQUESTS {
-        driver.ask(whose, request());
+    for id in 1..=REQUESTS {
+        driver.ask(id, request());
     }
     let _ = std::fs::metadata(MARK);
     assert_eq!(app.accepted(), 1);

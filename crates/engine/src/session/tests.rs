@@ -11,7 +11,7 @@ use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_gateway::{
-    Address, Application, Failure, News, Place, Settings, TemporaryFiles, TemporarySpace, Why,
+    Address, Application, Endpoint, Failure, News, Settings, TemporaryFiles, TemporarySpace, Why,
 };
 use baton_http::FieldRules;
 use proptest::prelude::*;
@@ -246,9 +246,9 @@ fn body(bytes: usize) -> News {
 
 fn context(folder: &TempDir) -> Context {
     let tree = Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap();
-    let place = Place::Shared(Address::Unix(folder.path().join("app.sock")));
+    let endpoint = Endpoint::Shared(Address::Unix(folder.path().join("app.sock")));
     let delegate = Delegate {
-        application: Application::new(Settings::new("app", place)).unwrap(),
+        application: Application::new(Settings::new("app", endpoint)).unwrap(),
         path: "/app".into(),
         hand_over: true,
         encoded_slashes: true,

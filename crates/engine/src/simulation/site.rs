@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
-use baton_gateway::{Address, Application, Place, Settings, StreamedBodies, TemporaryFiles};
+use baton_gateway::{Address, Application, Endpoint, Settings, StreamedBodies, TemporaryFiles};
 use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ impl Folder {
             spool_memory_bytes: choices.one(&[10_000, 256 << 10]) as u64,
             spool_file_bytes_max: choices.one(&[0, 50_000, 1 << 30]) as u64,
             temporary: temporary.clone(),
-            ..Settings::new("app", Place::Shared(Address::Unix(self.socket())))
+            ..Settings::new("app", Endpoint::Shared(Address::Unix(self.socket())))
         };
         Application::new(settings).unwrap()
     }

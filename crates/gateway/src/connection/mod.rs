@@ -21,7 +21,7 @@ use baton_sys::progress;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-pub(crate) use self::reading::Step;
+pub(crate) use self::reading::ReadOutcome;
 
 use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
@@ -38,17 +38,17 @@ pub(crate) struct Connection {
     pub(crate) lane: usize,
     /// In which state it leaves its process when it is closed. `None`: it has left it already.
     pub(crate) release: Option<Release>,
-    pub(crate) doing: Doing,
+    pub(crate) state: ConnectionState,
     /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
     pub(crate) deadline_ms: u64,
     /// When the client has had its moment, for which the application waits.
-    pub(crate) moment_ms: u64,
+    pub(crate) grace_until_ms: u64,
     /// Whether the client was asked for more of the request's body.
     awaits_client: bool,
     /// Whether the socket is watched for room to write.
     pub(crate) watches_room: bool,
     /// Whether its turn to be read comes without an event.
-    pub(crate) has_turn: bool,
+    pub(crate) is_requeued: bool,
     /// Whether the application is known to have accepted it.
     pub(crate) is_accepted: bool,
     /// Whether its first request is sent so that it shows when the application has accepted it.
@@ -60,11 +60,11 @@ pub(crate) struct Connection {
     /// Whether the application at its other end may be passed clients' sockets.
     pub(crate) is_trusted: bool,
 
-    way: Way,
+    transport: ActiveTransport,
     outgoing: Outgoing,
     reader: ResponseReader,
     region: Option<SharedRegion>,
-    request_id: u16,
+    fcgi_id: u16,
     requests: u64,
     /// Whether it will be kept when the request has been answered.
     keeps: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     /// What the application was sent of the request lay unread when it closed the connection.
     was_left_unread: bool,
     /// What was offered with the request at hand, and whether the application took it up.
-    pub(crate) offered: Offered,
+    pub(crate) offered: OfferedTransport,
     pub(crate) took_offer_up: bool,
     /// The application has spoken the hand-over protocol on this connection.
     speaks_handover: bool,
@@ -85,20 +85,20 @@ pub(crate) struct Connection {
 
 /// What a connection is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum ConnectionState {
     /// It is being connected, for this request.
-    Connecting { whose: RequestId },
+    Connecting { request_id: RequestId },
     /// The application is answering this request.
-    Serving { whose: RequestId },
+    Serving { request_id: RequestId },
     /// Nothing.
     Idle,
     /// The process has had its time for this request, has the client's socket, and is being ended.
-    Ending { whose: RequestId },
+    Ending { request_id: RequestId },
 }
 
 /// How the answer to the request at hand may travel.
 #[derive(Debug)]
-enum Way {
+enum ActiveTransport {
     Scgi,
     Plain,
     Shm,
@@ -107,41 +107,41 @@ enum Way {
 
 /// What is offered to an application with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
+pub(crate) enum OfferedTransport {
     Nothing,
     Shm,
     PassFd,
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, pool: usize, lane: usize, doing: Doing) -> Self {
+    pub(crate) fn new(socket: OwnedFd, pool: usize, lane: usize, request_id: RequestId) -> Self {
         Self {
             socket,
             pool,
             lane,
             release: Some(Release::Unsure),
-            doing,
+            state: ConnectionState::Connecting { request_id },
             deadline_ms: u64::MAX,
-            moment_ms: u64::MAX,
+            grace_until_ms: u64::MAX,
             awaits_client: false,
             watches_room: false,
-            has_turn: false,
+            is_requeued: false,
             is_accepted: false,
             shows_acceptance: false,
             is_counted: false,
             is_local: true,
             is_trusted: false,
-            way: Way::Plain,
+            transport: ActiveTransport::Plain,
             outgoing: Outgoing::default(),
             reader: ResponseReader::new(MANAGEMENT_ID),
             region: None,
-            request_id: 0,
+            fcgi_id: 0,
             requests: 0,
             keeps: false,
             has_written: false,
             has_heard: false,
             was_left_unread: false,
-            offered: Offered::Nothing,
+            offered: OfferedTransport::Nothing,
             took_offer_up: false,
             speaks_handover: false,
             readable: false,
@@ -183,15 +183,15 @@ impl Connection {
     /// [`Why::BadRequest`].
     pub(crate) fn begin(
         &mut self,
-        whose: RequestId,
+        request_id: RequestId,
         request: &Request,
-        offered: Offered,
+        offered: OfferedTransport,
         keep: bool,
         patience_ms: u32,
         block: &mut Vec<u8>,
     ) -> Result<(), Why> {
         let settings = request.application.settings();
-        self.doing = Doing::Serving { whose };
+        self.state = ConnectionState::Serving { request_id };
         self.release = Some(Release::Unsure);
         self.requests += 1;
         (self.has_written, self.has_heard) = (false, false);
@@ -199,30 +199,30 @@ impl Connection {
         self.awaits_client = false;
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
-            self.way = Way::Scgi;
+            self.transport = ActiveTransport::Scgi;
             return self.outgoing.push_scgi(request).map_err(Why::BadRequest);
         }
         self.keeps = keep && self.requests != settings.requests_max_per_connection;
         // In turns, so that what an application says of a request behind its end is never taken for the next one's.
-        self.request_id = if self.request_id == 1 { 2 } else { 1 };
-        self.reader.begin(self.request_id);
+        self.fcgi_id = if self.fcgi_id == 1 { 2 } else { 1 };
+        self.reader.begin(self.fcgi_id);
         block.clear();
-        self.way = Way::Plain;
+        self.transport = ActiveTransport::Plain;
         let mut descriptor = None;
         match (offered, &request.handover) {
-            (Offered::PassFd, Some(handover)) => {
+            (OfferedTransport::PassFd, Some(handover)) => {
                 let handed = HandedOver::offer(handover, patience_ms, block);
                 descriptor = Some(Descriptor::Client(handed.client()));
-                self.way = Way::PassFd(handed);
+                self.transport = ActiveTransport::PassFd(handed);
             }
-            (Offered::Shm, _) => {
+            (OfferedTransport::Shm, _) => {
                 if self.region.is_none() {
                     // Without one (no memory, no descriptors) the answer comes in the ordinary way.
                     self.region = SharedRegion::create(settings.region_bytes).ok();
                 }
                 if let Some(region) = &mut self.region {
                     descriptor = region.offer(patience_ms, block).map(Descriptor::Region);
-                    self.way = Way::Shm;
+                    self.transport = ActiveTransport::Shm;
                 }
             }
             _ => {}
@@ -234,7 +234,7 @@ impl Connection {
             &*block
         };
         let splits = self.shows_acceptance && self.requests == 1 && self.keeps;
-        self.outgoing.push_fastcgi(self.request_id, self.keeps, block, splits, request);
+        self.outgoing.push_fastcgi(self.fcgi_id, self.keeps, block, splits, request);
         if let Some(descriptor) = descriptor {
             self.outgoing.attach(descriptor);
         }
@@ -259,9 +259,9 @@ impl Connection {
 
     /// Takes note that the client is asked for more of the body, if the application has taken what there was: whose it is.
     pub(crate) fn ask_for_body(&mut self) -> Option<RequestId> {
-        let Doing::Serving { whose } = self.doing else { return None };
+        let ConnectionState::Serving { request_id } = self.state else { return None };
         let is_wanted = self.awaits_body() && !self.has_to_write();
-        (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(whose)
+        (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(request_id)
     }
 
     /// Whether it is the client's turn: it was asked for more of the body.
@@ -286,9 +286,9 @@ impl Connection {
 
     /// Tells the application to hand back what it answers on the client's socket.
     pub(crate) fn release(&mut self) -> bool {
-        let handed_over = matches!(self.way, Way::PassFd(_));
+        let handed_over = matches!(self.transport, ActiveTransport::PassFd(_));
         if handed_over {
-            let id = self.request_id;
+            let id = self.fcgi_id;
             self.outgoing.push_order(|out| request::push_give_back(out, id));
         }
         handed_over
@@ -296,8 +296,8 @@ impl Connection {
 
     /// The client's socket, if the application may be using it.
     pub(crate) fn handed_over(&mut self) -> Option<&mut HandedOver> {
-        match &mut self.way {
-            Way::PassFd(handed) if !self.outgoing.holds_descriptor() => Some(handed),
+        match &mut self.transport {
+            ActiveTransport::PassFd(handed) if !self.outgoing.holds_descriptor() => Some(handed),
             _ => None,
         }
     }
@@ -335,13 +335,15 @@ impl Connection {
 
     /// Whether the application will soon have to wait for its region, or does already.
     pub(crate) fn waits_for_region(&self) -> bool {
-        matches!(self.way, Way::Shm) && self.region.as_ref().is_some_and(SharedRegion::is_short)
+        matches!(self.transport, ActiveTransport::Shm)
+            && self.region.as_ref().is_some_and(SharedRegion::is_short)
     }
 
     /// Tells the application what it may write again of its region. Whether there is something to be written.
     pub(crate) fn tell_free(&mut self) -> bool {
-        let id = self.request_id;
-        let Some(region) = self.region.as_mut().filter(|_| matches!(self.way, Way::Shm)) else {
+        let id = self.fcgi_id;
+        let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
+        else {
             return false;
         };
         region.end_loans();

@@ -4,22 +4,22 @@ use baton_fcgi::Broken;
 use baton_fcgi::response::{Part, ProtocolStatus};
 use rustix::io::Errno;
 
-use super::{Connection, Doing, Way};
+use super::{ActiveTransport, Connection, ConnectionState};
 use crate::Why;
-use crate::answer::Answer;
 use crate::input::{Input, READ_BYTES, Received};
+use crate::pending_response::PendingResponse;
 use crate::spool::Room;
 use crate::temporary::TemporaryFiles;
 
 /// How far reading an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReadOutcome {
     /// Nothing is there to be read.
     Wait,
     /// It is others' turn.
-    Turn,
+    Yield,
     /// The client has to take something first; or to use its moment to do so.
-    Full { moment: bool },
+    Full { grace: bool },
     /// The answer is complete; whether the connection can be used again.
     Done { reusable: bool },
     /// The request was refused, and nothing came of it.
@@ -32,17 +32,22 @@ pub(crate) enum Step {
 
 impl Connection {
     /// Reads the answer, as far as there is room for it.
-    pub(crate) fn read(&mut self, input: &mut Input, answer: &mut Answer, files: &TemporaryFiles) -> Step {
+    pub(crate) fn read(
+        &mut self,
+        input: &mut Input,
+        response: &mut PendingResponse,
+        files: &TemporaryFiles,
+    ) -> ReadOutcome {
         let mut turn_bytes = 0;
         while self.readable {
-            match answer.room() {
-                Room::AfterPatience => return Step::Full { moment: true },
-                Room::None => return Step::Full { moment: false },
-                Room::Memory | Room::File if turn_bytes >= TURN_BYTES => return Step::Turn,
+            match response.room() {
+                Room::AfterGrace => return ReadOutcome::Full { grace: true },
+                Room::None => return ReadOutcome::Full { grace: false },
+                Room::Memory | Room::File if turn_bytes >= TURN_BYTES => return ReadOutcome::Yield,
                 Room::Memory | Room::File => {}
             }
             let received = match input.read(&self.socket) {
-                Ok(received) if received.bytes().is_empty() => return self.end(answer),
+                Ok(received) if received.bytes().is_empty() => return self.end(response),
                 Ok(received) => received,
                 Err(Errno::AGAIN) => {
                     self.readable = false;
@@ -50,7 +55,9 @@ impl Connection {
                 }
                 Err(Errno::INTR) => continue,
                 // What an SCGI application has not read of the body when it closes makes its end look like this.
-                Err(Errno::CONNRESET) if matches!(self.way, Way::Scgi) => return self.end(answer),
+                Err(Errno::CONNRESET) if matches!(self.transport, ActiveTransport::Scgi) => {
+                    return self.end(response);
+                }
                 Err(error) => {
                     // A Unix socket is reset when something in it has not been read.
                     self.was_left_unread = error == Errno::CONNRESET
@@ -58,44 +65,44 @@ impl Connection {
                         && self.speaks_handover
                         && !self.has_heard
                         && self.outgoing.is_one_message();
-                    return self.end_abruptly(answer);
+                    return self.end_abruptly(response);
                 }
             };
             turn_bytes += received.bytes().len();
             (self.is_accepted, self.has_heard) = (true, true);
-            let ended = match self.handle_input(&received, answer, files) {
+            let ended = match self.handle_input(&received, response, files) {
                 Ok(ended) => ended,
-                Err(why) => return Step::Failed(why),
+                Err(why) => return ReadOutcome::Failed(why),
             };
             // An end that was announced has to be read, too.
             self.readable = received.is_full() || self.hung_up;
             match ended {
-                Some(Ended::Refused) => return Step::Refused,
+                Some(Ended::Refused) => return ReadOutcome::Refused,
                 Some(Ended::Answered { nothing_behind }) => {
-                    self.way = Way::Plain;
+                    self.transport = ActiveTransport::Plain;
                     let reusable = self.keeps
                         && nothing_behind
                         && !self.readable
                         && self.outgoing.is_empty()
                         && !self.outgoing.is_open()
                         && self.reader.is_between_records();
-                    return Step::Done { reusable };
+                    return ReadOutcome::Done { reusable };
                 }
                 None => {}
             }
         }
-        Step::Wait
+        ReadOutcome::Wait
     }
 
     fn handle_input(
         &mut self,
         received: &Received<'_>,
-        answer: &mut Answer,
+        response: &mut PendingResponse,
         files: &TemporaryFiles,
     ) -> Result<Option<Ended>, Why> {
         let bytes = received.bytes();
-        if matches!(self.way, Way::Scgi) {
-            handle_output(answer, received, 0, bytes.len(), files)?;
+        if matches!(self.transport, ActiveTransport::Scgi) {
+            handle_output(response, received, 0, bytes.len(), files)?;
             return Ok(None);
         }
         let mut at = 0;
@@ -107,27 +114,27 @@ impl Connection {
                 Part::NeedMore => return Ok(None),
                 Part::Stdout(range) => {
                     self.note_output();
-                    handle_output(answer, received, start + range.start, start + range.end, files)?;
+                    handle_output(response, received, start + range.start, start + range.end, files)?;
                 }
-                Part::Stderr(range) => answer.handle_stderr(&bytes[start..][range]),
+                Part::Stderr(range) => response.handle_stderr(&bytes[start..][range]),
                 Part::Slices => {
-                    self.handle_slices(answer, files)?;
+                    self.handle_slices(response, files)?;
                     self.note_handover();
                 }
                 Part::Answered(answered) => {
                     self.take_client_back()?;
-                    answer.handle_answered(answered)?;
+                    response.handle_answered(answered)?;
                 }
                 Part::Rest(rest) => {
                     self.take_client_back()?;
-                    answer.handle_rest(rest)?;
+                    response.handle_rest(rest)?;
                 }
                 Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
                     self.note_output();
-                    answer.handle_end(app_status)?;
+                    response.handle_end(app_status)?;
                     return Ok(Some(Ended::Answered { nothing_behind: at == bytes.len() }));
                 }
-                Part::End { .. } if answer.is_silent() => return Ok(Some(Ended::Refused)),
+                Part::End { .. } if response.is_silent() => return Ok(Some(Ended::Refused)),
                 Part::End { .. } => return Err(Why::Broken(Broken::Order)),
                 Part::Values | Part::UnknownType(_) => {}
             }
@@ -136,8 +143,8 @@ impl Connection {
 
     /// The application answers in the ordinary way, be it with nothing: if it had the client's socket, it has not used it.
     fn note_output(&mut self) {
-        if matches!(self.way, Way::PassFd(_)) {
-            self.way = Way::Plain;
+        if matches!(self.transport, ActiveTransport::PassFd(_)) {
+            self.transport = ActiveTransport::Plain;
         }
     }
 
@@ -147,55 +154,56 @@ impl Connection {
 
     /// The application has let go of the client's socket.
     fn take_client_back(&mut self) -> Result<(), Broken> {
-        match std::mem::replace(&mut self.way, Way::Plain) {
-            Way::PassFd(_) => {
+        match std::mem::replace(&mut self.transport, ActiveTransport::Plain) {
+            ActiveTransport::PassFd(_) => {
                 self.note_handover();
                 Ok(())
             }
             other => {
-                self.way = other;
+                self.transport = other;
                 Err(Broken::HandOver)
             }
         }
     }
 
-    fn handle_slices(&mut self, answer: &mut Answer, files: &TemporaryFiles) -> Result<(), Why> {
-        let Some(region) = self.region.as_mut().filter(|_| matches!(self.way, Way::Shm)) else {
+    fn handle_slices(&mut self, response: &mut PendingResponse, files: &TemporaryFiles) -> Result<(), Why> {
+        let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
+        else {
             return Err(Why::Broken(Broken::HandOver));
         };
-        let Doing::Serving { whose } = self.doing else { return Ok(()) };
+        let ConnectionState::Serving { request_id } = self.state else { return Ok(()) };
         for slice in self.reader.slices() {
-            let lent = region.lend(whose, slice).map_err(|_| Why::Broken(Broken::HandOver))?;
+            let lent = region.lend(request_id, slice).map_err(|_| Why::Broken(Broken::HandOver))?;
             let Some(mut shared) = lent else { continue };
-            while answer.expects_head() && !shared.is_empty() {
+            while response.expects_head() && !shared.is_empty() {
                 let mut start = Vec::new();
                 shared.copy_prefix_to(HEAD_LOOK_BYTES, &mut start);
-                shared.advance(answer.handle_head(&start)?.unwrap_or(start.len()));
+                shared.advance(response.handle_head(&start)?.unwrap_or(start.len()));
             }
             if !shared.is_empty() {
-                answer.handle_body(shared, files)?;
+                response.handle_body(shared, files)?;
             }
         }
-        if answer.is_slow() {
+        if response.is_slow() {
             region.move_out();
         }
         Ok(())
     }
 
     /// The other side has closed the connection.
-    fn end(&mut self, answer: &mut Answer) -> Step {
-        match self.way {
-            Way::Scgi => match answer.handle_end(0) {
-                Ok(()) => Step::Done { reusable: false },
-                Err(_) if answer.is_silent() => Step::Failed(Why::Ended),
-                Err(why) => Step::Failed(why),
+    fn end(&mut self, response: &mut PendingResponse) -> ReadOutcome {
+        match self.transport {
+            ActiveTransport::Scgi => match response.handle_end(0) {
+                Ok(()) => ReadOutcome::Done { reusable: false },
+                Err(_) if response.is_silent() => ReadOutcome::Failed(Why::Ended),
+                Err(why) => ReadOutcome::Failed(why),
             },
-            _ => self.end_abruptly(answer),
+            _ => self.end_abruptly(response),
         }
     }
 
-    fn end_abruptly(&self, answer: &Answer) -> Step {
-        if answer.is_silent() { Step::EndedSilently } else { Step::Failed(Why::Ended) }
+    fn end_abruptly(&self, response: &PendingResponse) -> ReadOutcome {
+        if response.is_silent() { ReadOutcome::EndedSilently } else { ReadOutcome::Failed(Why::Ended) }
     }
 }
 
@@ -208,18 +216,18 @@ enum Ended {
 
 /// Passes output on: first the head, which is looked at, then the body, which is not.
 fn handle_output(
-    answer: &mut Answer,
+    response: &mut PendingResponse,
     received: &Received<'_>,
     mut start: usize,
     end: usize,
     files: &TemporaryFiles,
 ) -> Result<(), Why> {
-    while answer.expects_head() && start < end {
+    while response.expects_head() && start < end {
         let look = &received.bytes()[start..end.min(start + HEAD_LOOK_BYTES)];
-        start += answer.handle_head(look)?.unwrap_or(look.len());
+        start += response.handle_head(look)?.unwrap_or(look.len());
     }
     if start < end {
-        answer.handle_body(received.slice(start..end), files)?;
+        response.handle_body(received.slice(start..end), files)?;
     }
     Ok(())
 }

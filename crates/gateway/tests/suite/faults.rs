@@ -191,11 +191,11 @@ fn writing_after_the_end() {
                 peer.stdout(&asked, b"wrong");
             }
         });
-        for whose in 1..20 {
-            let got = case.driver.finish(whose);
+        for id in 1..20 {
+            let got = case.driver.finish(id);
             assert_eq!((got.ending, &got.body[..]), (Some(Ending::Complete), &b"right"[..]), "{transport:?}");
             let next = handed(&case.application, &case.server);
-            case.driver.begin(whose + 1, next);
+            case.driver.begin(id + 1, next);
         }
     }
 }

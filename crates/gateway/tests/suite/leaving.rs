@@ -73,9 +73,9 @@ fn all_are_answered_by_two(how: Leaving, transport: TransportChoice) -> Driver {
     let application = of(transport, &app);
     let (socket, _client) = client();
     let mut driver = Driver::new();
-    for whose in 0..6 {
-        let got = driver.ask(whose, once(&application, &socket, b"body"));
-        assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{whose}: {got:?}");
+    for id in 0..6 {
+        let got = driver.ask(id, once(&application, &socket, b"body"));
+        assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{id}: {got:?}");
     }
     assert_eq!(app.accepted(), 2);
     assert_eq!(Arc::strong_count(&socket), 1, "the socket is ours alone again");
@@ -105,8 +105,8 @@ fn what_was_read_is_not_repeated() {
         let application = of(transport, &app);
         let (socket, _client) = client();
         let mut driver = Driver::new();
-        for whose in 0..2 {
-            assert!(driver.ask(whose, once(&application, &socket, b"body")).is_over());
+        for id in 0..2 {
+            assert!(driver.ask(id, once(&application, &socket, b"body")).is_over());
         }
         let got = driver.ask(2, once(&application, &socket, b"body"));
         let Some(Ending::Failed(failure)) = got.ending else { panic!("{got:?}") };
@@ -124,8 +124,8 @@ fn what_may_have_been_read_in_part_is_not_repeated() {
         let application = of(TransportChoice::PassFd, &app);
         let (socket, _client) = client();
         let mut driver = Driver::new();
-        for whose in 0..2 {
-            assert!(driver.ask(whose, once(&application, &socket, b"body")).is_over());
+        for id in 0..2 {
+            assert!(driver.ask(id, once(&application, &socket, b"body")).is_over());
         }
         let got = driver.ask(2, once(&application, &socket, &body));
         let Some(Ending::Failed(failure)) = got.ending else { panic!("{speaks}: {got:?}") };
@@ -144,8 +144,8 @@ fn a_get_is_repeated_if_the_application_cannot_hold_the_client() {
             let application = of(TransportChoice::PassFd, &app);
             let (socket, _client) = client();
             let mut driver = Driver::new();
-            for whose in 0..2 {
-                assert!(driver.ask(whose, handed(&application, &socket)).is_over());
+            for id in 0..2 {
+                assert!(driver.ask(id, handed(&application, &socket)).is_over());
             }
             let got = driver.ask(2, handed(&application, &socket));
             let failed = matches!(got.ending, Some(Ending::Failed(_)));
@@ -171,12 +171,12 @@ fn a_request_meets_one_that_leaves_more_than_once() {
     let (socket, _client) = client();
     let mut driver = Driver::new();
     for round in 0..10 {
-        for whose in 0..6 {
-            driver.begin(6 * round + whose, once(&application, &socket, b"body"));
+        for id in 0..6 {
+            driver.begin(6 * round + id, once(&application, &socket, b"body"));
         }
-        for whose in 0..6 {
-            let got = driver.finish(6 * round + whose);
-            assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{whose}: {got:?}");
+        for id in 0..6 {
+            let got = driver.finish(6 * round + id);
+            assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{id}: {got:?}");
         }
     }
 }

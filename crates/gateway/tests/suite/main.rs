@@ -1,6 +1,5 @@
 //! The gateway against an application that follows a script, over real sockets.
 
-mod arriving;
 mod common;
 mod faults;
 mod leaving;
@@ -11,3 +10,4 @@ mod passfd;
 mod plain;
 mod pool;
 mod shm;
+mod streamed_bodies;

@@ -15,8 +15,8 @@ fn application(
     table: &Arc<ProcessTable>,
     change: impl FnOnce(&mut Settings),
 ) -> Arc<Application> {
-    let place = members(apps[0].folder(), apps, Arc::clone(table));
-    let mut settings = Settings::new("members", place);
+    let endpoint = members(apps[0].folder(), apps, Arc::clone(table));
+    let mut settings = Settings::new("members", endpoint);
     settings.transport = TransportChoice::Plain;
     settings.idle_timeout_ms = 3_600_000;
     change(&mut settings);
@@ -24,7 +24,7 @@ fn application(
 }
 
 fn states(table: &ProcessTable) -> Vec<&'static str> {
-    table.report().iter().map(|place| place.state).collect()
+    table.report().iter().map(|slot| slot.state).collect()
 }
 
 /// Goal: an idle one is chosen, and none ever has two requests.
@@ -34,8 +34,8 @@ fn members_get_one_request_each() {
     let all: Vec<_> = apps.iter().map(|(app, _)| app).collect();
     let application = application(&all, &table(&all), |_| {});
     let mut driver = Driver::new();
-    for whose in 0..4 {
-        driver.begin(whose, get(&application));
+    for id in 0..4 {
+        driver.begin(id, get(&application));
     }
     assert_eq!((driver.report("busy"), driver.report("waiting")), (3.into(), 1.into()));
     // Whichever member answers first gets the fourth.
@@ -47,8 +47,8 @@ fn members_get_one_request_each() {
     for (_, go) in &apps {
         go.send(()).unwrap();
     }
-    for whose in 0..3 {
-        driver.finish(whose);
+    for id in 0..3 {
+        driver.finish(id);
     }
 }
 
@@ -66,13 +66,13 @@ fn loops_share_a_member() {
         one.round();
         other.got(0).is_over()
     });
-    for whose in 1..20 {
-        one.begin(whose, get(&application));
-        other.begin(whose, get(&application));
+    for id in 1..20 {
+        one.begin(id, get(&application));
+        other.begin(id, get(&application));
     }
     other.run_until(|other| {
         one.round();
-        (1..20).all(|whose| one.got(whose).is_over() && other.got(whose).is_over())
+        (1..20).all(|id| one.got(id).is_over() && other.got(id).is_over())
     });
     assert_eq!((table.waiting(), table.report()[0].requests), (0, 40));
 }
@@ -108,8 +108,8 @@ fn members_are_not_given_more_than_they_may_have() {
     table.set_open(0);
     let application = application(&[&app], &table, |_| {});
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
+    for id in 0..3 {
+        assert_eq!(driver.ask(id, get(&application)).body, b"hello");
     }
     assert!(table.is_spent(0) && table.is_vacated(0));
     driver.begin(3, get(&application));

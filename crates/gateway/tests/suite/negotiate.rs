@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use baton_gateway::{Address, Application, Place, Protocol, Settings, TransportChoice, Trust};
+use baton_gateway::{Address, Application, Endpoint, Protocol, Settings, TransportChoice, Trust};
 
 use crate::common::app::{App, Offered, Peer, shared};
 use crate::common::driver::{Driver, Ending};
@@ -41,8 +41,8 @@ const HELLO: &[u8] = b"X-A: b\n\nhello";
 /// Asks as often for a client that can be handed over, and returns how the answers travel then.
 fn ask(driver: &mut Driver, application: &Arc<Application>, times: u64) -> String {
     let (server, _client) = client();
-    for whose in 0..times {
-        let got = driver.ask(whose, handed(application, &server));
+    for id in 0..times {
+        let got = driver.ask(id, handed(application, &server));
         assert!(matches!(got.ending, Some(Ending::Complete | Ending::Answered(_))), "{got:?}");
     }
     driver.report("transport").as_str().unwrap().to_owned()
@@ -114,8 +114,8 @@ fn an_explicit_transport_is_always_offered() {
         let (app, seen) = app(&[]);
         let application = with(&app, |settings| settings.transport = transport);
         let mut driver = Driver::new();
-        for whose in 0..20 {
-            driver.ask(whose, handed(&application, &server));
+        for id in 0..20 {
+            driver.ask(id, handed(&application, &server));
         }
         assert_eq!(*seen.lock().unwrap(), [offered; 20]);
         assert_eq!(app.accepted(), 1);
@@ -144,12 +144,12 @@ fn scgi_over_tcp() {
             socket.write_all(b"lo").unwrap();
         }
     });
-    let mut settings = Settings::new("scgi", Place::Shared(address));
+    let mut settings = Settings::new("scgi", Endpoint::Shared(address));
     settings.protocol = Protocol::Scgi;
     let application = Application::new(settings).unwrap();
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        let got = driver.ask(whose, post(&application, b"body"));
+    for id in 0..3 {
+        let got = driver.ask(id, post(&application, b"body"));
         assert_eq!((got.ending, &got.body[..]), (Some(Ending::Complete), &b"hello"[..]));
         assert_eq!(got.head.as_ref().unwrap().status(), 201);
     }

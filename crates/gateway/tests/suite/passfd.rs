@@ -58,8 +58,8 @@ fn the_client_is_answered_by_the_application() {
     let application = offering(&app);
     let mut driver = Driver::new();
     let (server, mut client) = client();
-    for whose in 0..3 {
-        let got = driver.ask(whose, handed(&application, &server));
+    for id in 0..3 {
+        let got = driver.ask(id, handed(&application, &server));
         let Some(Ending::Answered(answered)) = got.ending else { panic!("{got:?}") };
         assert!(answered.complete && answered.may_go_on);
         assert_eq!(answered.body_bytes, 5);
@@ -92,9 +92,9 @@ fn offers_are_declined_and_absent_in_turn() {
     let (server, _client) = client();
     let mut driver = Driver::new();
     let (mut here, mut there) = (0, 0);
-    for whose in 0..30 {
-        let request = if whose % 4 == 0 { get(&application) } else { handed(&application, &server) };
-        match driver.ask(whose, request).ending {
+    for id in 0..30 {
+        let request = if id % 4 == 0 { get(&application) } else { handed(&application, &server) };
+        match driver.ask(id, request).ending {
             Some(Ending::Complete) => here += 1,
             Some(Ending::Answered(_)) => there += 1,
             other => panic!("{other:?}"),
@@ -127,8 +127,8 @@ fn the_rest_of_an_answer_is_handed_back() {
     let application = offering(&app);
     let (server, mut client) = client();
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        let got = driver.ask(whose, handed(&application, &server));
+    for id in 0..3 {
+        let got = driver.ask(id, handed(&application, &server));
         assert_eq!(got.rest.unwrap().body_sent, 2);
         assert_eq!((got.ending, &got.body[..]), (Some(Ending::Complete), &b"llo\r\n\r\n"[..]));
         assert!(got.head.is_none(), "what comes is the wire's, and is not looked at");

@@ -35,8 +35,8 @@ fn connections_are_kept_and_used_again() {
     let app = App::answering(HELLO);
     let application = application(&app, |settings| settings.transport = TransportChoice::Plain);
     let mut driver = Driver::new();
-    for whose in 0..20 {
-        assert_eq!(driver.ask(whose, get(&application)).body, b"hello");
+    for id in 0..20 {
+        assert_eq!(driver.ask(id, get(&application)).body, b"hello");
     }
     assert_eq!(app.accepted(), 1);
     assert_eq!(driver.report("idle"), 1);
@@ -54,9 +54,9 @@ fn bodies_of_any_size_arrive() {
     });
     let application = application(&app, |_| {});
     let mut driver = Driver::new();
-    for (whose, len) in [1, 16_384, 16_385, 65_535, 65_536, 3_000_000].into_iter().enumerate() {
+    for (id, len) in [1, 16_384, 16_385, 65_535, 65_536, 3_000_000].into_iter().enumerate() {
         let body: Vec<u8> = (0..len).map(|at: usize| (at * 31 % 251) as u8).collect();
-        let got = driver.ask(whose as u64, post(&application, &body));
+        let got = driver.ask(id as u64, post(&application, &body));
         assert_eq!(got.ending, Some(Ending::Complete));
         assert!(got.body == body, "{len} bytes came back as {}", got.body.len());
     }
@@ -96,8 +96,8 @@ fn answers_may_come_before_the_body_was_read() {
     });
     let application = application(&app, |settings| settings.transport = TransportChoice::Plain);
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        let got = driver.ask(whose, post(&application, &vec![b'y'; 5_000_000]));
+    for id in 0..3 {
+        let got = driver.ask(id, post(&application, &vec![b'y'; 5_000_000]));
         assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 2_000_000));
     }
     // More, if a connection broke before its answer and the request was repeated.
@@ -120,14 +120,14 @@ fn slow_clients_hold_no_application() {
         settings.spool_memory_bytes = 64 << 10;
     });
     let mut driver = Driver::new();
-    for whose in 0..40 {
-        driver.set_slow(whose, true);
-        driver.begin(whose, get(&application));
+    for id in 0..40 {
+        driver.set_slow(id, true);
+        driver.begin(id, get(&application));
     }
     driver.run_until(|driver| driver.report("busy") == 0);
-    for whose in 0..40 {
-        driver.set_slow(whose, false);
-        let got = driver.finish(whose);
+    for id in 0..40 {
+        driver.set_slow(id, false);
+        let got = driver.finish(id);
         assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), LEN));
         assert!(got.body.iter().enumerate().all(|(at, byte)| *byte == (at % 241) as u8));
         assert!(got.file_bytes > 100_000, "memory is bounded");
@@ -179,18 +179,18 @@ fn all_files_together_are_bounded() {
         settings.temporary.space = space;
     });
     let mut driver = Driver::new();
-    for whose in 0..20 {
-        driver.set_slow(whose, true);
-        driver.begin(whose, get(&application));
+    for id in 0..20 {
+        driver.set_slow(id, true);
+        driver.begin(id, get(&application));
     }
     let is_full =
         |driver: &mut Driver| driver.report("busy") == 1 && used.load(Relaxed) + LEN as u64 > BYTES_MAX;
     driver.run_until(is_full);
     driver.run_for(std::time::Duration::from_millis(1_200));
     assert!(is_full(&mut driver), "the application waits for its clients, and is not blamed for it");
-    for whose in 0..20 {
-        driver.set_slow(whose, false);
-        let got = driver.finish(whose);
+    for id in 0..20 {
+        driver.set_slow(id, false);
+        let got = driver.finish(id);
         assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), LEN));
         assert!(used.load(Relaxed) <= BYTES_MAX);
     }

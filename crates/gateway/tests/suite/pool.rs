@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Address, Application, Place, Settings, TransportChoice, Why};
+use baton_gateway::{Address, Application, Endpoint, Settings, TransportChoice, Why};
 use rustix::io::Errno;
 
 use crate::common::app::App;
@@ -44,14 +44,14 @@ fn a_kept_connection_holds_no_process_that_another_needs() {
         settings.idle_timeout_ms = 3_600_000;
     });
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        driver.begin(whose, get(&application));
+    for id in 0..3 {
+        driver.begin(id, get(&application));
     }
     for _ in 0..4 {
         go.send(()).unwrap();
     }
-    for whose in 0..3 {
-        assert_eq!(driver.finish(whose).body, b"hello");
+    for id in 0..3 {
+        assert_eq!(driver.finish(id).body, b"hello");
     }
     assert_eq!(app.accepted(), 3);
     driver.ask(3, get(&application));
@@ -67,15 +67,15 @@ fn requests_beyond_the_connections_wait_in_order_and_beyond_the_queue_are_refuse
         settings.queue_max = 2;
     });
     let mut driver = Driver::new();
-    for whose in 0..4 {
-        driver.begin(whose, get(&application));
+    for id in 0..4 {
+        driver.begin(id, get(&application));
     }
     assert_eq!(driver.finish(3).why(), Why::QueueFull);
     assert_eq!((driver.report("busy"), driver.report("waiting")), (1.into(), 2.into()));
-    for whose in 0..3 {
-        assert!((whose..3).all(|waiting| !driver.got(waiting).is_over()));
+    for id in 0..3 {
+        assert!((id..3).all(|waiting| !driver.got(waiting).is_over()));
         go.send(()).unwrap();
-        assert_eq!(driver.finish(whose).body, b"hello");
+        assert_eq!(driver.finish(id).body, b"hello");
     }
     assert_eq!(app.accepted(), 1);
 }
@@ -118,15 +118,15 @@ fn who_gives_up_waiting_is_forgotten() {
 #[test]
 fn nobody_listens() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::new("none", Place::Shared(Address::Unix(folder.path().join("none"))));
+    let settings = Settings::new("none", Endpoint::Shared(Address::Unix(folder.path().join("none"))));
     let mut driver = Driver::new();
     let request = get(&Application::new(settings).unwrap());
     assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::NOENT));
     drop(UnixListener::bind(folder.path().join("refused")).unwrap());
-    let settings = Settings::new("refused", Place::Shared(Address::Unix(folder.path().join("refused"))));
+    let settings = Settings::new("refused", Endpoint::Shared(Address::Unix(folder.path().join("refused"))));
     let request = get(&Application::new(settings).unwrap());
     assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::CONNREFUSED));
-    let settings = Settings::new("tcp", Place::Shared(Address::Inet("127.0.0.1:1".parse().unwrap())));
+    let settings = Settings::new("tcp", Endpoint::Shared(Address::Inet("127.0.0.1:1".parse().unwrap())));
     let request = get(&Application::new(settings).unwrap());
     assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::CONNREFUSED));
 }
@@ -146,8 +146,8 @@ fn full_backlog(folder: &std::path::Path) -> (UnixListener, Vec<std::os::unix::n
 fn a_full_backlog_is_tried_again_until_the_time_is_up() {
     let folder = tempfile::tempdir().unwrap();
     let (listener, _fillers) = full_backlog(folder.path());
-    let place = Place::Shared(Address::Unix(folder.path().join("full")));
-    let mut settings = Settings::new("full", place.clone());
+    let endpoint = Endpoint::Shared(Address::Unix(folder.path().join("full")));
+    let mut settings = Settings::new("full", endpoint.clone());
     settings.transport = TransportChoice::Plain;
     settings.connect_timeout_ms = 40;
     let mut driver = Driver::new();
@@ -174,11 +174,11 @@ fn a_connection_that_was_closed_between_requests_is_replaced() {
     });
     let application = application(&app, plain);
     let mut driver = Driver::new();
-    for whose in 0..5 {
-        let got = driver.ask(whose, post(&application, b"not to be sent twice"));
-        assert_eq!(got.ending, Some(Ending::Complete), "{whose}");
+    for id in 0..5 {
+        let got = driver.ask(id, post(&application, b"not to be sent twice"));
+        assert_eq!(got.ending, Some(Ending::Complete), "{id}");
         // Nothing tells the gateway that the connection is gone.
-        app.wait_closed(whose as usize + 1);
+        app.wait_closed(id as usize + 1);
     }
     assert_eq!(app.accepted(), 5);
 }
@@ -257,8 +257,8 @@ fn connections_are_kept_only_as_configured() {
         plain(settings);
         settings.keep_connections = false;
     });
-    for whose in 0..3 {
-        driver.ask(whose, get(&never));
+    for id in 0..3 {
+        driver.ask(id, get(&never));
     }
     assert_eq!(app.accepted(), 3);
     assert!(!kept.load(Ordering::SeqCst));
@@ -266,8 +266,8 @@ fn connections_are_kept_only_as_configured() {
         plain(settings);
         settings.requests_max_per_connection = 2;
     });
-    for whose in 0..6 {
-        driver.ask(whose, get(&twice));
+    for id in 0..6 {
+        driver.ask(id, get(&twice));
     }
     assert_eq!(app.accepted(), 6);
 }
@@ -277,9 +277,9 @@ fn connections_are_kept_only_as_configured() {
 fn pools_do_not_outlive_their_configuration() {
     let app = App::answering(HELLO);
     let mut driver = Driver::new();
-    for whose in 0..3 {
+    for id in 0..3 {
         let application = application(&app, plain);
-        driver.ask(whose, get(&application));
+        driver.ask(id, get(&application));
     }
     driver.run_until(|driver| driver.gateway.report().as_array().unwrap().is_empty());
 }

@@ -84,12 +84,12 @@ fn a_request_that_waits_spoils_nothing() {
     });
     let application = sharing(&app);
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        driver.begin(whose, get(&application));
+    for id in 0..3 {
+        driver.begin(id, get(&application));
     }
-    for whose in 0..3 {
-        let got = driver.finish(whose);
-        assert_eq!((got.shared_bytes as usize, got.file_bytes), (REGION_BYTES - 8, 0), "request {whose}");
+    for id in 0..3 {
+        let got = driver.finish(id);
+        assert_eq!((got.shared_bytes as usize, got.file_bytes), (REGION_BYTES - 8, 0), "request {id}");
         assert!(got.body == pattern(0, REGION_BYTES - 8));
     }
 }
@@ -110,8 +110,8 @@ fn region_and_records_are_mixed() {
     });
     let application = sharing(&app);
     let mut driver = Driver::new();
-    for whose in 0..100 {
-        let got = driver.ask(whose, get(&application));
+    for id in 0..100 {
+        let got = driver.ask(id, get(&application));
         assert_eq!(got.body, b"three four five");
         assert_eq!(got.head.as_ref().unwrap().field("X-A"), Some(&b"one two"[..]));
     }
@@ -160,11 +160,11 @@ fn who_goes_away_gives_the_region_back() {
     });
     let application = sharing(&app);
     let mut driver = Driver::new();
-    for whose in 0..10 {
-        driver.set_slow(whose, true);
-        driver.begin(whose, asking(&application, 60_000));
+    for id in 0..10 {
+        driver.set_slow(id, true);
+        driver.begin(id, asking(&application, 60_000));
         driver.run_until(|driver| driver.report("busy") == 0);
-        driver.abandon(whose);
+        driver.abandon(id);
     }
     assert_eq!(app.accepted(), 1, "their answers were complete, so that the connection is kept");
     assert!(driver.ask(99, asking(&application, 60_000)).body == pattern(10, 60_000));
@@ -185,8 +185,8 @@ fn a_head_is_looked_at_once() {
     });
     let application = sharing(&app);
     let mut driver = Driver::new();
-    for whose in 0..50 {
-        let got = driver.ask(whose, get(&application));
+    for id in 0..50 {
+        let got = driver.ask(id, get(&application));
         let head = got.head.as_ref().unwrap();
         assert_eq!(head.fields().count(), 1);
         assert!(head.fields().all(|field| [(&b"X-A"[..], &b"good"[..]), (b"X-B", b"bad!")].contains(&field)));
@@ -208,8 +208,8 @@ fn the_region_travels_once() {
     });
     let application = sharing(&app);
     let mut driver = Driver::new();
-    for whose in 0..3 {
-        driver.ask(whose, get(&application));
+    for id in 0..3 {
+        driver.ask(id, get(&application));
     }
     let all = REGION_BYTES as u32;
     assert_eq!(*seen.lock().unwrap(), [(0, all); 3]);
@@ -230,18 +230,18 @@ fn without_room_in_files_the_application_waits() {
         settings.temporary.space = space;
     });
     let mut driver = Driver::new();
-    for whose in 0..4 {
-        driver.set_slow(whose, true);
-        driver.begin(whose, asking(&application, LEN));
+    for id in 0..4 {
+        driver.set_slow(id, true);
+        driver.begin(id, asking(&application, LEN));
     }
     driver.run_for(std::time::Duration::from_millis(300));
     assert_eq!(driver.report("busy"), 1);
-    for whose in 0..4 {
+    for id in 0..4 {
         assert!(used.load(Relaxed) <= 500_000);
-        driver.set_slow(whose, false);
-        let got = driver.finish(whose);
+        driver.set_slow(id, false);
+        let got = driver.finish(id);
         assert_eq!(got.ending, Some(Ending::Complete));
-        assert!(got.body == pattern(whose as usize, LEN));
+        assert!(got.body == pattern(id as usize, LEN));
     }
     drop(driver);
     assert_eq!(used.load(Relaxed), 0);

@@ -14,7 +14,7 @@ use baton_fcgi::application::{self, Part, RequestReader};
 use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::response::ProtocolStatus;
 use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
-use baton_gateway::{Address, Place};
+use baton_gateway::{Address, Endpoint};
 
 /// A process in all but name: it accepts one connection at a time and plays its script on it.
 pub(crate) struct App {
@@ -62,8 +62,8 @@ impl App {
     }
 
     /// Where it listens.
-    pub(crate) fn place(&self) -> Place {
-        Place::Shared(self.address())
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::Shared(self.address())
     }
 
     pub(crate) fn address(&self) -> Address {

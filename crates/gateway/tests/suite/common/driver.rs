@@ -67,55 +67,55 @@ impl Driver {
         1_000_000 + self.started.elapsed().as_millis() as u64
     }
 
-    pub(crate) fn begin(&mut self, whose: u64, request: Request) {
-        self.got.remove(&whose);
-        self.gateway.begin(RequestId::new(whose), request, self.now_ms());
+    pub(crate) fn begin(&mut self, id: u64, request: Request) {
+        self.got.remove(&id);
+        self.gateway.begin(RequestId::new(id), request, self.now_ms());
     }
 
     /// Begins a request, and waits for its end.
-    pub(crate) fn ask(&mut self, whose: u64, request: Request) -> &Got {
-        self.begin(whose, request);
-        self.finish(whose)
+    pub(crate) fn ask(&mut self, id: u64, request: Request) -> &Got {
+        self.begin(id, request);
+        self.finish(id)
     }
 
     /// Waits for the end of a request.
     #[track_caller]
-    pub(crate) fn finish(&mut self, whose: u64) -> &Got {
-        self.run_until(|driver| driver.got(whose).is_over());
-        self.got(whose)
+    pub(crate) fn finish(&mut self, id: u64) -> &Got {
+        self.run_until(|driver| driver.got(id).is_over());
+        self.got(id)
     }
 
     /// Lets a client take nothing from now on, or again.
-    pub(crate) fn set_slow(&mut self, whose: u64, slow: bool) {
+    pub(crate) fn set_slow(&mut self, id: u64, slow: bool) {
         if slow {
-            self.slow.insert(whose);
+            self.slow.insert(id);
         } else {
-            self.slow.remove(&whose);
-            self.take(whose);
+            self.slow.remove(&id);
+            self.take(id);
         }
     }
 
-    pub(crate) fn got(&mut self, whose: u64) -> &Got {
-        self.got.entry(whose).or_default()
+    pub(crate) fn got(&mut self, id: u64) -> &Got {
+        self.got.entry(id).or_default()
     }
 
     /// Pushes some of a request's body as soon as it is wanted.
     #[track_caller]
-    pub(crate) fn push(&mut self, whose: u64, part: &[u8]) {
-        self.run_until(|driver| driver.got(whose).wants > 0);
-        self.got.entry(whose).or_default().wants = 0;
-        self.gateway.push_body(RequestId::new(whose), part.to_vec().into(), self.now_ms());
-        self.note_want(whose);
+    pub(crate) fn push(&mut self, id: u64, part: &[u8]) {
+        self.run_until(|driver| driver.got(id).wants > 0);
+        self.got.entry(id).or_default().wants = 0;
+        self.gateway.push_body(RequestId::new(id), part.to_vec().into(), self.now_ms());
+        self.note_want(id);
     }
 
-    fn note_want(&mut self, whose: u64) {
-        let got = self.got.entry(whose).or_default();
-        got.wants += u32::from(self.gateway.wants_body(RequestId::new(whose)));
+    fn note_want(&mut self, id: u64) {
+        let got = self.got.entry(id).or_default();
+        got.wants += u32::from(self.gateway.wants_body(RequestId::new(id)));
         assert!(got.wants <= 1, "it is said once");
     }
 
-    pub(crate) fn abandon(&mut self, whose: u64) {
-        self.gateway.abandon(RequestId::new(whose), self.now_ms());
+    pub(crate) fn abandon(&mut self, id: u64) {
+        self.gateway.abandon(RequestId::new(id), self.now_ms());
     }
 
     /// The first pool of the report.
@@ -160,17 +160,17 @@ impl Driver {
     }
 
     fn take_news(&mut self) {
-        while let Some(whose) = self.gateway.poll_news().map(RequestId::number) {
-            self.note_want(whose);
-            if !self.slow.contains(&whose) {
-                self.take(whose);
+        while let Some(id) = self.gateway.poll_news().map(RequestId::number) {
+            self.note_want(id);
+            if !self.slow.contains(&id) {
+                self.take(id);
             }
         }
     }
 
-    fn take(&mut self, whose: u64) {
-        let got = self.got.entry(whose).or_default();
-        while let Some(news) = self.gateway.take(RequestId::new(whose)) {
+    fn take(&mut self, id: u64) {
+        let got = self.got.entry(id).or_default();
+        while let Some(news) = self.gateway.take(RequestId::new(id)) {
             assert!(!got.is_over(), "news behind the last");
             match news {
                 News::Stderr(lines) => got.stderr.extend(lines),
@@ -188,7 +188,7 @@ impl Driver {
                 News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
             }
         }
-        self.gateway.note_sent(RequestId::new(whose), self.now_ms());
+        self.gateway.note_sent(RequestId::new(id), self.now_ms());
     }
 }
 

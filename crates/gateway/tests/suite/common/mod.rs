@@ -12,14 +12,14 @@ use std::sync::atomic::AtomicU64;
 use app::App;
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{
-    Application, BodyRest, ClientSocket, HandOver, Place, Request, Settings, TemporaryCounters,
+    Application, BodyRest, ClientSocket, Endpoint, HandOver, Request, Settings, TemporaryCounters,
     TemporarySpace,
 };
 use baton_process_table::{ProcessTable, socket_path};
 
 /// The settings of an application at the address of `app`, changed by `change`.
 pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
-    let mut settings = Settings::new("test", app.place());
+    let mut settings = Settings::new("test", app.endpoint());
     settings.timeout_ms = 10_000;
     settings.temporary.folder = app.folder().into();
     change(&mut settings);
@@ -85,18 +85,18 @@ pub(crate) fn streamed(application: &Arc<Application>, beginning: &[u8], left: u
 /// A table of these applications, all open.
 pub(crate) fn table(apps: &[&App]) -> Arc<ProcessTable> {
     let table = ProcessTable::create(apps.len(), 1).unwrap();
-    for place in 0..apps.len() {
-        table.begin(place, 1, None);
-        table.set_open(place);
+    for slot in 0..apps.len() {
+        table.begin(slot, 1, None);
+        table.set_open(slot);
     }
     Arc::new(table)
 }
 
 /// The place of processes that listen each for itself. `folder` has names for them then.
-pub(crate) fn members(folder: &Path, apps: &[&App], table: Arc<ProcessTable>) -> Place {
+pub(crate) fn members(folder: &Path, apps: &[&App], table: Arc<ProcessTable>) -> Endpoint {
     let prefix = folder.join("member");
-    for (place, app) in apps.iter().enumerate() {
-        std::os::unix::fs::symlink(app.folder().join("app"), socket_path(&prefix, place)).unwrap();
+    for (slot, app) in apps.iter().enumerate() {
+        std::os::unix::fs::symlink(app.folder().join("app"), socket_path(&prefix, slot)).unwrap();
     }
-    Place::Members { table, prefix }
+    Endpoint::Members { table, prefix }
 }

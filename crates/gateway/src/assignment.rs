@@ -7,12 +7,12 @@ use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::connection::{Connection, Doing, Offered};
+use crate::connection::{Connection, ConnectionState, OfferedTransport};
 use crate::connections::{ConnectionId, Connections};
-use crate::exchange::At;
+use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
 use crate::passfd::LOOKS;
-use crate::pool::{Pool, Supply};
+use crate::pool::{Acquired, Pool};
 use crate::shm::SharedRegion;
 use crate::{Application, RequestId, Why, socket};
 
@@ -30,7 +30,7 @@ impl Gateway {
             self.pools.push(None);
             self.pools.len() - 1
         });
-        self.watch_bell(&pool, index);
+        self.watch_waker(&pool, index);
         self.pools[index] = Some(pool);
         index
     }
@@ -41,21 +41,21 @@ impl Gateway {
             pool.open() == 0 && pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
         };
         if let Some(pool) = self.pools[index].take_if(|pool| is_done(pool)) {
-            self.unwatch_bell(&pool);
+            self.unwatch_waker(&pool);
         }
     }
 
     /// Gives a new request a connection, or a place in the queue.
-    pub(crate) fn serve_or_queue(&mut self, whose: RequestId, index: usize, now_ms: u64) {
+    pub(crate) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
         if pool.waiting() == 0 && !pool.is_wanted_by_others() {
-            match pool.supply(now_ms) {
-                Supply::Nothing => {}
-                supply => return self.serve_with(whose, index, supply, now_ms),
+            match pool.acquire(now_ms) {
+                Acquired::Nothing => {}
+                acquired => return self.assign(request_id, index, acquired, now_ms),
             }
         }
-        if pool.enqueue(whose, now_ms) {
+        if pool.enqueue(request_id, now_ms) {
             let due_ms = pool.deadline_ms(now_ms);
             self.note_due(due_ms.unwrap_or(u64::MAX));
             if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
@@ -63,7 +63,7 @@ impl Gateway {
                 self.advance_queue(index, now_ms);
             }
         } else {
-            self.fail(whose, Why::QueueFull, false);
+            self.fail(request_id, Why::QueueFull, false);
         }
     }
 
@@ -72,25 +72,25 @@ impl Gateway {
         while let Some(pool) = &mut self.pools[index]
             && pool.waiting() > 0
         {
-            let supply = pool.supply(now_ms);
-            if supply == Supply::Nothing {
+            let acquired = pool.acquire(now_ms);
+            if acquired == Acquired::Nothing {
                 break;
             }
-            let Some(whose) = pool.next_waiter() else { break };
-            self.serve_with(whose, index, supply, now_ms);
+            let Some(request_id) = pool.next_waiter() else { break };
+            self.assign(request_id, index, acquired, now_ms);
         }
     }
 
     /// Serves a request with what it got, or with what there is instead if that is of no use.
-    fn serve_with(&mut self, whose: RequestId, index: usize, mut supply: Supply, now_ms: u64) {
+    fn assign(&mut self, request_id: RequestId, index: usize, mut acquired: Acquired, now_ms: u64) {
         loop {
-            match supply {
-                Supply::Idle(id) if self.pools[index].as_ref().is_some_and(Pool::has_others_starving) => {
+            match acquired {
+                Acquired::Idle(id) if self.pools[index].as_ref().is_some_and(Pool::has_others_starving) => {
                     self.close(id);
                 }
-                Supply::Idle(id) => return self.serve(id, whose, now_ms),
-                Supply::Open(lane) => match self.open(index, lane, Doing::Connecting { whose }, now_ms) {
-                    Ok(id) => return self.begin_connecting(id, whose, now_ms),
+                Acquired::Idle(id) => return self.send_request(id, request_id, now_ms),
+                Acquired::Open(lane) => match self.open(index, lane, request_id, now_ms) {
+                    Ok(id) => return self.begin_connecting(id, request_id, now_ms),
                     Err(error) => {
                         let Some(pool) = &mut self.pools[index] else { return };
                         let is_gone = matches!(error, Errno::CONNREFUSED | Errno::NOENT);
@@ -103,29 +103,29 @@ impl Gateway {
                         if error == Errno::AGAIN || descriptors::ran_out(error) {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
-                            if let Some(exchange) = self.exchanges.get_mut(&whose) {
+                            if let Some(exchange) = self.exchanges.get_mut(&request_id) {
                                 exchange.connecting_until_ms.get_or_insert(limit_ms);
                             }
-                            return self.put_back(whose, index, now_ms);
+                            return self.put_back(request_id, index, now_ms);
                         }
                         if !has_others {
-                            return self.fail(whose, Why::NoConnection(error), false);
+                            return self.fail(request_id, Why::NoConnection(error), false);
                         }
                     }
                 },
-                Supply::Nothing => return self.put_back(whose, index, now_ms),
+                Acquired::Nothing => return self.put_back(request_id, index, now_ms),
             }
-            supply = self.pools[index].as_mut().map_or(Supply::Nothing, |pool| pool.supply(now_ms));
+            acquired = self.pools[index].as_mut().map_or(Acquired::Nothing, |pool| pool.acquire(now_ms));
         }
     }
 
     /// Lets a request wait that had its turn, at the front of the queue.
-    pub(crate) fn put_back(&mut self, whose: RequestId, index: usize, now_ms: u64) {
+    pub(crate) fn put_back(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
-        exchange.at = At::Queue;
-        pool.put_back(whose, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
+        exchange.state = ExchangeState::Queued;
+        pool.put_back(request_id, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
         self.note_pool_due(index, now_ms);
     }
 
@@ -136,7 +136,13 @@ impl Gateway {
     }
 
     /// Opens a connection, which may not be connected yet.
-    fn open(&mut self, index: usize, lane: usize, doing: Doing, now_ms: u64) -> Result<ConnectionId, Errno> {
+    fn open(
+        &mut self,
+        index: usize,
+        lane: usize,
+        request_id: RequestId,
+        now_ms: u64,
+    ) -> Result<ConnectionId, Errno> {
         let Some(pool) = &mut self.pools[index] else { return Err(Errno::INVAL) };
         let connecting = socket::connect(&pool.address(lane))?;
         let id = self.connections.reserve().ok_or(Errno::MFILE)?;
@@ -146,7 +152,7 @@ impl Gateway {
             self.connections.remove(id);
             return Err(error);
         }
-        let mut connection = Connection::new(connecting.socket, index, lane, doing);
+        let mut connection = Connection::new(connecting.socket, index, lane, request_id);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
         connection.shows_acceptance = connecting.is_local && pool.shares_address();
@@ -158,13 +164,13 @@ impl Gateway {
     }
 
     /// Goes on with a request for which a connection was opened.
-    fn begin_connecting(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
+    fn begin_connecting(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !connection.watches_room {
-            return self.serve(id, whose, now_ms);
+            return self.send_request(id, request_id, now_ms);
         }
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        exchange.at = At::Connection(id);
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        exchange.state = ExchangeState::Assigned(id);
         let timeout_ms = self.pools[connection.pool]
             .as_ref()
             .map_or(0, |pool| pool.application.settings().connect_timeout_ms);
@@ -172,12 +178,12 @@ impl Gateway {
     }
 
     /// Sends a request on a connection.
-    pub(crate) fn serve(&mut self, id: ConnectionId, whose: RequestId, now_ms: u64) {
+    pub(crate) fn send_request(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let region = self.connections.get_mut(id).and_then(Connection::region);
         if region.is_some_and(SharedRegion::is_crowded) {
-            self.make_room(id, whose);
+            self.make_room(id, request_id);
         }
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &mut self.pools[connection.pool] else { return };
@@ -186,16 +192,16 @@ impl Gateway {
         if let Some(leases) = &pool.leases {
             leases.count(connection.lane);
         }
-        exchange.at = At::Connection(id);
+        exchange.state = ExchangeState::Assigned(id);
         let patience_ms = pool.patience_ms();
         let keep = settings.keep_connections;
-        let begun = connection.begin(whose, request, offered, keep, patience_ms, &mut self.block);
+        let begun = connection.begin(request_id, request, offered, keep, patience_ms, &mut self.block);
         if let Err(why) = begun {
-            self.fail(whose, why, false);
+            self.fail(request_id, why, false);
             self.close(id);
             return;
         }
-        let looks = if offered == Offered::PassFd { u64::from(LOOKS) } else { 1 };
+        let looks = if offered == OfferedTransport::PassFd { u64::from(LOOKS) } else { 1 };
         let deadline_ms = now_ms + settings.timeout_ms.div_ceil(looks);
         self.set_deadline(id, deadline_ms);
         if !self.write(id) {
@@ -206,25 +212,25 @@ impl Gateway {
 
     /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
     /// goes where spools keep it, and what is being sent goes into memory.
-    pub(crate) fn make_room(&mut self, id: ConnectionId, whose: RequestId) {
+    pub(crate) fn make_room(&mut self, id: ConnectionId, request_id: RequestId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
         let Some(region) = connection.region() else { return };
-        for borrower in region.others(whose) {
+        for borrower in region.others(request_id) {
             if let Some(exchange) = self.exchanges.get_mut(&borrower)
-                && !exchange.answer.is_slow()
+                && !exchange.response.is_slow()
             {
-                exchange.answer.handle_impatience(&pool.application.settings().temporary);
+                exchange.response.mark_slow(&pool.application.settings().temporary);
             }
         }
-        region.move_out_others(whose);
+        region.move_out_others(request_id);
     }
 
     /// A connection has served its request.
     pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        (connection.release, connection.doing) = (Some(Release::Done), Doing::Idle);
+        (connection.release, connection.state) = (Some(Release::Done), ConnectionState::Idle);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.note_answer(now_ms);
         let reusable = reusable && !pool.is_wanted_elsewhere(connection.lane);
@@ -284,9 +290,9 @@ impl Gateway {
     /// The application has closed a connection without having answered. The request is sent again, on a connection that
     /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, a request
     /// that may be repeated is sent once more.
-    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, whose: RequestId, why: Why, now_ms: u64) {
+    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, request_id: RequestId, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let request = exchange.request.as_ref();
         let possible = connection.was_used() && !exchange.is_partly_gone;
         let idempotent = request.is_some_and(|request| request.idempotent);
@@ -296,7 +302,7 @@ impl Gateway {
         } else if possible && harmless && !exchange.is_retried {
             exchange.is_retried = true;
         } else {
-            return self.fail_on_connection(id, whose, why, now_ms);
+            return self.fail_on_connection(id, request_id, why, now_ms);
         }
         let index = connection.pool;
         self.close(id);
@@ -308,58 +314,65 @@ impl Gateway {
             self.close(oldest);
         }
         let fresh = self.pools[index].as_mut().and_then(|pool| pool.take_lane(now_ms));
-        self.serve_with(whose, index, fresh.map_or(Supply::Nothing, Supply::Open), now_ms);
+        self.assign(request_id, index, fresh.map_or(Acquired::Nothing, Acquired::Open), now_ms);
     }
 
     /// A request fails, and its connection is of no further use.
-    pub(crate) fn fail_on_connection(&mut self, id: ConnectionId, whose: RequestId, why: Why, now_ms: u64) {
+    pub(crate) fn fail_on_connection(
+        &mut self,
+        id: ConnectionId,
+        request_id: RequestId,
+        why: Why,
+        now_ms: u64,
+    ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         if why == Why::TimedOut {
             connection.release = connection.release.map(|_| Release::Overdue);
         }
         let mut client_lost = false;
-        let was_ended = matches!(connection.doing, Doing::Ending { .. }) && connection.has_hung_up();
+        let was_ended =
+            matches!(connection.state, ConnectionState::Ending { .. }) && connection.has_hung_up();
         let is_gone = why == Why::Ended || was_ended;
         if let Some(handed) = connection.handed_over() {
             // An application that is not gone may be about to write.
             client_lost = !is_gone || !handed.is_untouched();
             if client_lost {
                 handed.cut();
-            } else if let Some(exchange) = self.exchanges.get_mut(&whose) {
-                exchange.answer.note_must_end();
+            } else if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+                exchange.response.note_must_end();
             }
         }
         self.close(id);
-        self.fail(whose, why, client_lost);
+        self.fail(request_id, why, client_lost);
         self.advance_queue(index, now_ms);
     }
 
     /// A request fails.
-    pub(crate) fn fail(&mut self, whose: RequestId, why: Why, client_lost: bool) {
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        exchange.answer.fail(why, client_lost);
+    pub(crate) fn fail(&mut self, request_id: RequestId, why: Why, client_lost: bool) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        exchange.response.fail(why, client_lost);
         if let Some(pool) = &mut self.pools[exchange.pool] {
             pool.tally.note_failure(why);
         }
-        self.finish(whose);
+        self.finish(request_id);
     }
 
     /// Nothing more comes of a request.
-    pub(crate) fn finish(&mut self, whose: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        exchange.at = At::Over;
+    pub(crate) fn finish(&mut self, request_id: RequestId) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        exchange.state = ExchangeState::Finished;
         if let Some(request) = exchange.request.take() {
             self.keep_memory(request.params);
         }
-        self.announce(whose);
+        self.announce(request_id);
     }
 
     /// When something is due on a connection.
     pub(crate) fn set_deadline(&mut self, id: ConnectionId, deadline_ms: u64) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.deadline_ms = deadline_ms;
-            connection.moment_ms = u64::MAX;
+            connection.grace_until_ms = u64::MAX;
             self.note_due(deadline_ms);
         }
     }

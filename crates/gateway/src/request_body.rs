@@ -11,22 +11,22 @@
 use baton_buf::Slice;
 
 use crate::connections::ConnectionId;
-use crate::exchange::At;
+use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
 use crate::{RequestId, Why};
 
 impl Gateway {
     /// Whether more of a request's body is wanted. Each time that it is, this is said once, and answered by
     /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body) when there is more.
-    pub fn wants_body(&mut self, whose: RequestId) -> bool {
-        self.exchanges.get_mut(&whose).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
+    pub fn wants_body(&mut self, request_id: RequestId) -> bool {
+        self.exchanges.get_mut(&request_id).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
     }
 
     /// Adds the next piece of a request's body, which is complete when as much has come as was left. Of a request that has
     /// been answered it is dropped.
-    pub fn push_body(&mut self, whose: RequestId, part: Slice, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&whose) else { return };
-        let at = exchange.at;
+    pub fn push_body(&mut self, request_id: RequestId, part: Slice, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let state = exchange.state;
         let Some(request) = &mut exchange.request else { return };
         let Some(rest) = &mut request.rest else { return };
         rest.note_pushed(part.len() as u64);
@@ -34,7 +34,7 @@ impl Gateway {
         if is_last {
             request.rest = None;
         }
-        let (At::Connection(id), connections) = (at, &mut self.connections) else {
+        let (ExchangeState::Assigned(id), connections) = (state, &mut self.connections) else {
             // The application will be sent the request with all that there is.
             return request.body.push(part);
         };
@@ -53,30 +53,30 @@ impl Gateway {
     }
 
     /// The rest of a request's body will not come: the request fails for this reason.
-    pub fn fail_body(&mut self, whose: RequestId, why: Why, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get(&whose) else { return };
-        match exchange.at {
-            At::Connection(id) => self.fail_on_connection(id, whose, why, now_ms),
-            At::Queue => {
+    pub fn fail_body(&mut self, request_id: RequestId, why: Why, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get(&request_id) else { return };
+        match exchange.state {
+            ExchangeState::Assigned(id) => self.fail_on_connection(id, request_id, why, now_ms),
+            ExchangeState::Queued => {
                 if let Some(pool) = &mut self.pools[exchange.pool] {
-                    pool.leave(whose);
+                    pool.leave(request_id);
                 }
-                self.fail(whose, why, false);
+                self.fail(request_id, why, false);
             }
-            At::Over => {}
+            ExchangeState::Finished => {}
         }
     }
 
     /// Asks for more of the body of a connection's request, if the application has taken what there was.
     pub(crate) fn ask_for_body(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
-            && let Some(whose) = connection.ask_for_body()
-            && let Some(exchange) = self.exchanges.get_mut(&whose)
+            && let Some(request_id) = connection.ask_for_body()
+            && let Some(exchange) = self.exchanges.get_mut(&request_id)
         {
             exchange.wants_body = true;
             // As long as it takes the client, which the session looks after.
             connection.deadline_ms = u64::MAX;
-            self.announce(whose);
+            self.announce(request_id);
         }
     }
 }

@@ -45,14 +45,14 @@ fn processes_are_known_when_they_have_been_seen() {
         settings.streamed_bodies = StreamedBodies::default().with_learned_max(1, 8);
     });
     let mut driver = Driver::new();
-    for (whose, may_stream) in [(1, false), (2, true)] {
-        driver.begin(whose, get(&application));
-        driver.run_until(|driver| driver.got(whose).head.is_some());
-        assert_eq!(admits(&application), may_stream, "{whose}");
+    for (id, may_stream) in [(1, false), (2, true)] {
+        driver.begin(id, get(&application));
+        driver.run_until(|driver| driver.got(id).head.is_some());
+        assert_eq!(admits(&application), may_stream, "{id}");
     }
     drop(go);
-    for whose in [1, 2] {
-        assert_eq!(driver.finish(whose).ending, Some(Ending::Complete));
+    for id in [1, 2] {
+        assert_eq!(driver.finish(id).ending, Some(Ending::Complete));
     }
     assert!(admits(&application), "it is remembered for a while");
 }
@@ -333,15 +333,15 @@ fn an_application_that_dies_in_the_middle() {
         }
     });
     let application = admitting(&app, |_| {});
-    for whose in 0..2 {
+    for id in 0..2 {
         let mut driver = Driver::new();
-        driver.begin(whose, streamed(&application, b"beginning", 1 << 20));
-        driver.run_until(|driver| driver.got(whose).wants > 0 || driver.got(whose).is_over());
+        driver.begin(id, streamed(&application, b"beginning", 1 << 20));
+        driver.run_until(|driver| driver.got(id).wants > 0 || driver.got(id).is_over());
         // It may not want all of it.
-        driver.gateway.push_body(RequestId::new(whose), bytes(64 << 10).into(), driver.now_ms());
-        match whose {
-            0 => assert_eq!(driver.finish(whose).why(), Why::Ended),
-            _ => assert_eq!(driver.finish(whose).body, b"hello"),
+        driver.gateway.push_body(RequestId::new(id), bytes(64 << 10).into(), driver.now_ms());
+        match id {
+            0 => assert_eq!(driver.finish(id).why(), Why::Ended),
+            _ => assert_eq!(driver.finish(id).body, b"hello"),
         }
         assert!(admits(&application));
     }

@@ -16,8 +16,8 @@ use crate::{Failure, News, Why};
 
 /// What an application has said of one request, as far as nobody has taken it.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    voice: Voice,
+pub(crate) struct PendingResponse {
+    form: ResponseForm,
     head: Head,
     rest: Option<Rest>,
     spool: Spool,
@@ -30,15 +30,15 @@ pub(crate) struct Answer {
 
 /// Where the application answers.
 #[derive(Clone, Copy, Debug)]
-enum Voice {
+enum ResponseForm {
     /// It has said nothing yet.
-    Silent,
+    Unknown,
     /// A CGI response comes through here.
-    Output,
+    Cgi,
     /// The rest of an answer comes that the application began on the client's socket.
-    Wire,
+    Rest,
     /// It has answered on the client's socket.
-    Elsewhere(Answered),
+    OnClientSocket(Answered),
 }
 
 #[derive(Debug)]
@@ -55,11 +55,11 @@ enum Ending {
     Failed { why: Why, client_lost: bool },
 }
 
-impl Answer {
+impl PendingResponse {
     /// Nothing yet. `memory` is used for the head.
     pub(crate) fn new(bounds: Bounds, memory: Vec<u8>) -> Self {
         Self {
-            voice: Voice::Silent,
+            form: ResponseForm::Unknown,
             head: Head::Reading(HeadReader::with_buffer(memory)),
             rest: None,
             spool: Spool::new(bounds),
@@ -72,12 +72,12 @@ impl Answer {
 
     /// Whether the application has said nothing, not even that it answers elsewhere.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self.voice, Voice::Silent)
+        matches!(self.form, ResponseForm::Unknown)
     }
 
     /// Whether the next bytes belong to a head, which has to be looked at.
     pub(crate) fn expects_head(&self) -> bool {
-        matches!((&self.voice, &self.head), (Voice::Silent | Voice::Output, Head::Reading(_)))
+        matches!((&self.form, &self.head), (ResponseForm::Unknown | ResponseForm::Cgi, Head::Reading(_)))
     }
 
     /// Takes bytes of the head: where in them the body begins, if the head ends within them.
@@ -85,7 +85,7 @@ impl Answer {
     /// # Errors
     /// It is not a head that could be sent on.
     pub(crate) fn handle_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadHead> {
-        self.voice = Voice::Output;
+        self.form = ResponseForm::Cgi;
         let Head::Reading(reader) = &mut self.head else { return Ok(Some(0)) };
         match reader.read(bytes)? {
             HeadStep::NeedMore => Ok(None),
@@ -105,7 +105,7 @@ impl Answer {
         piece: impl Into<Piece>,
         files: &TemporaryFiles,
     ) -> Result<(), Broken> {
-        if matches!(self.voice, Voice::Elsewhere(_)) {
+        if matches!(self.form, ResponseForm::OnClientSocket(_)) {
             return Err(Broken::Order);
         }
         self.spool.push(piece, files);
@@ -120,7 +120,7 @@ impl Answer {
         if !self.is_silent() {
             return Err(Broken::Order);
         }
-        self.voice = Voice::Wire;
+        self.form = ResponseForm::Rest;
         self.rest = Some(rest);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Answer {
         if !self.is_silent() {
             return Err(Broken::Order);
         }
-        self.voice = Voice::Elsewhere(answered);
+        self.form = ResponseForm::OnClientSocket(answered);
         Ok(())
     }
 
@@ -153,8 +153,8 @@ impl Answer {
         if self.expects_head() {
             self.finish_head().map_err(Why::BadHead)?;
         }
-        self.ending = Some(match self.voice {
-            Voice::Elsewhere(answered) => Ending::Answered(answered),
+        self.ending = Some(match self.form {
+            ResponseForm::OnClientSocket(answered) => Ending::Answered(answered),
             _ => Ending::End { app_status },
         });
         Ok(())
@@ -181,8 +181,8 @@ impl Answer {
     }
 
     /// The client was given a moment and did not use it.
-    pub(crate) fn handle_impatience(&mut self, files: &TemporaryFiles) {
-        self.spool.handle_impatience(files);
+    pub(crate) fn mark_slow(&mut self, files: &TemporaryFiles) {
+        self.spool.mark_slow(files);
     }
 
     /// Whether the client was found to be slow.

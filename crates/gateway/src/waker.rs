@@ -3,39 +3,39 @@
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::Why;
-use crate::connection::Doing;
+use crate::assignment::is_unaccepted;
+use crate::connection::ConnectionState;
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::pool::Pool;
-use crate::service::is_unaccepted;
 
 impl Gateway {
     /// Listens to the bell of a pool.
-    pub(crate) fn watch_bell(&self, pool: &Pool, index: usize) {
-        if let Some(bell) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
-            let data = EventData::new_u64(ConnectionId::bell(index).to_data());
+    pub(crate) fn watch_waker(&self, pool: &Pool, index: usize) {
+        if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
+            let data = EventData::new_u64(ConnectionId::for_waker(index).to_data());
             // Without it requests find out late that there are processes for them; there is no memory then.
-            let _ = epoll::add(&self.epoll, bell, data, EventFlags::IN | EventFlags::ET);
+            let _ = epoll::add(&self.epoll, waker, data, EventFlags::IN | EventFlags::ET);
         }
     }
 
     /// Does not listen to it any more.
-    pub(crate) fn unwatch_bell(&self, pool: &Pool) {
-        if let Some(bell) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
+    pub(crate) fn unwatch_waker(&self, pool: &Pool) {
+        if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
             // Others have it open: closing it would not be enough.
-            let _ = epoll::delete(&self.epoll, bell);
+            let _ = epoll::delete(&self.epoll, waker);
         }
     }
 
     /// Something has changed about the processes of an application, or other loops wait for one.
-    pub(crate) fn handle_bell(&mut self, index: usize, now_ms: u64) {
+    pub(crate) fn handle_wakeup(&mut self, index: usize, now_ms: u64) {
         let Some(pool) = self.pools.get_mut(index).and_then(Option::as_mut) else { return };
         let mut unwanted = pool.idle_connections().to_vec();
         unwanted.retain(|id| {
             self.connections.get_mut(*id).is_some_and(|connection| pool.is_wanted_elsewhere(connection.lane))
         });
         unwanted.into_iter().for_each(|id| self.close(id));
-        self.leave_ended(index, now_ms);
+        self.requeue_from_ended(index, now_ms);
         self.advance_queue(index, now_ms);
         if let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) {
             leases.call_for_more();
@@ -44,7 +44,7 @@ impl Gateway {
 
     /// Lets requests wait again that are in the backlogs of processes that have ended: those whom a process has started
     /// may have its socket still, and never accept them.
-    fn leave_ended(&mut self, index: usize, now_ms: u64) {
+    fn requeue_from_ended(&mut self, index: usize, now_ms: u64) {
         let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) else {
             return;
         };
@@ -55,12 +55,12 @@ impl Gateway {
                 continue;
             }
             let Some(connection) = self.connections.get_mut(id) else { continue };
-            let Doing::Serving { whose } = connection.doing else { continue };
-            if self.exchanges.get(&whose).is_some_and(|exchange| !exchange.is_partly_gone) {
+            let ConnectionState::Serving { request_id } = connection.state else { continue };
+            if self.exchanges.get(&request_id).is_some_and(|exchange| !exchange.is_partly_gone) {
                 self.close(id);
-                self.put_back(whose, index, now_ms);
+                self.put_back(request_id, index, now_ms);
             } else {
-                self.fail_on_connection(id, whose, Why::Ended, now_ms);
+                self.fail_on_connection(id, request_id, Why::Ended, now_ms);
             }
         }
     }
