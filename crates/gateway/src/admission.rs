@@ -1,21 +1,21 @@
-//! How many bodies may be given to the processes of an application while they arrive. Each may hold a process for as long
-//! as its client takes, so that there have to be others.
+//! Limits how many bodies may be streamed to an application's processes at a time. Each may hold a process for as long as
+//! its client takes, so some processes have to stay free.
 //!
-//! How many processes there are is known of those that the server has started. Of others it is learned: as many as have
-//! answered on connections that are all open are there, since each process has one connection at a time, or can do with
+//! The server knows the number of processes that it has started. It learns the number of others: there are at least as many
+//! as the open connections on which there was an answer, since each process has one connection at a time, or can handle
 //! several.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many bodies may be given away before they are complete. Clones count together.
+/// How many bodies may be streamed at a time. Clones count together.
 #[derive(Clone, Debug)]
 pub struct StreamedBodies {
     bound: Bound,
     shared: Arc<Shared>,
 }
 
-/// The right to be one of them, until it is dropped.
+/// Permission to stream one body, until it is dropped.
 #[derive(Debug)]
 pub struct Admission(Arc<Shared>);
 
@@ -31,7 +31,7 @@ struct Shared {
     seen: Mutex<Seen>,
 }
 
-/// The most processes that were seen at a time: there may be fewer tomorrow.
+/// The most processes seen at a time, forgotten after a while because there may be fewer later.
 #[derive(Debug, Default)]
 struct Seen {
     lately: usize,
@@ -47,14 +47,14 @@ impl Default for StreamedBodies {
 }
 
 impl StreamedBodies {
-    /// The same count with another bound: for another route to the same processes.
+    /// The same count with another bound, for another route to the same processes.
     #[must_use]
     pub fn with_max(&self, max: usize) -> Self {
         Self { bound: Bound::Fixed(max), shared: Arc::clone(&self.shared) }
     }
 
-    /// The same count, bounded by half of what is learned of the processes, which so many of our own processes share, each
-    /// with so many connections at the most; 0 as long as nothing is known.
+    /// The same count, bounded by half of the learned number of processes, divided among `sharers` workers with up to
+    /// `connections_max` connections each; 0 as long as nothing is known.
     #[must_use]
     pub fn with_learned_max(&self, sharers: usize, connections_max: usize) -> Self {
         let bound = Bound::Learned { sharers: sharers.max(1), connections_max };
@@ -81,7 +81,7 @@ impl StreamedBodies {
         }
     }
 
-    /// So many processes have answered on connections that are open.
+    /// Notes how many open connections had an answer: there are as many processes.
     pub(crate) fn note_seen(&self, processes: usize, now_ms: u64) {
         if matches!(self.bound, Bound::Fixed(_)) || processes < 2 {
             return;
@@ -95,7 +95,7 @@ impl StreamedBodies {
         seen.lately = seen.lately.max(processes);
     }
 
-    /// The application is gone: what comes in its place may be smaller.
+    /// The application is gone. Its successor may have fewer processes.
     pub(crate) fn forget(&self) {
         *self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
@@ -107,7 +107,7 @@ impl Drop for Admission {
     }
 }
 
-/// For how long it is remembered at the least how many processes were seen; at the most twice as long while some are.
+/// How long the number of processes is remembered at least; at most twice as long.
 const MEMORY_MS: u64 = 600_000;
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn half_of_what_is_known_and_no_more_than_there_are_connections() {
         let bodies = StreamedBodies::default().with_learned_max(1, 8);
-        assert_eq!(room(&bodies), 0, "nobody knows");
+        assert_eq!(room(&bodies), 0, "nothing is known");
         for (seen, expected) in [(1, 0), (2, 1), (5, 2), (100, 4)] {
             bodies.note_seen(seen, 1);
             assert_eq!(room(&bodies), expected, "{seen}");

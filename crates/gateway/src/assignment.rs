@@ -1,4 +1,4 @@
-//! Which request gets which connection.
+//! Assigns requests to connections: idle ones, new ones, or a place in the queue.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Gateway {
         index
     }
 
-    /// Forgets a pool that nobody can use again: its application is of an older configuration.
+    /// Drops a pool that has no connections, no requests and no other user of its application: an old configuration's.
     pub(crate) fn retire(&mut self, index: usize) {
         let is_done = |pool: &Pool| {
             pool.open() == 0 && pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
@@ -59,7 +59,7 @@ impl Gateway {
             let due_ms = pool.deadline_ms(now_ms);
             self.note_due(due_ms.unwrap_or(u64::MAX));
             if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
-                // For what was given back before anybody knew that it waits.
+                // Another loop may have given a process back before it saw this request in the queue.
                 self.advance_queue(index, now_ms);
             }
         } else {
@@ -67,7 +67,7 @@ impl Gateway {
         }
     }
 
-    /// Gives those who wait what there is.
+    /// Assigns connections to waiting requests, as far as the pool has any.
     pub(crate) fn advance_queue(&mut self, index: usize, now_ms: u64) {
         while let Some(pool) = &mut self.pools[index]
             && pool.waiting() > 0
@@ -81,7 +81,7 @@ impl Gateway {
         }
     }
 
-    /// Serves a request with what it got, or with what there is instead if that is of no use.
+    /// Sends a request on the connection it acquired. If that is of no use, acquires the next one.
     fn assign(&mut self, request_id: RequestId, index: usize, mut acquired: Acquired, now_ms: u64) {
         loop {
             match acquired {
@@ -98,8 +98,8 @@ impl Gateway {
                         if is_gone {
                             pool.application.settings().streamed_bodies.forget();
                         }
-                        // For want of a descriptor a request waits as for room in the backlog: connections to applications
-                        // close as soon as they are not needed, and clients leave.
+                        // Out of descriptors, a request waits as for room in the backlog: connections to applications
+                        // close when idle, and clients leave.
                         if error == Errno::AGAIN || descriptors::ran_out(error) {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
@@ -119,7 +119,7 @@ impl Gateway {
         }
     }
 
-    /// Lets a request wait that had its turn, at the front of the queue.
+    /// Requeues a request at the front.
     pub(crate) fn put_back(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = &mut self.pools[index] else { return };
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
@@ -129,7 +129,7 @@ impl Gateway {
         self.note_pool_due(index, now_ms);
     }
 
-    /// Takes note of when something is due in a pool.
+    /// Notes the next deadline of a pool.
     fn note_pool_due(&mut self, index: usize, now_ms: u64) {
         let due_ms = self.pools[index].as_ref().and_then(|pool| pool.deadline_ms(now_ms));
         self.note_due(due_ms.unwrap_or(u64::MAX));
@@ -163,7 +163,7 @@ impl Gateway {
         Ok(id)
     }
 
-    /// Goes on with a request for which a connection was opened.
+    /// Sends a request on its new connection, now or when that is connected.
     fn begin_connecting(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !connection.watches_room {
@@ -210,8 +210,8 @@ impl Gateway {
         self.ask_for_body(id);
     }
 
-    /// Takes back what slow clients have on loan of a connection's region, for the request at hand: what lies in spools
-    /// goes where spools keep it, and what is being sent goes into memory.
+    /// Frees a connection's region for the current request by moving out what is on loan to other slow clients: bytes in
+    /// spools go to their files, bytes being sent go into memory.
     pub(crate) fn make_room(&mut self, id: ConnectionId, request_id: RequestId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
@@ -238,7 +238,7 @@ impl Gateway {
         if !reusable || pool.has_starving(|id| is_unaccepted(connections, id)) {
             self.close(id);
             if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
-                // They have heard that there is something for them, and so will we.
+                // Closing has woken the other loops. They will wake this one in turn.
                 return;
             }
             return self.advance_queue(index, now_ms);
@@ -246,8 +246,8 @@ impl Gateway {
         pool.keep(id);
         let idle_until_ms = now_ms + pool.application.settings().idle_timeout_ms;
         if pool.waiting() > 0 {
-            // First goes what has just been read, while it is in the CPU's caches. Of a region it frees the room, too,
-            // that would have to be made by copying for the next request otherwise.
+            // Send the answer first, while it is in the CPU's caches. That also frees its part of the region, which the
+            // next request would otherwise have to free by copying.
             self.released.push(index);
         } else {
             self.note_pool_due(index, now_ms);
@@ -255,8 +255,8 @@ impl Gateway {
         self.set_deadline(id, idle_until_ms);
     }
 
-    /// Closes connections without a request for those that starve in the backlog of their application. If there are none,
-    /// other loops may have some.
+    /// Closes idle connections so that processes accept those that starve in the application's backlog, and tells other
+    /// loops if this one has too few idle ones.
     pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
         let connections = &mut self.connections;
         while let Some(pool) = &mut self.pools[index]
@@ -287,9 +287,8 @@ impl Gateway {
         }
     }
 
-    /// The application has closed a connection without having answered. The request is sent again, on a connection that
-    /// was not used before, if the application cannot have begun with it: it was leaving. If it may have begun, a request
-    /// that may be repeated is sent once more.
+    /// The application has closed a connection without answering. If it cannot have begun with the request, the gateway
+    /// sends the request again on a new connection. If it may have begun, only an idempotent request is sent again, once.
     pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, request_id: RequestId, why: Why, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
@@ -317,7 +316,7 @@ impl Gateway {
         self.assign(request_id, index, fresh.map_or(Acquired::Nothing, Acquired::Open), now_ms);
     }
 
-    /// A request fails, and its connection is of no further use.
+    /// Fails a request and closes its connection.
     pub(crate) fn fail_on_connection(
         &mut self,
         id: ConnectionId,
@@ -335,7 +334,7 @@ impl Gateway {
             matches!(connection.state, ConnectionState::Ending { .. }) && connection.has_hung_up();
         let is_gone = why == Why::Ended || was_ended;
         if let Some(handed) = connection.handed_over() {
-            // An application that is not gone may be about to write.
+            // An application that still runs may be about to write.
             client_lost = !is_gone || !handed.is_untouched();
             if client_lost {
                 handed.cut();
@@ -358,7 +357,7 @@ impl Gateway {
         self.finish(request_id);
     }
 
-    /// Nothing more comes of a request.
+    /// Finishes a request: its application will send no more.
     pub(crate) fn finish(&mut self, request_id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         exchange.state = ExchangeState::Finished;
@@ -368,7 +367,7 @@ impl Gateway {
         self.announce(request_id);
     }
 
-    /// When something is due on a connection.
+    /// Sets the deadline of a connection.
     pub(crate) fn set_deadline(&mut self, id: ConnectionId, deadline_ms: u64) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.deadline_ms = deadline_ms;
@@ -378,14 +377,13 @@ impl Gateway {
     }
 }
 
-/// Whether there is such a connection that the application may not have accepted.
+/// Whether this connection exists and the application may not have accepted it yet.
 pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
     connections.get_mut(id).is_some_and(Connection::is_unaccepted)
 }
 
-/// How often a request is sent again that no application has seen. Each time another process has left: the next
-/// connection is a new one, but for requests that have to wait for one until then.
+/// How often a request is sent again that no application has seen. Each time another process was just exiting.
 const TIMES_UNSEEN_MAX: u8 = 8;
 
-/// What is always watched for.
+/// The events that every connection is watched for.
 pub(crate) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);

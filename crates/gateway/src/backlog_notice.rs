@@ -1,4 +1,4 @@
-//! How the loops of all workers hear that a connection of one of them waits in an application's backlog.
+//! Shared counters by which a loop tells the loops of all workers that its connections wait in an application's backlog.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -8,18 +8,18 @@ use baton_sys::shared::shared_counters;
 
 use crate::Address;
 
-/// A notice for each application, shared by all processes that are forked from now on. Without any, there is one loop only.
+/// A notice for each application, shared with all processes forked from now on. Empty if there is only one loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BacklogNotices(&'static [AtomicU64]);
 
-/// How many connections to an application wait in its backlog, as one of the loops last saw it, and when that was.
+/// How many connections wait in an application's backlog, and when a loop last counted them.
 ///
-/// Two applications may have the same notice. Then a connection is closed now and then for which no other one waits.
+/// Two applications may share a notice by a hash collision. Then a loop now and then closes a connection needlessly.
 #[derive(Clone, Copy, Debug)]
 pub struct BacklogNotice(&'static AtomicU64);
 
 impl BacklogNotices {
-    /// Empty ones. They are never freed.
+    /// Allocates empty notices. They are never freed.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -27,7 +27,7 @@ impl BacklogNotices {
         Ok(Self(shared_counters(NOTICES)?))
     }
 
-    /// The one for an application.
+    /// The notice of the application at this address.
     pub fn of(self, address: &Address) -> Option<BacklogNotice> {
         let mut hasher = DefaultHasher::new();
         address.hash(&mut hasher);
@@ -37,7 +37,7 @@ impl BacklogNotices {
 }
 
 impl BacklogNotice {
-    /// Says that so many connections of a loop wait. None says nothing: another loop may have some.
+    /// Posts how many connections of a loop wait. Zero is ignored: another loop may have posted some.
     pub(crate) fn post(self, waiting: usize, now_us: u64) {
         if waiting == 0 {
             return;
@@ -45,7 +45,7 @@ impl BacklogNotice {
         self.0.store(((now_us / 1_000) << COUNT_BITS) | (waiting as u64).min(COUNT_MASK), Relaxed);
     }
 
-    /// Whether a connection waits for which no loop has closed one yet. It is the caller's to do so.
+    /// Takes one waiting connection off the notice. True: the caller has to close a connection for it.
     pub(crate) fn take(self, now_us: u64) -> bool {
         let word = self.0.load(Relaxed);
         let is_fresh = now_us / 1_000 < (word >> COUNT_BITS) + NOTICE_MS;
@@ -53,12 +53,12 @@ impl BacklogNotice {
     }
 }
 
-/// A notice is one number: the time in milliseconds, and the count.
+/// A notice is one number: the time in milliseconds above the count.
 const COUNT_BITS: u32 = 16;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// How many there are: few servers have so many applications. It is a page of memory.
+/// Number of notices: few servers have so many applications. They take one page of memory.
 const NOTICES: usize = 512;
 
-/// How long a notice holds: the loop that has posted it may be no more.
+/// How long a notice is valid: the loop that posted it may have ended.
 const NOTICE_MS: u64 = 20;

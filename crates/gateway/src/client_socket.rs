@@ -1,13 +1,12 @@
-//! A client's socket, of which applications may have copies.
+//! A client's socket, which applications may share.
 //!
-//! All copies of a descriptor share one file description, with its flags, and one socket, with its options. So from the
-//! moment in which a copy is sent to an application, anyone there can change them, now or later, also a process that got
-//! the copy by `fork`; and the kernel does not tell whether there are copies left ([0018]). What the server does on such a
-//! socket must depend on none of that:
+//! All copies of a descriptor share one file description, with its flags, and one socket, with its options. Once a copy was
+//! sent to an application, each of its processes can change them at any time, also a child that got the copy by `fork`. The
+//! kernel does not tell whether copies are left ([0018]). So the server relies on no flag and no option of such a socket:
 //!
 //! - it sends and receives with `MSG_DONTWAIT`; `sendfile` and `splice`, which have no such flag, are not for it;
 //! - it shuts the connection down before it closes it, since closing alone ends nothing while there are copies;
-//! - it takes `SO_LINGER` away before it closes it, by which the application could have `close` wait.
+//! - it clears `SO_LINGER` before it closes it, with which the application could make `close` block.
 //!
 //! [0018]: ../../../docs/decisions/0018-sockets-that-were-passed.md
 
@@ -23,12 +22,12 @@ use rustix::net::{Shutdown, sockopt};
 pub struct ClientSocket {
     socket: OwnedFd,
     was_passed: AtomicBool,
-    /// What the kernel counts as written if all writers have told the server of it.
+    /// The kernel's count of written bytes if only the server has written.
     written: AtomicU64,
 }
 
 impl ClientSocket {
-    /// Whether a copy of the descriptor was sent to an application, which is never taken back.
+    /// Whether a copy of the descriptor was ever sent to an application.
     pub fn was_passed(&self) -> bool {
         // The session reads this only after the gateway, perhaps on another thread, has handed the client back to it.
         self.was_passed.load(Relaxed)
@@ -39,14 +38,14 @@ impl ClientSocket {
         self.was_passed.store(true, Relaxed);
     }
 
-    /// So many bytes have been written to the connection since its beginning, as the kernel counts them. To be told before
-    /// the socket is offered to an application.
+    /// Notes how many bytes the server has written to the connection since its beginning, as the kernel counts them. Call
+    /// it before the socket is offered to an application.
     pub fn note_written(&self, bytes: u64) {
         self.written.store(bytes, Relaxed);
     }
 
-    /// Whether nothing has been written beyond what was [noted](Self::note_written), as far as the kernel can tell: of a
-    /// Unix socket it cannot.
+    /// Whether the kernel confirms that nothing was written beyond what was [noted](Self::note_written). It cannot for a
+    /// Unix socket.
     pub(crate) fn is_untouched(&self) -> bool {
         progress::bytes_written(self).is_ok_and(|written| written == self.written.load(Relaxed))
     }
@@ -56,9 +55,8 @@ impl ClientSocket {
         progress::bytes_acknowledged(self).ok()
     }
 
-    /// Resets the connection: what the client has not taken yet is dropped, and nothing that it gets looks like the
-    /// orderly end of a response. If there may be copies, at once and for all holders; else when the socket is closed,
-    /// which has to follow.
+    /// Resets the connection: drops what the client has not taken, so that the client sees no orderly end of a response. If
+    /// there may be copies, it resets at once and for all holders; otherwise when the caller closes the socket.
     pub fn reset(&self) {
         if !self.was_passed() {
             // It fails only where there are no resets, as on a Unix socket.

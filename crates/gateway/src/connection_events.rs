@@ -1,4 +1,4 @@
-//! What comes and goes on connections, and what is late.
+//! Events of connections: readable, writable, closed, timed out.
 
 use baton_process_table::Release;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -36,15 +36,15 @@ impl Gateway {
                 self.read(id, now_ms);
                 self.ask_for_body(id);
             }
-            // Nothing was asked: the application has closed it, or does not know what it does; unless the event is of
-            // what was read already, in a turn of its own.
+            // No request is under way: the application has closed the connection or sends what was not asked for, unless
+            // the event announces bytes that a requeued read has consumed already.
             ConnectionState::Idle => {
                 if hung_up || connection.has_input() {
                     connection.release = Some(Release::Unsure);
                     self.close(id);
                 }
             }
-            // What it says now comes too late.
+            // Too late for an answer: only the end of the process counts.
             ConnectionState::Ending { request_id } => {
                 connection.handle_ready(readable, hung_up);
                 if hung_up {
@@ -54,7 +54,7 @@ impl Gateway {
         }
     }
 
-    /// The client of a connection's request has taken what there was.
+    /// The client has taken everything: resume reading from the application.
     pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.grace_until_ms != u64::MAX {
@@ -69,7 +69,7 @@ impl Gateway {
         self.serve_region(id, request_id, now_ms);
     }
 
-    /// Writes what a connection takes. If it is gone, there may still be something to be read: `false`.
+    /// Writes until the socket is full. False: the connection is gone, but there may still be input to read.
     pub(crate) fn write(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return true };
         let Ok(done) = connection.write() else {
@@ -77,8 +77,8 @@ impl Gateway {
             return false;
         };
         if done == connection.watches_room {
-            // Watched only as long as there is something to write: the kernel announces room whenever the other side
-            // has read something.
+            // Watch for room only while there is something to write. Otherwise each read of the application would be an
+            // event.
             connection.watches_room = !done;
             let flags = if done { INPUT } else { INPUT | EventFlags::OUT };
             let data = EventData::new_u64(id.to_data());
@@ -90,7 +90,7 @@ impl Gateway {
         true
     }
 
-    /// Reads an answer as far as it goes.
+    /// Reads an answer as far as it has come.
     pub(crate) fn read(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let ConnectionState::Serving { request_id } = connection.state else { return };
@@ -120,7 +120,7 @@ impl Gateway {
                 self.extend_deadline(id, now_ms);
                 self.give_grace(id, now_ms);
             }
-            // The client decides.
+            // Without a deadline: the client is the one to act.
             ReadOutcome::Full { grace: false } => connection.deadline_ms = u64::MAX,
             ReadOutcome::Done { reusable } => {
                 if let Some(pool) = &mut self.pools[connection.pool] {
@@ -136,7 +136,7 @@ impl Gateway {
         self.announce(request_id);
     }
 
-    /// A connection has had the time it was given.
+    /// The deadline of a connection has passed.
     pub(crate) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
@@ -167,8 +167,8 @@ impl Gateway {
         }
     }
 
-    /// The client of a request that has had its time can still be told, unless the application has begun to answer it: when
-    /// the process that has its socket has ended. False: it has begun, or cannot be ended.
+    /// Ends a process that holds the client's socket and has timed out. When the process is gone, the client can still get
+    /// an error response. False: the process has begun to answer, or may not be ended.
     fn end_process(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let (index, lane) = (connection.pool, connection.lane);
@@ -198,7 +198,7 @@ impl Gateway {
         }
     }
 
-    /// The client has not taken anything in its moment: what it leaves is put aside, so that the application can go on.
+    /// The client has taken nothing in its grace period: spool the rest, so that the application can go on.
     fn handle_grace_over(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
@@ -220,8 +220,8 @@ impl Gateway {
         }
     }
 
-    /// Tells the application what it may write again. If it has to wait all the same, it does so for a moment only, and
-    /// not at all for the clients of others.
+    /// Tells the application what it may write again. If that is too little, takes back what other clients have on loan,
+    /// and gives the client of this request a grace period.
     fn serve_region(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         self.tell_free(id);
         let waits = |gateway: &mut Self| {
@@ -244,7 +244,7 @@ impl Gateway {
         }
     }
 
-    /// Has a connection read without an event.
+    /// Lets a connection be read in the next round without an event.
     pub(crate) fn requeue(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
             && !std::mem::replace(&mut connection.is_requeued, true)
@@ -253,7 +253,7 @@ impl Gateway {
         }
     }
 
-    /// Something has happened: the application has all of its time again, unless it is the client's turn.
+    /// There was progress: restart the application's timeout, or stop it while the gateway waits for the client.
     pub(crate) fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = &self.pools[connection.pool] else { return };
@@ -267,9 +267,9 @@ impl Gateway {
     }
 }
 
-/// How long a client may take to take something when all memory for its response is used. A client that keeps up does
-/// so within the same round of the loop; for one that does not, the application should not wait.
+/// Grace period for a client whose response fills its memory. A client that keeps up takes something within the same round
+/// of the loop. The application should not wait for slower ones.
 const CLIENT_GRACE_MS: u64 = 20;
 
-/// How long a process may take to end before its client is cut off instead of told: few handle the signal at all.
+/// How long a process may take to end. After that its client is cut off without an error response. Few handle the signal.
 const END_MS: u64 = 1_000;

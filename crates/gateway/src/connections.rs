@@ -1,11 +1,10 @@
-//! The connections of one loop, found by what epoll carries.
+//! The connections of one loop, by the data of their epoll events.
 
 use std::ops::Range;
 
 use crate::connection::Connection;
 
-/// Names a connection for as long as it lives: the id of one that is gone finds nothing, even when its place is taken
-/// by another.
+/// Identifies a connection. The id of a closed connection finds nothing, even if another one uses its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId {
     index: u16,
@@ -13,19 +12,19 @@ pub(crate) struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// The numbers that epoll carries for connections.
+    /// The range of epoll data used for connections.
     pub(crate) const DATA: Range<u64> = 1 << 31..1 << 32;
 
     pub(crate) fn to_data(self) -> u64 {
         Self::DATA.start | u64::from(self.generation) << 16 | u64::from(self.index)
     }
 
-    /// What epoll carries for the bell of a pool: no connection's.
+    /// The id under which epoll reports the waker of a pool.
     pub(crate) fn for_waker(pool: usize) -> Self {
         Self { index: WAKER_INDEX, generation: pool as u16 & GENERATION_MASK }
     }
 
-    /// The pool whose bell it is.
+    /// The pool, if this is the id of a waker.
     pub(crate) fn pool_of_waker(self) -> Option<usize> {
         (self.index == WAKER_INDEX).then_some(self.generation.into())
     }
@@ -35,7 +34,7 @@ impl ConnectionId {
     }
 }
 
-/// Connections by id. Places are used again.
+/// Connections by id. Slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     slots: Vec<Slot>,
@@ -49,7 +48,7 @@ struct Slot {
 }
 
 impl Connections {
-    /// A place for one more, if the numbers suffice.
+    /// Reserves a slot; `None` if all indices are in use.
     pub(crate) fn reserve(&mut self) -> Option<ConnectionId> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -62,18 +61,18 @@ impl Connections {
         Some(ConnectionId { index, generation: self.slots[usize::from(index)].generation })
     }
 
-    /// Puts a connection into its place.
+    /// Puts a connection into its reserved slot.
     pub(crate) fn put(&mut self, id: ConnectionId, connection: Box<Connection>) {
         self.slots[usize::from(id.index)].connection = Some(connection);
     }
 
-    /// The connection, if it still is.
+    /// The connection, if it still exists.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(usize::from(id.index))?;
         slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)
     }
 
-    /// Takes a connection, or a place for one, away.
+    /// Removes a connection, or gives a reserved slot back.
     pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(usize::from(id.index))?;
         if slot.generation != id.generation {
@@ -93,8 +92,8 @@ impl Connections {
     }
 }
 
-/// In the place of an index.
+/// The index in ids of wakers.
 const WAKER_INDEX: u16 = u16::MAX;
 
-/// What is left of 31 bits behind the index.
+/// The bits of the generation: 31 without the 16 of the index.
 const GENERATION_MASK: u16 = (1 << 15) - 1;

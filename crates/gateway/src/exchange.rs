@@ -1,29 +1,29 @@
-//! A request and its answer, from its beginning until the last of its news has been taken.
+//! A request and its response, from `begin` until the session has taken the last news.
 
 use crate::connections::ConnectionId;
 use crate::pending_response::PendingResponse;
 use crate::spool::Bounds;
 use crate::{Request, Settings};
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// What is asked; `None` when it has been answered.
+    /// `None` once it has been answered.
     pub(crate) request: Option<Request>,
     pub(crate) response: PendingResponse,
     pub(crate) pool: usize,
     pub(crate) state: ExchangeState,
-    /// Whether its news have been announced and not been looked at.
+    /// Whether it is in the list of requests with news.
     pub(crate) is_announced: bool,
-    /// Whether more of the request's body is wanted, which has not been told.
+    /// Whether the session has yet to learn that the application wants more of the body.
     pub(crate) wants_body: bool,
-    /// Whether some of what the application was told of the request is not here any more.
+    /// Whether pieces of the body were sent and dropped. Then the request cannot be repeated.
     pub(crate) is_partly_gone: bool,
-    /// Whether it has been sent a second time, although the application may have begun with it.
+    /// Whether it was sent a second time after the application may have begun with it.
     pub(crate) is_retried: bool,
-    /// How often it was sent to an application that has not seen it.
+    /// How often it was sent to a process that ended without reading it.
     pub(crate) times_unseen: u8,
-    /// Until when the backlog of the application may be full.
+    /// When to give up if the application's backlog stays full.
     pub(crate) connecting_until_ms: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum ExchangeState {
     Queued,
     /// On a connection.
     Assigned(ConnectionId),
-    /// Nowhere: nothing more comes of it.
+    /// Answered or failed.
     Finished,
 }
 

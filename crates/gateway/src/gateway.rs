@@ -16,9 +16,9 @@ use crate::input::Input;
 use crate::pool::Pool;
 use crate::{News, Request, RequestId, Why, report};
 
-/// All that one event loop has to do with applications; see the [crate].
+/// The connections of one event loop to applications, and the requests on them; see the [crate].
 ///
-/// Requests are named by the caller (`whose`).
+/// The caller chooses the [`RequestId`]s.
 #[derive(Debug)]
 pub struct Gateway {
     pub(crate) epoll: Arc<OwnedFd>,
@@ -26,26 +26,25 @@ pub struct Gateway {
     pub(crate) connections: Connections,
     pub(crate) exchanges: HashMap<RequestId, Exchange, RandomState>,
     pub(crate) input: Input,
-    /// Memory in which blocks of parameters are put together.
+    /// Scratch memory for blocks of parameters.
     pub(crate) block: Vec<u8>,
     /// Requests with news.
     news: VecDeque<RequestId>,
-    /// Connections that are to be read without an event.
+    /// Connections to read in the next round without an event.
     pub(crate) requeued: VecDeque<ConnectionId>,
-    /// Pools of which connections were released whose answers have to be sent before the next requests.
+    /// Pools with released connections and waiting requests. The loop sends the answers first, then assigns the connections.
     pub(crate) released: Vec<usize>,
-    /// Nothing is due before; `u64::MAX`: nothing ever.
+    /// The earliest deadline; `u64::MAX`: there is none.
     pub(crate) due_ms: u64,
-    /// Until then there may be something to do that is not for the applications that are not to be interrupted.
+    /// Memory of heads and parameters, for reuse.
     spare: Vec<Vec<u8>>,
     ids: Vec<ConnectionId>,
-    /// A clock that all loops share and that is precise.
+    /// A precise clock that all loops share, in microseconds.
     pub(crate) precise_us: fn() -> u64,
 }
 
 impl Gateway {
-    /// A gateway whose sockets are watched with `epoll`, a descriptor of the loop's, edge-triggered, with data that
-    /// [`owns`](Self::owns) knows.
+    /// Watches its sockets with the loop's `epoll`, edge-triggered, with event data that [`owns`](Self::owns) recognizes.
     pub fn new(epoll: OwnedFd) -> Self {
         Self {
             epoll: Arc::new(epoll),
@@ -64,7 +63,7 @@ impl Gateway {
         }
     }
 
-    /// The same with another clock than the kernel's, in microseconds, for applications not used yet: a simulation's.
+    /// Replaces the kernel's clock (in microseconds) for pools created from now on. Simulations use this.
     #[must_use]
     pub fn with_precise_clock(self, precise_us: fn() -> u64) -> Self {
         Self { precise_us, ..self }
@@ -88,8 +87,7 @@ impl Gateway {
         }
     }
 
-    /// Begins a request: it is sent at once if the application has a connection free or may have another, and waits for
-    /// one otherwise.
+    /// Begins a request. It is sent at once on an idle or new connection if the pool has one, and queued otherwise.
     pub fn begin(&mut self, request_id: RequestId, request: Request, now_ms: u64) {
         debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
         let pool = self.pool_of(&request.application);
@@ -110,8 +108,8 @@ impl Gateway {
         }
     }
 
-    /// Does what the time asks for, and gives connections their turn that are to be read without an event. To be called
-    /// once per round, when the news of all events have been taken; it costs nothing if nothing is due.
+    /// Handles deadlines and reads requeued connections. Call it once per round, after taking the news of all events. It
+    /// costs nothing if nothing is due.
     pub fn handle_time(&mut self, now_ms: u64) {
         for _ in 0..self.requeued.len() {
             let Some(id) = self.requeued.pop_front() else { break };
@@ -126,15 +124,15 @@ impl Gateway {
         }
     }
 
-    /// Gives connections that have been released to requests that wait. To be called when the news of an event have been
-    /// taken; [`handle_time`](Self::handle_time) does it, too.
+    /// Assigns released connections to waiting requests. Call it after taking the news of an event;
+    /// [`handle_time`](Self::handle_time) does it, too.
     pub fn serve_released(&mut self, now_ms: u64) {
         while let Some(index) = self.released.pop() {
             self.advance_queue(index, now_ms);
         }
     }
 
-    /// When [`handle_time`](Self::handle_time) has something to do; it may be in the past.
+    /// When to call [`handle_time`](Self::handle_time) next; it may be in the past.
     pub fn deadline_ms(&self) -> Option<u64> {
         if !self.requeued.is_empty() || !self.released.is_empty() {
             return Some(0);
@@ -156,7 +154,7 @@ impl Gateway {
 
     /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
     ///
-    /// Of a body no more is given at a time than may lie in memory: the rest comes after
+    /// One piece of a body is at most as large as the memory bound of its spool. The rest comes after
     /// [`note_sent`](Self::note_sent).
     pub fn take(&mut self, request_id: RequestId) -> Option<News> {
         let news = self.exchanges.get_mut(&request_id)?.response.take()?;
@@ -166,8 +164,7 @@ impl Gateway {
         Some(news)
     }
 
-    /// Takes note that all that was taken has been handed to the kernel, and its pieces have been dropped: there is room
-    /// for more.
+    /// The session has handed everything it took to the kernel and dropped the pieces: there is room for more.
     pub fn note_sent(&mut self, request_id: RequestId, now_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         exchange.response.note_sent();
@@ -178,9 +175,9 @@ impl Gateway {
         }
     }
 
-    /// Whether nobody but the server can have answered a request that is under way: its application does not have the
-    /// client's socket, or has written nothing to it. If the client is gone then, nobody has got anything, and the request
-    /// can be [abandoned](Self::abandon); otherwise the application finds out by itself, and says what it has sent.
+    /// Whether the application cannot have answered a running request by itself: it does not have the client's socket, or
+    /// has written nothing to it. If the client is gone then, the request can be [abandoned](Self::abandon). Otherwise the
+    /// application notices by itself and reports what it has sent.
     pub fn is_unanswered(&mut self, request_id: RequestId) -> bool {
         match self.exchanges.get(&request_id).map(|exchange| exchange.state) {
             Some(ExchangeState::Queued) => true,
@@ -191,9 +188,8 @@ impl Gateway {
         }
     }
 
-    /// Nobody wants the answer any more. The application's connection is closed, which is how applications learn of it;
-    /// if the application has the client's socket, that is shut down. Of a request that is unknown, or has been
-    /// answered, nothing is left but to be forgotten.
+    /// Cancels a request: closes its connection, which tells the application, and resets the client's socket if the
+    /// application has it. Does nothing for an unknown or answered request.
     pub fn abandon(&mut self, request_id: RequestId, now_ms: u64) {
         let Some(exchange) = self.exchanges.remove(&request_id) else { return };
         if exchange.state == ExchangeState::Finished {
@@ -212,7 +208,7 @@ impl Gateway {
         }
     }
 
-    /// Asks every application that has a client's socket to give it back.
+    /// Asks the applications to give back the clients' sockets they have.
     pub fn drain(&mut self) {
         let mut ids = std::mem::take(&mut self.ids);
         ids.extend(self.connections.iter().map(|(id, _)| id));
@@ -224,7 +220,7 @@ impl Gateway {
         self.ids = ids;
     }
 
-    /// The pools as they are, for people.
+    /// The state of all pools, for the status page.
     pub fn report(&self) -> Value {
         self.pools.iter().flatten().map(report::pool).collect()
     }
@@ -239,13 +235,13 @@ impl Gateway {
         }
     }
 
-    /// Something is due at that time.
+    /// Moves the earliest deadline forward if this one is earlier.
     pub(crate) fn note_due(&mut self, due_ms: u64) {
         self.due_ms = self.due_ms.min(due_ms);
     }
 
-    /// Looks at everything that may be due. There are so few connections to applications that this is cheaper than
-    /// keeping an order of deadlines, most of which are put off long before they come.
+    /// Checks every deadline. There are few connections to applications, and most deadlines move before they come, so a scan
+    /// is cheaper than an ordered queue.
     fn handle_overdue(&mut self, now_ms: u64) {
         let mut ids = std::mem::take(&mut self.ids);
         let due = |connection: &Connection| connection.deadline_ms.min(connection.grace_until_ms);

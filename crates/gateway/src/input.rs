@@ -1,7 +1,7 @@
-//! Reading from applications, into memory that is used again.
+//! Reading from applications, into reused memory.
 //!
-//! What is worth it stays where it was read, and the pieces of the response are slices of that. Little is copied out
-//! instead, so that it does not hold as much memory as a lot.
+//! Large reads stay where they were read, and the pieces of the response are slices of that memory. Small reads are copied
+//! out, so that they do not hold a whole buffer.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -13,16 +13,16 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(crate) struct Input {
     pool: Pool,
-    /// Memory that was not worth leaving behind at the last read.
+    /// Memory of the last read, if that was small.
     spare: Option<Unfrozen>,
 }
 
 /// What was read.
 #[derive(Debug)]
 pub(crate) enum Received<'a> {
-    /// Memory that stays what it is.
+    /// Memory that stays unchanged: pieces may be slices of it.
     Kept(Buffer),
-    /// Memory that is written again at the next read.
+    /// Memory that the next read overwrites.
     Passing(&'a [u8]),
 }
 
@@ -31,7 +31,7 @@ impl Input {
         Self { pool: Pool::new(BUFFERS_MAX, READ_BYTES), spare: None }
     }
 
-    /// Reads what is there, without waiting. Nothing: the connection has ended.
+    /// Reads without waiting. An empty result means that the connection has ended.
     ///
     /// # Errors
     /// `EAGAIN`, `ECONNRESET` and the like.
@@ -57,7 +57,7 @@ impl Received<'_> {
         }
     }
 
-    /// A part of it, to be kept.
+    /// A part of it that stays valid.
     pub(crate) fn slice(&self, range: Range<usize>) -> Slice {
         match self {
             Self::Kept(buffer) => buffer.slice(range.start, range.end),
@@ -65,18 +65,17 @@ impl Received<'_> {
         }
     }
 
-    /// Whether as much was read as could have been: there may be more.
+    /// Whether the read filled its memory: there may be more.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes().len() == READ_BYTES
     }
 }
 
-/// Bytes read at a time: as much as the largest record.
+/// Bytes read at a time: the size of the largest record.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// Reads up to this size do not keep the memory into which they were read: what a slow client leaves never holds more
-/// than four times its size.
+/// Reads up to this size are copied out: the rest of a response never holds more than four times its size.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
-/// Buffers of one loop that are used again: 16 MiB of memory at most.
+/// Buffers kept for reuse by one loop: 16 MiB of memory at most.
 const BUFFERS_MAX: usize = 256;

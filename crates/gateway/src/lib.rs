@@ -2,16 +2,15 @@
 //!
 //! ```text
 //!   Request ─► Gateway::begin ─► Pool ─► Connection ─► application
-//!                                (who waits,  (one request     │
-//!                                 who is idle) at a time)      │
-//!   News ◄──── Gateway::take ◄── Answer ◄──────────────────────┘
+//!                                (queue, idle (one request     │
+//!                                connections) at a time)       │
+//!   News ◄──── Gateway::take ◄── PendingResponse ◄─────────────┘
 //!                                (head, Spool, end)
 //! ```
 //!
-//! How the answer travels is the connection's business: `plain` through the socket, `shm` through memory shared with
-//! the application, `passfd` not at all, because the application answers on the client's socket. The protocol is in
-//! `docs/handover-protocol.md`; an application that knows nothing of it answers in the ordinary way, whatever it was
-//! offered.
+//! Each connection has a transport for its answers: `plain` uses the socket, `shm` uses memory shared with the application,
+//! and with `passfd` the application answers on the client's own socket. `docs/handover-protocol.md` describes the protocol.
+//! An application that does not know it ignores offers and answers in the ordinary way.
 //!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
@@ -27,12 +26,12 @@
 //!     gateway.handle_event(*data, *flags, now_ms);
 //! }
 //! gateway.handle_time(now_ms);
-//! while let Some(whose) = gateway.poll_news() {
-//!     while let Some(news) = gateway.take(whose) {
+//! while let Some(request_id) = gateway.poll_news() {
+//!     while let Some(news) = gateway.take(request_id) {
 //!         // Heads, bodies and ends that have come together are sent together …
 //! #       let _: News = news;
 //!     }
-//!     gateway.note_sent(whose, now_ms); // … and when all that was taken is sent, more is read.
+//!     gateway.note_sent(request_id, now_ms); // … and when all that was taken is sent, more is read.
 //! }
 //! # }
 //! ```

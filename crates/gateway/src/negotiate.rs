@@ -1,9 +1,9 @@
-//! What an application can do: offered with its first requests, learned from its answers.
+//! Which transports an application supports: offered with its first requests, learned from its answers.
 //!
-//! No application is asked on a connection of its own: programs that know only the role of a responder have died of
-//! `FCGI_GET_VALUES`, and of a connection that brings no request. An offer is one environment variable to them. The first
-//! one is of shared memory: only an application that has taken that up gets the sockets of clients, and only if the
-//! user who listens at its socket is trusted with them.
+//! The gateway never asks on a separate connection: programs that know only the role of a responder have died of
+//! `FCGI_GET_VALUES`, and of a connection without a request. To them an offer is one environment variable. The first offer
+//! is of shared memory. Only an application that has taken it up gets clients' sockets, and only if the user that listens
+//! on its socket is trusted with them.
 
 use std::os::fd::AsFd;
 
@@ -18,20 +18,20 @@ use crate::{Application, Request};
 pub(crate) struct Negotiation {
     choice: TransportChoice,
     trust: Trust,
-    /// The user who listens at the application's socket, where it matters and was seen to be no one trusted.
+    /// The user that listens on the application's socket, if it is not trusted.
     distrusted: Option<u32>,
     passfd: Learned,
     shm: Learned,
 }
 
-/// What is known of one transport where `auto` chooses.
+/// What was learned about one transport where `auto` chooses.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
-    /// The application has taken it up, and has not ceased to.
+    /// The application has taken it up, and has not stopped to.
     is_used: bool,
-    /// Offers in a row that were declined. A library declines a single one for what its response asks of the server.
+    /// Consecutive offers declined. A library may decline a single one if its response needs the server.
     declined: u32,
-    /// It is not offered before.
+    /// When it may be offered again.
     due_ms: u64,
     pause_ms: u64,
 }
@@ -59,7 +59,7 @@ impl Negotiation {
         }
     }
 
-    /// Why an application that could be passed clients' sockets is not.
+    /// Why an application that supports clients' sockets does not get them.
     pub(crate) fn withheld(&self) -> Option<String> {
         let Trust::Users(users) = &self.trust else { return None };
         if self.choice != TransportChoice::Auto || !self.shm.is_used {
@@ -71,8 +71,7 @@ impl Negotiation {
         self.distrusted.map(|user| format!("`passfd_users` does not name user {user}, who listens there"))
     }
 
-    /// What is offered with a request, on a connection whose application is [trusted](Self::trusts) with clients' sockets
-    /// or not.
+    /// What to offer with a request. `is_trusted`: whether the application is [trusted](Self::trusts) with clients' sockets.
     pub(crate) fn offered(&self, request: &Request, is_trusted: bool, now_ms: u64) -> OfferedTransport {
         let handed = request.handover.is_some() && is_trusted;
         match self.choice {
@@ -86,7 +85,7 @@ impl Negotiation {
         }
     }
 
-    /// An application has answered a request, by the transport that it was offered or in the ordinary way.
+    /// An application has answered a request, with the offered transport or without it.
     pub(crate) fn note_answer(&mut self, offered: OfferedTransport, was_taken_up: bool, now_ms: u64) {
         match offered {
             OfferedTransport::Nothing => {}
@@ -121,7 +120,7 @@ impl Learned {
         }
     }
 
-    /// Offers nothing for a while, and then once.
+    /// Stops offering for a while, then tries once.
     fn pause(&mut self, now_ms: u64) {
         self.is_used = false;
         self.declined = DECLINED_MAX - 1;
@@ -130,11 +129,11 @@ impl Learned {
     }
 }
 
-/// After so many offers in a row that were declined, an application presumably has no library.
+/// After so many declined offers in a row, the application presumably has no library.
 const DECLINED_MAX: u32 = 8;
 
-/// An application that was updated is found out after this time.
+/// First pause between offers: an updated application is noticed after this time.
 const PAUSE_MS_MIN: u64 = 60_000;
 
-/// An application that always declines gets an offer this seldom in the end.
+/// Longest pause between offers to an application that always declines.
 const PAUSE_MS_MAX: u64 = 3_600_000;

@@ -1,4 +1,4 @@
-//! What becomes of a request, piece by piece.
+//! The pieces of a response, and the reasons of failures.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum News {
     },
     /// The application has answered on the client's socket, which is the server's again. The last news of its request.
     Answered(Answered),
-    /// There will be no more. The last news of its request.
+    /// The response is missing or incomplete. The last news of its request.
     Failed(Failure),
 }
 
@@ -36,11 +36,11 @@ pub enum News {
 pub struct Failure {
     /// The reason.
     pub why: Why,
-    /// Whether the application may have written to the client's socket, in which case nothing can be made of the
-    /// connection any more. It has been shut down, and is to be closed.
+    /// Whether the application may have written to the client's socket, so that the connection cannot be used any more. It
+    /// has been shut down and has to be closed.
     pub client_lost: bool,
-    /// Whether the application has had the client's socket, has written nothing to it, and is gone. Since somebody may
-    /// have a copy of the socket still, the answer is to be the last, and the socket to be shut for writing behind it.
+    /// Whether the application is gone after having had the client's socket without using it. A child may still hold a copy
+    /// of the socket, so the answer must be the last one, and the socket must be shut down for writing behind it.
     pub must_end: bool,
 }
 
@@ -53,13 +53,13 @@ pub enum Why {
     QueueFull,
     /// It waited for too long.
     QueueTimeout,
-    /// The application neither took nor gave anything for too long.
+    /// The application neither read nor wrote anything for too long.
     TimedOut,
     /// The application closed its connection before its response was complete.
     Ended,
     /// The application does not speak the protocol.
     Broken(Broken),
-    /// The application's response has no head that could be sent on.
+    /// The head of the application's response is invalid.
     BadHead(BadHead),
     /// The application refused the request.
     Overloaded,
@@ -67,12 +67,12 @@ pub enum Why {
     ClientGone,
     /// The client was silent for too long in the middle of the request's body.
     BodyTimedOut,
-    /// The request itself cannot be said in the application's protocol.
+    /// The request cannot be expressed in the application's protocol.
     BadRequest(Broken),
 }
 
 impl Why {
-    /// The status that tells a client of it.
+    /// The status of the error response.
     pub fn status(self) -> u16 {
         match self {
             Self::QueueFull | Self::QueueTimeout | Self::Overloaded => 503,
@@ -83,7 +83,7 @@ impl Why {
         }
     }
 
-    /// Whether it is the client's doing, and nothing to do with the application.
+    /// Whether the client caused it, not the application.
     pub fn is_clients(self) -> bool {
         matches!(self, Self::ClientGone | Self::BodyTimedOut | Self::BadRequest(_))
     }

@@ -1,8 +1,8 @@
-//! What is still to be written to an application.
+//! The output of a connection to an application.
 //!
-//! A request is one message, with one system call and the descriptor that may go with it, as long as its body is short.
-//! A longer body follows as the socket takes it, from the memory or the file in which it lies, while the answer is
-//! already being read: an application may answer before it has read everything.
+//! A request with a short body is one message, sent with one system call, together with a descriptor if there is one. A
+//! longer body follows as the socket takes it, from memory or from a file. Meanwhile the gateway reads the answer: an
+//! application may answer before it has read everything.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use baton_sys::progress;
 
 use crate::{ClientSocket, Request};
 
-/// The bytes of a request, or orders behind it, on their way.
+/// The unsent bytes of a request, and of control records behind it.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     /// Whole records, or bytes in no records.
     sender: Sender,
-    /// Memory of records, used again and again.
+    /// Reused memory for records.
     memory: Pool,
-    /// What is to be put into records yet.
+    /// The part of the body that is not in records yet.
     body: Aggregate,
-    /// The request whose body that is; `None`: a body in no records.
+    /// The FastCGI id for records of the body; `None`: SCGI, or no body left.
     records_of: Option<u16>,
     /// More of the body is to come.
     is_open: bool,
-    /// Goes with the first byte.
+    /// Sent with the first byte.
     descriptor: Option<Descriptor>,
-    /// How much of the message leaves with a call of its own; 0: nothing does.
+    /// Bytes at the beginning of the message that are sent with a call of their own; 0: it is not split.
     split: u64,
-    /// What had been sent when this message was begun, and the calls that have sent something of it.
+    /// Bytes sent before this message, and the calls that have sent some of it.
     begun_at: u64,
     sends: u32,
 }
 
-/// What is sent beside the bytes.
+/// A descriptor sent with a request.
 #[derive(Debug)]
 pub(crate) enum Descriptor {
     Client(Arc<ClientSocket>),
@@ -61,15 +61,15 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// Begins a FastCGI request. `block`: its parameters, with an offer in front or without. `splits`: it is sent so that
-    /// [`is_begun`](Self::is_begun) can be told, with one more call.
+    /// Begins a FastCGI request. `block`: its parameters, perhaps with an offer in front. `splits`: sends it with two calls,
+    /// so that [`is_begun`](Self::is_begun) can tell whether the application has read the first.
     pub(crate) fn push_fastcgi(&mut self, id: u16, keep: bool, block: &[u8], splits: bool, asked: &Request) {
         let mut first = self.begin(asked);
         request::push_begin(&mut first, id, keep);
         request::push_params(&mut first, id, block);
         if splits {
-            // In front of the record that ends the parameters: without that no application answers, so that the second
-            // call never comes behind an answer.
+            // In front of the record that ends the parameters. No application answers without it, so the second call never
+            // comes after an answer.
             self.split = (first.len() - HEADER_BYTES) as u64;
         }
         let in_memory = asked.body.pieces().all(|piece| matches!(piece, Piece::Memory(_)));
@@ -90,7 +90,7 @@ impl Outgoing {
     /// Begins an SCGI request.
     ///
     /// # Errors
-    /// A parameter has a byte in it that SCGI has no way to say.
+    /// A parameter contains a NUL byte, which SCGI cannot express.
     pub(crate) fn push_scgi(&mut self, asked: &Request) -> Result<(), Broken> {
         let mut head = self.begin(asked);
         scgi::push_request(&mut head, &asked.params, asked.body_len())?;
@@ -99,7 +99,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Begins a message, with memory for what is in front of the body.
+    /// Begins a message. Returns memory for the part in front of the body.
     fn begin(&mut self, asked: &Request) -> Unfrozen {
         self.sender.queue.clear();
         self.body.clear();
@@ -109,12 +109,12 @@ impl Outgoing {
         self.memory.take()
     }
 
-    /// Sends a descriptor with the first byte.
+    /// Attaches a descriptor to the first byte.
     pub(crate) fn attach(&mut self, descriptor: Descriptor) {
         self.descriptor = Some(descriptor);
     }
 
-    /// Adds some of a body of which more was to come.
+    /// Adds the next piece of a streamed body.
     pub(crate) fn push_more_body(&mut self, part: Slice, is_last: bool) {
         self.is_open = !is_last;
         match self.records_of {
@@ -128,48 +128,48 @@ impl Outgoing {
         self.is_open
     }
 
-    /// Adds an order, which may go between any two records.
+    /// Adds a control record, which may go between any two records.
     pub(crate) fn push_order(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut order = self.memory.take();
         write(&mut order);
         self.sender.queue.push(self.memory.freeze(order));
     }
 
-    /// Whether everything that there is has been handed to the kernel.
+    /// Whether the kernel has taken everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.sender.queue.is_empty() && self.body.is_empty()
     }
 
-    /// Whether the socket has taken anything of the message.
+    /// Whether the socket has taken any of the message.
     pub(crate) fn has_sent(&self) -> bool {
         self.sends > 0
     }
 
-    /// Whether all that there was left with one call, and was short enough for a library to read it with one
-    /// (section 2 of the protocol): then it has been read as a whole, or not at all.
+    /// Whether the message was sent with one call and is short enough for a library to read it with one (section 2 of the
+    /// protocol). Then the library has read all of it or nothing.
     pub(crate) fn is_one_message(&self) -> bool {
         let is_short = self.sender.sent() - self.begun_at <= WHOLE_BYTES as u64 - BEHIND_BYTES_MAX;
         self.sends == 1 && is_short && self.is_empty() && !self.is_open
     }
 
-    /// Whether the other side has begun to read the message, if so much of it is unread. It need not have read all of it: not
-    /// the end of a body, for instance.
+    /// Whether the application has begun to read the message, given how much of it is unread. It may have left a part
+    /// unread, such as the end of a body.
     pub(crate) fn is_begun(&self, unread: usize) -> bool {
         if self.split == 0 {
             return unread == 0;
         }
         let behind = self.sender.sent() - self.begun_at - self.split;
         let is_whole = self.sends == 2 && self.is_empty() && !self.is_open;
-        // A body that takes more calls is being read.
+        // If the body took more calls, the application is reading it.
         !is_whole || progress::unread_of(behind as usize).is_ok_and(|behind| unread <= behind)
     }
 
-    /// Whether there is a descriptor that has not been handed to the kernel.
+    /// Whether the descriptor is still unsent.
     pub(crate) fn holds_descriptor(&self) -> bool {
         self.descriptor.is_some()
     }
 
-    /// Writes what the socket takes. Whether that was all.
+    /// Writes until the socket is full. Returns whether everything was written.
     ///
     /// # Errors
     /// The application has closed the connection, or the body cannot be read.
@@ -223,15 +223,15 @@ impl AsFd for Descriptor {
     }
 }
 
-/// A body up to this size is copied behind the parameters: cheaper than more vectors.
+/// A body up to this size is copied behind the parameters, which is cheaper than more vectors.
 const COPIED_BODY_BYTES_MAX: u64 = 16 << 10;
 
-/// As much of a body is put into records at a time as a socket may take with one call.
+/// Bytes of a body put into records at a time: about what a socket takes with one call.
 const QUEUE_BYTES: u64 = 256 << 10;
 
-/// What of the request before may lie in front of a request unread: its end, and an order that came too late.
+/// Unread bytes of the previous request that may lie in front: its end, and a late control record.
 const BEHIND_BYTES_MAX: u64 = 1 << 10;
 
-/// Memory that a connection keeps for its messages: a request, and an order behind it.
+/// Memory that a connection keeps for its messages: a request, and a control record behind it.
 const MESSAGES_MAX: usize = 2;
 const MESSAGE_BYTES_MAX: usize = 64 << 10;

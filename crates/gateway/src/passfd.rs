@@ -1,10 +1,10 @@
 //! The transport `passfd`: the application answers on the client's own socket.
 //!
-//! The socket goes with the request's first byte. From then on the server does not touch it, until the application says
-//! that it has answered, hands the rest back, or begins to answer in the ordinary way, which means that it never used
-//! the socket. If it says nothing for too long, the client decides: as long as it acknowledges bytes, it is being
-//! answered. If it is gone, the kernel tells whether it has written anything: if not, there is still an answer to be given,
-//! the last one of the connection, since a process that is not gone as a whole may have the socket still.
+//! The socket goes with the request's first byte. From then on the server does not touch it until the application reports
+//! its answer, gives the rest back, or answers through its connection, which means that it never used the socket. If the
+//! application is silent for too long, the server looks at the client: while the client acknowledges bytes, it is being
+//! answered. If the application is gone, the kernel tells whether it has written anything. If not, the server can still
+//! answer, but closes the connection afterwards, because a child of the process may still hold the socket.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub(crate) struct HandedOver {
     client: Arc<ClientSocket>,
     /// Bytes that the client had acknowledged at the last look.
     acknowledged: Option<u64>,
-    /// Looks in a row at which that was the same.
+    /// Consecutive looks without progress.
     looks_without_progress: u32,
 }
 
 impl HandedOver {
-    /// Offers the socket: appends the offer to a block of parameters.
+    /// Appends an offer of the socket to a block of parameters.
     pub(crate) fn offer(handover: &HandOver, patience_ms: u32, block: &mut Vec<u8>) -> Self {
         let HandOver { minor, keep, head, .. } = *handover;
         let transport = Transport::PassFd(Client { minor, keep, head });
@@ -37,7 +37,7 @@ impl HandedOver {
         Arc::clone(&self.client)
     }
 
-    /// Looks at the client, [`LOOKS`] times in the time allowed. Whether nothing has happened for all of that time.
+    /// Looks at the client, [`LOOKS`] times within the timeout. Returns whether there was no progress for the whole timeout.
     pub(crate) fn is_stuck(&mut self) -> bool {
         let acknowledged = self.client.bytes_acknowledged();
         let progress = self.acknowledged.is_some() && acknowledged != self.acknowledged;
@@ -51,12 +51,12 @@ impl HandedOver {
         self.client.is_untouched()
     }
 
-    /// Ends the client's connection for everyone who has the socket. Nothing that looks complete must come out of it,
-    /// and an orderly end could be all that was missing.
+    /// Resets the client's connection for all holders of the socket. An orderly end could make a partial response look
+    /// complete.
     pub(crate) fn cut(&self) {
         self.client.reset();
     }
 }
 
-/// How often a client is looked at in the time in which something has to happen.
+/// How often to look at a client within the timeout.
 pub(crate) const LOOKS: u32 = 4;

@@ -1,9 +1,9 @@
-//! An answer on its way from the application to whoever takes it.
+//! A response between the application and the session: what has been read and not been taken.
 //!
 //! ```text
-//!                 ┌ Output ─► head ─► body ─┐
-//!   Silent ───────┼ Wire   ────────► body ──┼─► ending
-//!                 └ Elsewhere ──────────────┘
+//!             ┌ Cgi ─► head ─► body ─┐
+//!   Unknown ──┼ Rest ────────► body ─┼─► ending
+//!             └ OnClientSocket ──────┘
 //! ```
 
 use baton_buf::Piece;
@@ -14,7 +14,7 @@ use crate::spool::{Bounds, Room, Spool};
 use crate::temporary::TemporaryFiles;
 use crate::{Failure, News, Why};
 
-/// What an application has said of one request, as far as nobody has taken it.
+/// The part of a response that the session has not taken yet.
 #[derive(Debug)]
 pub(crate) struct PendingResponse {
     form: ResponseForm,
@@ -23,21 +23,21 @@ pub(crate) struct PendingResponse {
     spool: Spool,
     stderr: Vec<u8>,
     stderr_bytes: usize,
-    /// Somebody may have the client's socket still, who has not used it.
+    /// The application may hold an unused copy of the client's socket.
     must_end: bool,
     ending: Option<Ending>,
 }
 
-/// Where the application answers.
+/// In which form the application answers.
 #[derive(Clone, Copy, Debug)]
 enum ResponseForm {
-    /// It has said nothing yet.
+    /// Nothing has come yet.
     Unknown,
-    /// A CGI response comes through here.
+    /// A CGI response, head and body.
     Cgi,
-    /// The rest of an answer comes that the application began on the client's socket.
+    /// The rest of an answer that the application began on the client's socket.
     Rest,
-    /// It has answered on the client's socket.
+    /// The application has answered on the client's socket.
     OnClientSocket(Answered),
 }
 
@@ -56,7 +56,7 @@ enum Ending {
 }
 
 impl PendingResponse {
-    /// Nothing yet. `memory` is used for the head.
+    /// An empty response. `memory` is reused for the head.
     pub(crate) fn new(bounds: Bounds, memory: Vec<u8>) -> Self {
         Self {
             form: ResponseForm::Unknown,
@@ -70,20 +70,20 @@ impl PendingResponse {
         }
     }
 
-    /// Whether the application has said nothing, not even that it answers elsewhere.
+    /// Whether the application has sent nothing, not even that it answers on the client's socket.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.form, ResponseForm::Unknown)
     }
 
-    /// Whether the next bytes belong to a head, which has to be looked at.
+    /// Whether the next bytes belong to the head, which has to be parsed.
     pub(crate) fn expects_head(&self) -> bool {
         matches!((&self.form, &self.head), (ResponseForm::Unknown | ResponseForm::Cgi, Head::Reading(_)))
     }
 
-    /// Takes bytes of the head: where in them the body begins, if the head ends within them.
+    /// Parses bytes of the head. Returns where in them the body begins, if the head ends within them.
     ///
     /// # Errors
-    /// It is not a head that could be sent on.
+    /// The head is invalid.
     pub(crate) fn handle_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadHead> {
         self.form = ResponseForm::Cgi;
         let Head::Reading(reader) = &mut self.head else { return Ok(Some(0)) };
@@ -96,10 +96,10 @@ impl PendingResponse {
         }
     }
 
-    /// Takes bytes behind the head, or of the rest.
+    /// Adds bytes of the body, or of the rest.
     ///
     /// # Errors
-    /// [`Broken::Order`] if the application has said that it is done.
+    /// [`Broken::Order`] if the application has already reported its answer as complete.
     pub(crate) fn handle_body(
         &mut self,
         piece: impl Into<Piece>,
@@ -112,10 +112,10 @@ impl PendingResponse {
         Ok(())
     }
 
-    /// The application answers on the client's socket, up to here.
+    /// The application has begun to answer on the client's socket, and gives the rest back.
     ///
     /// # Errors
-    /// [`Broken::Order`] if it had begun to answer here.
+    /// [`Broken::Order`] if it had begun to answer in another form.
     pub(crate) fn handle_rest(&mut self, rest: Rest) -> Result<(), Broken> {
         if !self.is_silent() {
             return Err(Broken::Order);
@@ -125,10 +125,10 @@ impl PendingResponse {
         Ok(())
     }
 
-    /// The application has answered on the client's socket.
+    /// The application reports its answer on the client's socket.
     ///
     /// # Errors
-    /// [`Broken::Order`] if it had begun to answer here.
+    /// [`Broken::Order`] if it had begun to answer in another form.
     pub(crate) fn handle_answered(&mut self, answered: Answered) -> Result<(), Broken> {
         if !self.is_silent() {
             return Err(Broken::Order);
@@ -137,7 +137,7 @@ impl PendingResponse {
         Ok(())
     }
 
-    /// Takes what is for the error log; too much of it is dropped.
+    /// Adds bytes for the error log, up to a bound; more is dropped.
     pub(crate) fn handle_stderr(&mut self, bytes: &[u8]) {
         let room = STDERR_BYTES_MAX - self.stderr_bytes;
         let bytes = &bytes[..bytes.len().min(room)];
@@ -148,7 +148,7 @@ impl PendingResponse {
     /// The response is complete.
     ///
     /// # Errors
-    /// [`Why::BadHead`] if it ended inside its head.
+    /// [`Why::BadHead`] if the head is incomplete.
     pub(crate) fn handle_end(&mut self, app_status: u32) -> Result<(), Why> {
         if self.expects_head() {
             self.finish_head().map_err(Why::BadHead)?;
@@ -160,27 +160,27 @@ impl PendingResponse {
         Ok(())
     }
 
-    /// There will be no more.
+    /// The response ends here, incomplete.
     pub(crate) fn fail(&mut self, why: Why, client_lost: bool) {
         self.ending = Some(Ending::Failed { why, client_lost });
     }
 
-    /// The application had the client's socket, and has not used it.
+    /// Ends the connection behind the response: the application may hold an unused copy of the client's socket.
     pub(crate) fn note_must_end(&mut self) {
         self.must_end = true;
     }
 
-    /// Whether nothing more comes from the application.
+    /// Whether the application will send no more.
     pub(crate) fn is_over(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// Whether more of the response can be taken in.
+    /// Where the next bytes would go.
     pub(crate) fn room(&self) -> Room {
         self.spool.room()
     }
 
-    /// The client was given a moment and did not use it.
+    /// The client has taken nothing in its grace period.
     pub(crate) fn mark_slow(&mut self, files: &TemporaryFiles) {
         self.spool.mark_slow(files);
     }
@@ -190,12 +190,12 @@ impl PendingResponse {
         self.spool.is_slow()
     }
 
-    /// All that was taken has been sent.
+    /// The session has sent everything it took.
     pub(crate) fn note_sent(&mut self) {
         self.spool.note_sent();
     }
 
-    /// Whether there is something to take, now or when what was taken has been sent.
+    /// Whether there is something to take, now or after [`note_sent`](Self::note_sent).
     pub(crate) fn has_news(&self) -> bool {
         self.is_over()
             || !self.spool.is_empty()

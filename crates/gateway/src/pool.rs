@@ -1,9 +1,9 @@
-//! Who waits for an application, and which connection is next: the queue of one application, without sockets.
+//! The pool of one application: idle connections and waiting requests, without sockets.
 //!
 //! ```text
 //!   begin ─► idle connection? ─► room for another? ─► queue (bounded) ─► refused
 //!                                                        │
-//!   released ◄───────────────────────────────────────────┘ the one that waits longest is next
+//!   released ◄───────────────────────────────────────────┘ oldest first
 //! ```
 
 use std::collections::VecDeque;
@@ -23,19 +23,19 @@ pub(crate) struct Pool {
     pub(crate) application: Arc<Application>,
     pub(crate) negotiation: Negotiation,
     pub(crate) tally: Tally,
-    /// Which processes there are, if that is known.
+    /// This loop's leases of processes, if they are in a table.
     pub(crate) leases: Option<Leases>,
-    /// Most recently used last: those that are not needed grow old and are closed.
+    /// Most recently used last. The pool hands out the last one, so that surplus ones time out.
     idle: Vec<ConnectionId>,
     waiting: VecDeque<Waiter>,
     /// Connections that the application may not have accepted yet.
     backlog: Backlog,
-    /// The time on a clock that all loops share.
+    /// The clock that all loops share, in microseconds.
     precise_us: fn() -> u64,
     open: usize,
-    /// Connections on which there was an answer: each has a process at its other end.
+    /// Connections with an answer so far: each has a process at its other end.
     answered: usize,
-    /// The backlog of the application was full: until then no connection is tried.
+    /// The application's backlog was full: no connection is tried before.
     backlog_full_until_ms: u64,
 }
 
@@ -46,14 +46,14 @@ struct Waiter {
     until_ms: u64,
 }
 
-/// What a request gets.
+/// What a request gets from the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
-    /// A connection that nobody uses.
+    /// An idle connection.
     Idle(ConnectionId),
-    /// Leave to open one to this lane of the processes, which is taken for it; of processes that share an address, 0.
+    /// Permission to open one to the process of this lane, which is leased now. Always 0 if processes share an address.
     Open(usize),
-    /// Nothing yet.
+    /// Nothing: it has to wait.
     Nothing,
 }
 
@@ -74,7 +74,7 @@ impl Pool {
         }
     }
 
-    /// What a request can have now. It is the caller's to keep to the order of the queue.
+    /// Gives out an idle connection or permission for a new one. The caller keeps to the order of the queue.
     pub(crate) fn acquire(&mut self, now_ms: u64) -> Acquired {
         match self.idle.pop() {
             Some(connection) => Acquired::Idle(connection),
@@ -89,7 +89,7 @@ impl Pool {
             && self.leases.as_ref().is_none_or(Leases::can_take)
     }
 
-    /// Takes a lane for another connection, if there may be one.
+    /// Leases a lane for another connection, if one may be opened.
     pub(crate) fn take_lane(&mut self, now_ms: u64) -> Option<usize> {
         if !self.may_open(now_ms) {
             return None;
@@ -102,29 +102,29 @@ impl Pool {
         self.application.address(self.leases.as_ref().map_or(0, |leases| leases.slot(lane)))
     }
 
-    /// Nothing comes of a connection to the process of a lane. If that is gone, it is left to whoever starts the
-    /// processes. Whether there may be others.
+    /// A process could not be connected to. If it is gone, its supervisor has to replace it. Returns whether there may be
+    /// other processes.
     pub(crate) fn give_up_lane(&mut self, lane: usize, is_gone: bool) -> bool {
         let release = if is_gone { Release::Unsure } else { Release::Done };
         self.leases.as_mut().map(|leases| leases.release(lane, release)).is_some()
     }
 
-    /// Whether its processes share an address, so that connections may wait for any of them.
+    /// Whether the processes share an address, so that a connection waits for any of them.
     pub(crate) fn shares_address(&self) -> bool {
         self.leases.is_none()
     }
 
-    /// Whether a connection is not to be used again: its process gets nothing more, or others wait for it.
+    /// Whether a connection must not be reused: its process has served all its requests, or other loops wait for it.
     pub(crate) fn is_wanted_elsewhere(&self, lane: usize) -> bool {
         self.leases.as_ref().is_some_and(|leases| leases.is_spent(lane) || leases.is_wanted_by_others())
     }
 
-    /// Whether requests of other loops wait for the application: then they have their turn, too.
+    /// Whether requests of other loops wait for the application.
     pub(crate) fn is_wanted_by_others(&self) -> bool {
         self.leases.as_ref().is_some_and(Leases::is_wanted_by_others)
     }
 
-    /// Takes note of a connection, open or about to be.
+    /// Counts a connection that is open or being opened.
     pub(crate) fn opened(&mut self, connection: ConnectionId, is_local: bool, now_ms: u64) {
         self.open += 1;
         self.tally.opened += 1;
@@ -149,7 +149,7 @@ impl Pool {
         self.backlog.note_answer(now_ms);
     }
 
-    /// What tells loops of other loops' connections in the application's backlog.
+    /// The notice by which loops tell each other of connections in the application's backlog.
     fn notice(&self) -> Option<BacklogNotice> {
         self.application.settings().backlog_notice
     }
@@ -174,7 +174,7 @@ impl Pool {
         }
     }
 
-    /// Takes note that a connection is no more, or has not come about.
+    /// Forgets a connection that was closed or could not be opened.
     pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, release: Option<Release>) {
         self.idle.retain(|idle| *idle != connection);
         self.open -= 1;
@@ -184,8 +184,8 @@ impl Pool {
         }
     }
 
-    /// Has the process of a lane ended, which has had more time for a request than it may have. False: it is not
-    /// to be ended, because it answers others as well, or because Baton has not started it.
+    /// Asks the supervisor to end a process that has timed out. False: the process answers other requests as well, or Baton
+    /// has not started it.
     pub(crate) fn end_process(&mut self, lane: usize) -> bool {
         let Some(leases) = self.leases.as_mut().filter(|leases| leases.ends_overdue()) else {
             return false;
@@ -194,22 +194,22 @@ impl Pool {
         true
     }
 
-    /// The application has no room in its backlog.
+    /// The application's backlog is full.
     pub(crate) fn note_backlog_full(&mut self, now_ms: u64) {
         self.backlog_full_until_ms = now_ms + BACKLOG_RETRY_MS;
     }
 
-    /// A connection that waits for its next request.
+    /// Keeps a connection for the next request.
     pub(crate) fn keep(&mut self, connection: ConnectionId) {
         self.idle.push(connection);
     }
 
-    /// The connection that nobody has used for the longest time, which is not idle any more.
+    /// Takes out the connection that has been idle the longest.
     pub(crate) fn give_up_oldest_idle(&mut self) -> Option<ConnectionId> {
         (!self.idle.is_empty()).then(|| self.idle.remove(0))
     }
 
-    /// Puts a request at the end of the queue, or refuses it.
+    /// Puts a request at the end of the queue. False: the queue is full.
     pub(crate) fn enqueue(&mut self, request_id: RequestId, now_ms: u64) -> bool {
         let settings = self.application.settings();
         let admitted = self.waiting.len() < settings.queue_max;
@@ -221,20 +221,20 @@ impl Pool {
         admitted
     }
 
-    /// Puts a request back that had its turn already.
+    /// Puts a request back at the front of the queue.
     pub(crate) fn put_back(&mut self, request_id: RequestId, until_ms: u64) {
         self.waiting.push_front(Waiter { request_id, until_ms });
         self.note_waiting();
     }
 
-    /// The request that has waited for the longest time, which waits no longer.
+    /// Takes out the request that has waited the longest.
     pub(crate) fn next_waiter(&mut self) -> Option<RequestId> {
         let waiter = self.waiting.pop_front()?;
         self.note_waiting();
         Some(waiter.request_id)
     }
 
-    /// A request that has waited for too long.
+    /// Takes out a request that has timed out.
     pub(crate) fn next_overdue(&mut self, now_ms: u64) -> Option<RequestId> {
         let overdue = |waiter: &Waiter| waiter.until_ms <= now_ms;
         let at = self.waiting.iter().position(overdue)?;
@@ -243,7 +243,7 @@ impl Pool {
         Some(waiter.request_id)
     }
 
-    /// A request does not want to wait any more.
+    /// Removes a cancelled request.
     pub(crate) fn leave(&mut self, request_id: RequestId) {
         self.waiting.retain(|waiter| waiter.request_id != request_id);
         self.note_waiting();
@@ -255,7 +255,7 @@ impl Pool {
         }
     }
 
-    /// When something is due that waits for the time alone.
+    /// The next deadline.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let can_help = !self.idle.is_empty() || self.notice().is_some();
         let starving = self.backlog.due_ms().filter(|_| can_help);
@@ -268,43 +268,43 @@ impl Pool {
         Some(retry.map_or(overdue, |retry| overdue.min(retry)))
     }
 
-    /// For how long an application shall wait for a client that takes nothing. Shorter while others wait for the
-    /// application: clients that come to take their time would hold all of its processes one after the other.
+    /// How long an application shall wait for a stalled client. Shorter while requests wait for the application: otherwise
+    /// slow clients would hold all of its processes one after the other.
     pub(crate) fn patience_ms(&self) -> u32 {
         let patience_ms = self.application.settings().patience_ms;
         if self.waiting() == 0 { patience_ms } else { patience_ms.min(PATIENCE_WHEN_WANTED_MS) }
     }
 
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Those without a request.
+    /// The idle connections, least recently used first.
     pub(crate) fn idle_connections(&self) -> &[ConnectionId] {
         &self.idle
     }
 
-    /// Connections without a request.
+    /// Number of idle connections.
     pub(crate) fn idle(&self) -> usize {
         self.idle.len()
     }
 
-    /// Connections.
+    /// Number of connections.
     pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    /// Connections with a request.
+    /// Number of connections with a request.
     pub(crate) fn busy(&self) -> usize {
         self.open - self.idle.len()
     }
 }
 
-/// Patience with a client while other requests wait for the application.
+/// How long applications wait for a stalled client while requests wait for them.
 const PATIENCE_WHEN_WANTED_MS: u32 = 10;
 
-/// How soon a full backlog is tried again: about as long as a fast application needs for a few requests.
+/// How soon a full backlog is tried again. A fast application serves a few requests in this time.
 const BACKLOG_RETRY_MS: u64 = 5;
 
 #[cfg(test)]
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(pool.acquire(100 + BACKLOG_RETRY_MS), Acquired::Open(0));
     }
 
-    /// What one step of the game is.
+    /// One step of the test.
     #[derive(Clone, Debug)]
     enum Step {
         Begin,
@@ -379,7 +379,7 @@ mod tests {
         proptest::collection::vec(step, 1..150)
     }
 
-    /// A pool and what a gateway would know.
+    /// A pool, and what a gateway would know of it.
     struct Game {
         pool: Pool,
         now_ms: u64,
@@ -387,7 +387,7 @@ mod tests {
         /// Connections with a request, and those without.
         busy: Vec<(ConnectionId, usize)>,
         idle: Vec<(ConnectionId, usize)>,
-        /// Those who wait, in order, and until when.
+        /// Waiting requests in order, with their deadlines.
         queue: VecDeque<(RequestId, u64)>,
     }
 
@@ -404,7 +404,7 @@ mod tests {
                     self.pool.opened(id, true, self.now_ms);
                     self.busy.push((id, member));
                 }
-                Acquired::Nothing => panic!("nobody can be served with nothing"),
+                Acquired::Nothing => panic!("a request needs a connection"),
             }
         }
 
@@ -427,7 +427,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
-        /// Bounds hold, members have one connection each, the queue keeps its order, nobody waits in vain or too long.
+        /// Bounds hold, members have one connection each, the queue keeps its order, and no request waits too long or beside
+        /// an idle connection.
         #[test]
         fn the_bounds_and_the_order_hold(steps in steps(), members in 0_usize..4) {
             let application = application(members, |settings| {
@@ -475,7 +476,7 @@ mod tests {
                     Step::Wait(ms) => {
                         game.now_ms += ms;
                         while let Some(late) = game.pool.next_overdue(game.now_ms) {
-                            let (who, until_ms) = game.queue.pop_front().expect("somebody waits");
+                            let (who, until_ms) = game.queue.pop_front().expect("a request waits");
                             prop_assert!(late == who && until_ms <= game.now_ms);
                         }
                         prop_assert!(game.queue.iter().all(|waiter| waiter.1 > game.now_ms));

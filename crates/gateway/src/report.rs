@@ -1,4 +1,4 @@
-//! What is told of pools: the numbers of a status page.
+//! The numbers of pools on the status page.
 
 use serde_json::{Value, json};
 

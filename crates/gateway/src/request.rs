@@ -1,4 +1,4 @@
-//! What an application is asked.
+//! Requests to applications.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use baton_buf::Aggregate;
 
 use crate::{Admission, Application, ClientSocket};
 
-/// Names a request for as long as anything of it is alive. Whoever gives requests away chooses the numbers, and uses none
-/// again before that.
+/// Identifies a request. The caller chooses the number and may reuse it when the request is answered or abandoned and all
+/// pieces of its response are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(u64);
 
 impl RequestId {
-    /// The name with this number.
+    /// The id with this number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
@@ -26,24 +26,24 @@ impl RequestId {
 /// A request for an application.
 #[derive(Debug)]
 pub struct Request {
-    /// Who is to answer it.
+    /// The application that answers it.
     pub application: Arc<Application>,
     /// The parameters, as `baton_fcgi::params::push` writes them, without an offer.
     pub params: Vec<u8>,
     /// The body, or its beginning.
     pub body: Aggregate,
-    /// What is left of the body, if it is to be passed on while it arrives. There must be no `handover` then: whoever has
-    /// the client's socket must find a request's end in front of its input.
+    /// The rest of the body, if it is passed on while it arrives. Excludes `handover`: an application that has the client's
+    /// socket must find no part of the request's body in its input.
     pub rest: Option<BodyRest>,
-    /// Whether it does no harm to ask twice (RFC 9110 section 9.2.2): then it is, if a connection that was used before
-    /// ends without an answer.
+    /// Whether it may be sent twice (RFC 9110 section 9.2.2). The gateway repeats it if a reused connection ends without an
+    /// answer.
     pub idempotent: bool,
     /// The client's socket, if the application may answer on it.
     pub handover: Option<HandOver>,
 }
 
 impl Request {
-    /// The length of the body, with what is still to come.
+    /// The length of the whole body, with what is still to come.
     pub fn body_len(&self) -> u64 {
         self.body.len() + self.rest.as_ref().map_or(0, BodyRest::left)
     }
@@ -77,14 +77,14 @@ impl BodyRest {
 
 /// A client's socket, and what an application has to know to answer on it.
 ///
-/// As long as the application may have it, the server neither reads from it, nor writes to it, nor closes it.
+/// While the application may have it, the server neither reads from it, nor writes to it, nor closes it.
 #[derive(Clone, Debug)]
 pub struct HandOver {
     /// The socket.
     pub client: Arc<ClientSocket>,
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.
     pub minor: u8,
-    /// Whether the server is willing to go on with the connection.
+    /// Whether the server would keep the connection open.
     pub keep: bool,
     /// Whether the request is a `HEAD`.
     pub head: bool,

@@ -1,12 +1,12 @@
-//! Bodies that are given to applications while they arrive: asked for a piece at a time, as the application takes them.
+//! Streams request bodies to applications: asks the session for one piece at a time, as the application takes them.
 //!
 //! ```text
 //!   client ──► session ── push_body ──► Gateway ──► application
 //!                 ▲                        │
-//!                 └─────── wants_body ◄────┘ when it has taken what there was
+//!                 └─────── wants_body ◄────┘ when the last piece is written
 //! ```
 //!
-//! The slower side sets the pace: no more than one piece of a body lies here.
+//! The slower side sets the pace. At most one piece of a body is held here.
 
 use baton_buf::Slice;
 
@@ -16,14 +16,14 @@ use crate::gateway::Gateway;
 use crate::{RequestId, Why};
 
 impl Gateway {
-    /// Whether more of a request's body is wanted. Each time that it is, this is said once, and answered by
-    /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body) when there is more.
+    /// Whether the application wants the next piece of the body. True once per piece; answer it with
+    /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body).
     pub fn wants_body(&mut self, request_id: RequestId) -> bool {
         self.exchanges.get_mut(&request_id).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
     }
 
-    /// Adds the next piece of a request's body, which is complete when as much has come as was left. Of a request that has
-    /// been answered it is dropped.
+    /// Adds the next piece of a request's body. The body is complete after [`BodyRest::left`](crate::BodyRest::left) bytes.
+    /// Pieces for an answered request are dropped.
     pub fn push_body(&mut self, request_id: RequestId, part: Slice, now_ms: u64) {
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let state = exchange.state;
@@ -35,7 +35,7 @@ impl Gateway {
             request.rest = None;
         }
         let (ExchangeState::Assigned(id), connections) = (state, &mut self.connections) else {
-            // The application will be sent the request with all that there is.
+            // Not sent yet: the piece goes out with the request.
             return request.body.push(part);
         };
         let Some(connection) = connections.get_mut(id).filter(|connection| connection.awaits_body()) else {
@@ -52,7 +52,7 @@ impl Gateway {
         self.ask_for_body(id);
     }
 
-    /// The rest of a request's body will not come: the request fails for this reason.
+    /// The rest of a request's body will not come. Fails the request for this reason.
     pub fn fail_body(&mut self, request_id: RequestId, why: Why, now_ms: u64) {
         let Some(exchange) = self.exchanges.get(&request_id) else { return };
         match exchange.state {
@@ -67,14 +67,14 @@ impl Gateway {
         }
     }
 
-    /// Asks for more of the body of a connection's request, if the application has taken what there was.
+    /// Asks the session for more of the body, if the application has taken the last piece.
     pub(crate) fn ask_for_body(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
             && let Some(request_id) = connection.ask_for_body()
             && let Some(exchange) = self.exchanges.get_mut(&request_id)
         {
             exchange.wants_body = true;
-            // As long as it takes the client, which the session looks after.
+            // No deadline here: the session times the client.
             connection.deadline_ms = u64::MAX;
             self.announce(request_id);
         }

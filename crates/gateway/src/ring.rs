@@ -1,4 +1,4 @@
-//! Which bytes of a region an application may write: the accounts, without the bytes.
+//! Which bytes of a region an application may write: the bookkeeping, without the bytes.
 //!
 //! ```text
 //!        ┌──────────── size ────────────┐
@@ -7,11 +7,11 @@
 //!                         ▲ next
 //! ```
 //!
-//! Everything goes around the end and back to the beginning; the three always make up the whole.
+//! All three wrap around at the end of the region and always add up to its size.
 
 use baton_fcgi::{RegionSlice, offer};
 
-/// The accounts of one region.
+/// The bookkeeping of one region.
 #[derive(Debug)]
 pub(crate) struct Ring {
     size: u32,
@@ -22,18 +22,18 @@ pub(crate) struct Ring {
     free: u32,
 }
 
-/// The application announced what it could not have written.
+/// The application announced bytes that it may not have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutsideOfRegion;
 
 impl Ring {
-    /// A region of which nothing is used.
+    /// An unused region.
     pub(crate) fn new(size: u32) -> Self {
         Self { size, next: 0, may_write: 0, on_loan: 0, free: size }
     }
 
-    /// Begins a request: from now on the application may write all that is not on loan. If nothing is, it begins at the
-    /// beginning again, so that short responses always use the same few pages, which the caches of the processor hold.
+    /// Begins a request: the application may write all bytes that are not on loan. If none are, it starts over at offset 0,
+    /// so that short responses reuse a few pages that stay in the CPU's caches.
     pub(crate) fn offer(&mut self) -> offer::Ring {
         if self.on_loan == 0 {
             self.next = 0;
@@ -43,10 +43,10 @@ impl Ring {
         offer::Ring { size: self.size, at: self.next, free: self.may_write }
     }
 
-    /// Takes note of a slice that the application has written: its bytes are on loan now.
+    /// Puts a slice that the application has written on loan.
     ///
     /// # Errors
-    /// It is not what the application was to write next.
+    /// The slice is not where the application had to write next.
     pub(crate) fn announce(&mut self, slice: RegionSlice) -> Result<(), OutsideOfRegion> {
         if slice.len == 0 {
             return Ok(());
@@ -67,7 +67,7 @@ impl Ring {
         self.free += len;
     }
 
-    /// How many bytes the application is to be told of (`FREED`), if they are worth a message.
+    /// How many bytes to announce as free (`FREED`), if they are worth a message.
     pub(crate) fn tell_free(&mut self) -> Option<u32> {
         if self.free < self.size / WORTH_TELLING {
             return None;
@@ -81,14 +81,14 @@ impl Ring {
         self.may_write < self.size / WORTH_TELLING
     }
 
-    /// Whether less than half of it could be offered to a request.
+    /// Whether more than half is on loan.
     pub(crate) fn is_crowded(&self) -> bool {
         self.on_loan > self.size / 2
     }
 }
 
-/// An application is told of this part of its region at a time: often enough that it need not wait, seldom enough that
-/// the messages cost nothing. Whatever it waits for, at most three parts are on loan then, so that another will come.
+/// A message announces at least this fraction of the region: often enough that applications seldom wait, seldom enough that
+/// messages cost little. An application that waits has loans outstanding, so another message will follow.
 const WORTH_TELLING: u32 = 4;
 
 #[cfg(test)]

@@ -13,17 +13,17 @@ use crate::{Address, BacklogNotice, StreamedBodies, TemporaryFiles, TemporarySpa
 #[derive(Debug)]
 pub struct Application {
     settings: Settings,
-    /// Tells applications apart that differ in nothing else: an old configuration's from the new one's.
+    /// Distinguishes otherwise equal applications of an old and a new configuration.
     id: u64,
 }
 
-/// Which processes listen where.
+/// Where the processes of an application listen.
 #[derive(Clone, Debug)]
 pub enum Endpoint {
-    /// Processes that Baton knows nothing of share one address, as those of php-fpm do.
+    /// All processes share one address, as those of php-fpm do. Baton does not know the processes.
     Shared(Address),
-    /// Each process listens alone: the one in slot 3 of the table at `{prefix}.3`. There are never more connections to
-    /// it than it answers requests at a time, so that a request goes to an idle process or waits.
+    /// Each process has an address of its own: the one in slot 3 of the table listens at `{prefix}.3`. It never gets more
+    /// connections than it answers requests at a time, so that a request goes to an idle process or waits.
     Members {
         /// Which processes there are. All loops of all workers share it.
         table: Arc<ProcessTable>,
@@ -32,7 +32,7 @@ pub enum Endpoint {
     },
 }
 
-/// What is spoken.
+/// The protocol of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// FastCGI 1.0.
@@ -41,12 +41,12 @@ pub enum Protocol {
     Scgi,
 }
 
-/// How answers travel.
+/// The transport of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportChoice {
     /// The best that the application takes up.
     Auto,
-    /// As FastCGI says: through the socket.
+    /// Through the socket, as FastCGI says.
     Plain,
     /// Through memory shared with the application. Offered with every request; it may decline.
     Shm,
@@ -54,7 +54,7 @@ pub enum TransportChoice {
     PassFd,
 }
 
-/// Whom [`TransportChoice::Auto`] trusts with clients' sockets.
+/// Which applications [`TransportChoice::Auto`] trusts with clients' sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Any application.
@@ -68,49 +68,49 @@ pub enum Trust {
 pub struct Settings {
     /// Its name in reports.
     pub name: String,
-    /// Where its processes are.
+    /// Where its processes listen.
     pub endpoint: Endpoint,
-    /// What they speak.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// How their answers travel.
+    /// The transport of its answers.
     pub transport: TransportChoice,
-    /// Whom `TransportChoice::Auto` trusts with clients' sockets.
+    /// Whether `TransportChoice::Auto` trusts it with clients' sockets.
     pub passfd_trust: Trust,
-    /// How loops hear that a connection of another one waits in the application's backlog, if there are several.
+    /// By which loops tell each other of connections in the application's backlog, if there are several loops.
     pub backlog_notice: Option<BacklogNotice>,
     /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
     pub connections_max: usize,
-    /// How many requests may be given to it before their bodies are complete; by default, none.
+    /// How many requests it may get before their bodies are complete; by default, none.
     pub streamed_bodies: StreamedBodies,
-    /// Whether connections are used for more than one request.
+    /// Whether a connection is used for more than one request.
     pub keep_connections: bool,
     /// After how many requests a connection is closed; 0: never.
     pub requests_max_per_connection: u64,
-    /// How long a connection is kept without a request. A process of a pool like php-fpm's can serve nobody else as
-    /// long as a connection to it is open, so this should be short where others use the pool, too.
+    /// How long a connection is kept without a request. A php-fpm process serves only one connection at a time, so this
+    /// should be short where other servers use the same processes.
     pub idle_timeout_ms: u64,
-    /// How long it may take to be connected; at a Unix socket, how long its backlog may be full.
+    /// How long connecting may take; for a Unix socket, how long its backlog may be full.
     pub connect_timeout_ms: u64,
     /// Most requests that wait for a connection; beyond, they are refused.
     pub queue_max: usize,
     /// How long a request may wait for a connection.
     pub queue_timeout_ms: u64,
-    /// How long an application may neither take nor give anything.
+    /// How long an application may neither read nor write anything.
     pub timeout_ms: u64,
-    /// How long an application that answers on a client's socket waits for a slow client before it hands the rest back.
+    /// How long an application that answers on a client's socket waits for a slow client before it gives the rest back.
     pub patience_ms: u32,
-    /// Size of the region that a connection shares with its application: at least 64 KiB, less than 4 GiB.
+    /// Bytes of the region that a connection shares with its application: at least 64 KiB, less than 4 GiB.
     pub region_bytes: usize,
-    /// How much of a response is held in memory for a slow client.
+    /// Bytes of a response held in memory for a slow client.
     pub spool_memory_bytes: u64,
-    /// How much of it is held in a file beyond that. Then the application waits for the client.
+    /// Bytes held in a file beyond that. At this bound the application waits for the client.
     pub spool_file_bytes_max: u64,
     /// Where these files are.
     pub temporary: TemporaryFiles,
 }
 
 impl Settings {
-    /// The settings of an application of which only the name and the endpoint are known.
+    /// The default settings of an application.
     pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
         Self {
             name: name.into(),
@@ -144,7 +144,7 @@ impl Application {
     /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn new(settings: Settings) -> Result<Arc<Self>, BadSettings> {
         static APPLICATIONS: AtomicU64 = AtomicU64::new(0);
         let within = |ok: bool, error| if ok { Ok(()) } else { Err(error) };
@@ -178,7 +178,7 @@ impl Application {
         }
     }
 
-    /// The address by which people know it.
+    /// The address to show in reports.
     pub(crate) fn shown_address(&self) -> Address {
         match &self.settings.endpoint {
             Endpoint::Shared(address) => address.clone(),
@@ -190,7 +190,7 @@ impl Application {
         self.id
     }
 
-    /// The processes, if each has an address of its own.
+    /// The table of processes, if each has an address of its own.
     pub(crate) fn table(&self) -> Option<&Arc<ProcessTable>> {
         match &self.settings.endpoint {
             Endpoint::Shared(_) => None,
@@ -198,7 +198,7 @@ impl Application {
         }
     }
 
-    /// Whether something better than the plain transport is possible at all.
+    /// Whether a better transport than `plain` is possible.
     pub(crate) fn can_share(&self) -> bool {
         self.settings.protocol == Protocol::FastCgi
             && !matches!(self.settings.endpoint, Endpoint::Shared(Address::Inet(_)))
@@ -239,8 +239,8 @@ impl fmt::Display for BadSettings {
 
 impl std::error::Error for BadSettings {}
 
-/// More connections to one application than this are no use to one loop.
+/// Most connections of one loop to one application.
 pub const CONNECTIONS_LIMIT: usize = 4_096;
 
-/// A smaller region has the application wait in the middle of ordinary pages.
+/// With a smaller region an application would have to wait in the middle of an ordinary page.
 pub const REGION_BYTES_MIN: usize = 64 << 10;

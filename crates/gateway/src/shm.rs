@@ -1,8 +1,8 @@
 //! The transport `shm`: the application writes its answer into a region that the server reads.
 //!
-//! The region belongs to one connection, and is used again for as long as that lives: fresh pages cost more than copies.
-//! What the application announces is lent to whoever sends it. When a loan ends, the application may write there again;
-//! and when the region is wanted while a client is slow, its bytes are moved out.
+//! The region belongs to one connection and is reused by all of its requests: fresh pages cost more than copies. The
+//! slices that the application announces are lent to the session that sends them. When a loan ends, the application may
+//! write there again. If a slow client holds a loan while the region is needed, its bytes are copied out.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -16,14 +16,14 @@ use rustix::io::Errno;
 use crate::RequestId;
 use crate::ring::{OutsideOfRegion, Ring};
 
-/// A region and what is lent of it.
+/// A region and the loans of it.
 #[derive(Debug)]
 pub(crate) struct SharedRegion {
     region: Arc<Region>,
     ring: Ring,
-    /// In the order of their announcement, with the request whose answer they are.
+    /// In the order of their announcement, with their request.
     loans: VecDeque<(RequestId, Arc<Loan>)>,
-    /// To be sent with the first offer.
+    /// Sent with the first offer.
     descriptor: Option<OwnedFd>,
 }
 
@@ -44,8 +44,7 @@ impl SharedRegion {
         })
     }
 
-    /// Offers the region to the next request: appends the offer to a block of parameters. The descriptor goes with the
-    /// first one.
+    /// Appends an offer of the region to a block of parameters. Returns the descriptor with the first offer.
     pub(crate) fn offer(&mut self, patience_ms: u32, block: &mut Vec<u8>) -> Option<OwnedFd> {
         let descriptor = self.descriptor.take();
         let fds = usize::from(descriptor.is_some());
@@ -53,10 +52,10 @@ impl SharedRegion {
         descriptor
     }
 
-    /// Lends what the application has announced.
+    /// Lends a slice that the application has announced.
     ///
     /// # Errors
-    /// It is not what the application was to write next.
+    /// The slice is not where the application had to write next.
     pub(crate) fn lend(
         &mut self,
         request_id: RequestId,
@@ -72,7 +71,7 @@ impl SharedRegion {
         Ok(Some(all))
     }
 
-    /// Ends the loans that nobody needs any more, in their order.
+    /// Ends the oldest loans, up to the first one still in use.
     pub(crate) fn end_loans(&mut self) {
         while let Some((_, oldest)) = self.loans.front_mut()
             && oldest.is_over()
@@ -82,7 +81,7 @@ impl SharedRegion {
         }
     }
 
-    /// Ends the loans of all requests but this one, and copies what is needed of them still.
+    /// Ends the loans of other requests in front of this one's, copying bytes still in use.
     pub(crate) fn move_out_others(&mut self, request_id: RequestId) {
         while let Some((borrower, _)) = self.loans.front()
             && *borrower != request_id
@@ -91,7 +90,7 @@ impl SharedRegion {
         }
     }
 
-    /// Ends all loans, and copies what is needed still.
+    /// Ends all loans, copying bytes still in use.
     pub(crate) fn move_out(&mut self) {
         while !self.loans.is_empty() {
             self.move_out_oldest();
@@ -106,19 +105,18 @@ impl SharedRegion {
         self.ring.end_loan(loan.len() as u32);
     }
 
-    /// How many bytes the application is to be told of that it may write again.
+    /// How many bytes to announce as free to the application, if enough.
     pub(crate) fn tell_free(&mut self) -> Option<u32> {
         self.ring.tell_free()
     }
 
-    /// Whether so much is lent that too little could be offered.
+    /// Whether more than half is lent.
     pub(crate) fn is_crowded(&mut self) -> bool {
         self.end_loans();
         self.ring.is_crowded()
     }
 
-    /// Other requests to which something is lent. The application gets its bytes back in their order, so that these are
-    /// in the way of this one.
+    /// Other requests with loans. Bytes are freed in order, so these loans hold up those of this request.
     pub(crate) fn others(&self, request_id: RequestId) -> impl Iterator<Item = RequestId> {
         self.loans.iter().map(|(borrower, _)| *borrower).filter(move |borrower| *borrower != request_id)
     }

@@ -1,4 +1,4 @@
-//! Sockets to applications, which never wait.
+//! Nonblocking sockets to applications.
 
 use std::os::fd::OwnedFd;
 
@@ -12,7 +12,7 @@ use crate::Address;
 #[derive(Debug)]
 pub(crate) struct Connecting {
     pub(crate) socket: OwnedFd,
-    /// Whether the answer of the other side is awaited: the socket will be writable, or have an error.
+    /// Whether connecting is still under way: the socket will become writable or have an error.
     pub(crate) under_way: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Connecting {
 /// Begins to connect to an application.
 ///
 /// # Errors
-/// `EAGAIN` if the backlog of a Unix socket is full; `ECONNREFUSED` or `ENOENT` if nobody listens; and others.
+/// `EAGAIN` if the backlog of a Unix socket is full; `ECONNREFUSED` or `ENOENT` if no process listens; and others.
 pub(crate) fn connect(address: &Address) -> Result<Connecting, Errno> {
     let family = match address {
         Address::Unix(_) | Address::Abstract(_) => AddressFamily::UNIX,
@@ -46,7 +46,7 @@ pub(crate) fn connect(address: &Address) -> Result<Connecting, Errno> {
     Ok(Connecting { socket, under_way, is_local: family == AddressFamily::UNIX })
 }
 
-/// How the attempt of a socket that has become writable came out.
+/// The result of connecting, once the socket is writable.
 ///
 /// # Errors
 /// Why it is not connected.

@@ -1,10 +1,10 @@
-//! What a client has not taken yet of its response: in memory, then in a file.
+//! The part of a response that its client has not taken yet: in memory, then in a file.
 //!
-//! A client that keeps up costs nothing: what arrives is passed on. One that does not must not hold the application,
-//! so what it leaves is kept, in memory up to a bound. When that is reached, the client is given a moment, for which
-//! the application waits; if it does not use it, it is *slow*, and all the rest goes to a file without a name, up to
-//! another bound. Beyond that, the application waits for it; so it does if there is no room for the file, since the files
-//! of all have reached their bound, or the disk is full. Then the file is tried again when the client has
+//! A client that keeps up costs nothing: the spool passes on what arrives. A client that does not must not hold the
+//! application, so the spool keeps the rest, in memory up to a bound. At the bound, the client has a grace period in which
+//! the application waits. If it takes nothing then, it is *slow*, and the rest goes to a file without a name, up to
+//! another bound. Beyond that, the application waits for the client. It also waits if the file cannot grow, because the
+//! files of all workers have reached their bound or the disk is full. The spool tries the file again when the client has
 //! taken what is in memory.
 
 use baton_buf::{Aggregate, Piece};
@@ -14,9 +14,9 @@ use crate::temporary::{TemporaryFile, TemporaryFiles};
 /// The bounds of a spool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Most bytes in memory, of those to be taken and of those taken and not sent.
+    /// Most bytes in memory, both waiting and taken but not sent.
     pub(crate) memory: u64,
-    /// Most bytes that are written to one file.
+    /// Most bytes in the file.
     pub(crate) file: u64,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Bounds {
 pub(crate) enum Room {
     Memory,
     File,
-    /// The client has a moment to take something.
+    /// Nowhere until the client takes something or its grace period ends.
     AfterGrace,
-    /// Nowhere, until the client has taken all there is.
+    /// Nowhere until the client has taken everything.
     None,
 }
 
@@ -36,13 +36,13 @@ pub(crate) enum Room {
 pub(crate) struct Spool {
     bounds: Bounds,
     waiting: Aggregate,
-    /// Bytes of `waiting` that lie in memory or in a region.
+    /// Bytes of `waiting` in memory or in a region.
     waiting_in_memory: u64,
-    /// Bytes of the same kind that were taken, and perhaps not sent.
+    /// Such bytes that were taken and may not have been sent.
     taken_in_memory: u64,
     is_slow: bool,
     file: Option<TemporaryFile>,
-    /// There was no room in a file, at the last attempt.
+    /// The last attempt to write to the file failed.
     has_no_room: bool,
 }
 
@@ -64,7 +64,7 @@ impl Spool {
         self.waiting.is_empty()
     }
 
-    /// Where what comes next would go.
+    /// Where the next bytes would go.
     pub(crate) fn room(&self) -> Room {
         let written = self.file.as_ref().map_or(0, TemporaryFile::len);
         if self.waiting_in_memory + self.taken_in_memory < self.bounds.memory {
@@ -78,7 +78,7 @@ impl Spool {
         }
     }
 
-    /// Takes in what has arrived. It is never refused: whoever reads asks for [`room`](Self::room) before.
+    /// Adds what has arrived. It is never refused: the reader checks [`room`](Self::room) before.
     pub(crate) fn push(&mut self, piece: impl Into<Piece>, files: &TemporaryFiles) {
         let piece = piece.into();
         if !matches!(self.room(), Room::Memory | Room::AfterGrace) && self.push_to_file(&piece, files) {
@@ -88,7 +88,7 @@ impl Spool {
         self.waiting.push(piece);
     }
 
-    /// The client had its moment. What it left in a region is brought to a file.
+    /// The client's grace period is over. Moves what it left in a region to a file.
     pub(crate) fn mark_slow(&mut self, files: &TemporaryFiles) {
         self.is_slow = true;
         if !self.waiting.pieces().any(|piece| matches!(piece, Piece::Shared(_))) {
@@ -108,12 +108,12 @@ impl Spool {
         }
     }
 
-    /// Whether the client was found to be slow.
+    /// Whether the client is slow.
     pub(crate) fn is_slow(&self) -> bool {
         self.is_slow
     }
 
-    /// Takes what there is, in memory at most as much as the bound allows.
+    /// Takes what is waiting, with at most the bound's bytes in memory.
     pub(crate) fn take(&mut self) -> Option<Aggregate> {
         let mut in_memory = 0;
         let mut len = 0;
@@ -136,18 +136,18 @@ impl Spool {
         Some(std::mem::replace(&mut self.waiting, behind))
     }
 
-    /// All that was taken has been sent.
+    /// Everything taken has been sent.
     pub(crate) fn note_sent(&mut self) {
         self.taken_in_memory = 0;
-        // Not before: each attempt that fails leaves a piece in memory beyond the bound.
+        // No earlier: each failed attempt leaves a piece in memory beyond the bound.
         self.has_no_room &= self.waiting_in_memory >= self.bounds.memory;
         if self.waiting.is_empty() {
-            // Never written to again from its beginning: its pages may be on their way to the client still.
+            // Not rewritten from its beginning: its pages may still be in the socket's queue.
             self.file = None;
         }
     }
 
-    /// Whether there was room for it.
+    /// Moves a piece to the file. False: there is no room.
     fn push_to_file(&mut self, piece: &Piece, files: &TemporaryFiles) -> bool {
         if self.has_no_room {
             return false;

@@ -1,8 +1,8 @@
-//! What is counted of each pool.
+//! Counters of a pool.
 
 use crate::Why;
 
-/// What happened in a pool since it was made.
+/// Counters of a pool since it was created.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,

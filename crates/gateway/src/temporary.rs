@@ -1,7 +1,7 @@
-//! Files without a name, in which responses wait for slow clients and bodies for the rest of them.
+//! Files without a name, for responses to slow clients and for request bodies that are still arriving.
 //!
-//! All of them together have a bound, whichever worker made them: each counts in memory that all share what its own files
-//! take, and adds up what all do before a file grows. A file counts until the last who sends from it has closed it.
+//! The files of all workers together have a bound. Each worker counts the bytes of its own files in shared memory, and adds
+//! up the counts of all before a file grows. A file counts until its last reader has closed it.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -15,16 +15,16 @@ use baton_sys::descriptors;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Where temporary files are made, and how much they may take.
+/// Where temporary files are created, and how much space they may take.
 #[derive(Clone, Debug)]
 pub struct TemporaryFiles {
-    /// Their folder, where they never have a name.
+    /// The folder in which they are created, without a name.
     pub folder: Arc<Path>,
-    /// What they share with those of other folders.
+    /// The space that files of all folders share.
     pub space: TemporarySpace,
 }
 
-/// What the temporary files of all workers take together, in bytes.
+/// The space that the temporary files of all workers share, in bytes.
 #[derive(Clone, Debug)]
 pub struct TemporarySpace {
     worker: TemporaryCounters,
@@ -34,7 +34,7 @@ pub struct TemporarySpace {
     told: Arc<Mutex<Option<Instant>>>,
 }
 
-/// What a worker counts of its temporary files.
+/// A worker's counters of its temporary files.
 #[derive(Clone, Copy, Debug)]
 pub struct TemporaryCounters {
     /// Bytes in them.
@@ -43,16 +43,16 @@ pub struct TemporaryCounters {
     pub refused: &'static AtomicU64,
 }
 
-/// Why something cannot be put into a temporary file.
+/// Why bytes cannot be written to a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
     /// All of them together have reached their bound.
     Bound,
-    /// The file cannot be made, or cannot grow.
+    /// The file cannot be created, or cannot grow.
     Failed(Errno),
 }
 
-/// A file that grows at its end.
+/// A temporary file, which only grows.
 #[derive(Debug)]
 pub struct TemporaryFile {
     file: Arc<OpenFile>,
@@ -68,8 +68,8 @@ struct Reservation {
 }
 
 impl TemporarySpace {
-    /// A space without a bound. `all`: where each worker counts the bytes, this one too; `tell` takes lines for the error
-    /// log.
+    /// A space without a bound. `all`: the byte counters of all workers, including this one's. `tell` writes a line to the
+    /// error log.
     pub fn new(
         worker: TemporaryCounters,
         all: Arc<[&'static AtomicU64]>,
@@ -93,26 +93,25 @@ impl TemporarySpace {
         self.all.iter().fold(0, |used, worker| used.saturating_add(worker.load(Ordering::Relaxed)))
     }
 
-    /// Applications wait for slow clients because of this. Told once a minute: where one response finds no room, so do
-    /// others.
+    /// Logs that applications have to wait for slow clients. Once a minute: where one response finds no room, others follow.
     pub(crate) fn tell_held_up(&self, why: NoRoom) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
             (self.tell)(format_args!(
-                "applications wait for slow clients, request_id responses find no room: {why}"
+                "applications wait for slow clients, whose responses find no room: {why}"
             ));
         }
     }
 
     fn release(&self, bytes: u64) {
-        // Saturating: the counter of a worker that has died begins again while one that leaves goes on with it.
+        // Saturating: a new worker resets the counter of its slot while the old one may still be closing files.
         let less = |used: u64| Some(used.saturating_sub(bytes));
         let _ = self.worker.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
-/// A space that is not shared and has no bound.
+/// A space of this process alone, without a bound.
 impl Default for TemporarySpace {
     fn default() -> Self {
         static UNSHARED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -125,7 +124,7 @@ impl TemporaryFile {
     /// An empty file.
     ///
     /// # Errors
-    /// [`NoRoom::Failed`]: the folder is not there, may not be written to, or is of a file system without such files.
+    /// [`NoRoom::Failed`]: the folder is missing or not writable, or its file system has no `O_TMPFILE`.
     pub fn create(files: &TemporaryFiles) -> Result<Self, NoRoom> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let open = || rustix::fs::open(&*files.folder, flags, Mode::RUSR | Mode::WUSR);
@@ -151,7 +150,7 @@ impl TemporaryFile {
         FileSlice::new(Arc::clone(&self.file), 0, self.len)
     }
 
-    /// Appends pieces in memory: where they are now. If they cannot be, the file is as it was.
+    /// Appends pieces and returns their slice of the file. After an error, the file is unchanged.
     ///
     /// # Errors
     /// There is no room for them.
@@ -166,7 +165,7 @@ impl TemporaryFile {
         Ok(FileSlice::new(Arc::clone(&self.file), start, bytes))
     }
 
-    /// Appends bytes. If they cannot be, the file is as it was.
+    /// Appends bytes. After an error, the file is unchanged.
     ///
     /// # Errors
     /// There is no room for them.
@@ -178,7 +177,7 @@ impl TemporaryFile {
         })
     }
 
-    /// `write` writes some of `bytes` at an offset, and says how many.
+    /// `write` writes some of the bytes at an offset and returns how many.
     fn grow(
         &mut self,
         bytes: u64,
@@ -201,8 +200,8 @@ impl TemporaryFile {
     fn shrink(&self, bytes: u64, errno: Errno) -> NoRoom {
         self.reservation.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.reservation.space.release(bytes);
-        // What was written of it would take room, and the next attempt begins at the same place. A file that cannot
-        // become shorter is no worse than before.
+        // Free what was written: the next attempt begins at the same offset. If truncating fails, the bytes stay but do
+        // no harm.
         let _ = rustix::fs::ftruncate(&*self.file, self.len);
         self.reservation.space.refuse(NoRoom::Failed(errno))
     }
@@ -210,7 +209,7 @@ impl TemporaryFile {
 
 impl Reservation {
     fn grow(&self, bytes: u64) -> Result<(), NoRoom> {
-        // First counted, then compared: of two that need the last bytes none goes beyond the bound.
+        // Count first, then compare: two workers that race for the last bytes cannot both pass the bound.
         self.space.worker.bytes.fetch_add(bytes, Ordering::Relaxed);
         if self.space.used() > self.space.bytes_max {
             self.space.release(bytes);

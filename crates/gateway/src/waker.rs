@@ -1,4 +1,4 @@
-//! What a loop does when something has changed about processes that it shares with other loops.
+//! Wakeups: the processes that this loop shares with other loops have changed.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
@@ -10,24 +10,24 @@ use crate::gateway::Gateway;
 use crate::pool::Pool;
 
 impl Gateway {
-    /// Listens to the bell of a pool.
+    /// Watches the waker of a pool, if its processes are in a table.
     pub(crate) fn watch_waker(&self, pool: &Pool, index: usize) {
         if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
             let data = EventData::new_u64(ConnectionId::for_waker(index).to_data());
-            // Without it requests find out late that there are processes for them; there is no memory then.
+            // Fails only out of memory. Then requests find free processes late, by their deadlines.
             let _ = epoll::add(&self.epoll, waker, data, EventFlags::IN | EventFlags::ET);
         }
     }
 
-    /// Does not listen to it any more.
+    /// Stops watching it.
     pub(crate) fn unwatch_waker(&self, pool: &Pool) {
         if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
-            // Others have it open: closing it would not be enough.
+            // Explicitly: other processes hold the descriptor, so closing it would not remove it.
             let _ = epoll::delete(&self.epoll, waker);
         }
     }
 
-    /// Something has changed about the processes of an application, or other loops wait for one.
+    /// The processes of an application have changed, or other loops wait for one.
     pub(crate) fn handle_wakeup(&mut self, index: usize, now_ms: u64) {
         let Some(pool) = self.pools.get_mut(index).and_then(Option::as_mut) else { return };
         let mut unwanted = pool.idle_connections().to_vec();
@@ -42,8 +42,8 @@ impl Gateway {
         }
     }
 
-    /// Lets requests wait again that are in the backlogs of processes that have ended: those whom a process has started
-    /// may have its socket still, and never accept them.
+    /// Requeues requests stuck in the backlogs of dead processes. A child of such a process may hold its socket open and
+    /// never accept.
     fn requeue_from_ended(&mut self, index: usize, now_ms: u64) {
         let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) else {
             return;

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   Connecting ─► Serving ─► Idle ─► Serving ─► …          closed after any of them
-//!                        └──► Ending (its process is being ended, and has the client's socket; closed with that end)
+//!                        └──► Ending (its process holds the client's socket and is being ended)
 //! ```
 //!
-//! A connection writes one request at a time and reads its answer, whichever transport that takes. It knows neither the
-//! queue nor the clock: it says how far it came, and the gateway decides.
+//! A connection writes one request at a time and reads its answer, over any transport. It knows neither the queue nor the
+//! clock: it reports its progress, and the gateway decides.
 
 mod reading;
 
@@ -33,27 +33,27 @@ use crate::{Request, RequestId, Why};
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
-    /// Whose it is, by the index of the pool and of the lane in it.
+    /// Index of its pool, and of its lane in the pool.
     pub(crate) pool: usize,
     pub(crate) lane: usize,
-    /// In which state it leaves its process when it is closed. `None`: it has left it already.
+    /// How to release its process when it is closed. `None`: the process has been released already.
     pub(crate) release: Option<Release>,
     pub(crate) state: ConnectionState,
-    /// When the other side has had enough time; `u64::MAX`: it has as much as it likes.
+    /// When it times out; `u64::MAX`: never.
     pub(crate) deadline_ms: u64,
-    /// When the client has had its moment, for which the application waits.
+    /// End of the client's grace period, in which the application waits; `u64::MAX`: there is none.
     pub(crate) grace_until_ms: u64,
     /// Whether the client was asked for more of the request's body.
     awaits_client: bool,
     /// Whether the socket is watched for room to write.
     pub(crate) watches_room: bool,
-    /// Whether its turn to be read comes without an event.
+    /// Whether it is in the queue of connections to read without an event.
     pub(crate) is_requeued: bool,
     /// Whether the application is known to have accepted it.
     pub(crate) is_accepted: bool,
     /// Whether its first request is sent so that it shows when the application has accepted it.
     pub(crate) shows_acceptance: bool,
-    /// Whether its pool counts it among those with a process at the other end.
+    /// Whether its pool counts it as one whose process has answered.
     pub(crate) is_counted: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
@@ -68,35 +68,35 @@ pub(crate) struct Connection {
     requests: u64,
     /// Whether it will be kept when the request has been answered.
     keeps: bool,
-    /// Whether the socket took anything of the request, and whether the application has said anything since.
+    /// Whether the socket has taken any of the request, and whether the application has sent anything since.
     has_written: bool,
     has_heard: bool,
-    /// What the application was sent of the request lay unread when it closed the connection.
+    /// The application had not read the request when it closed the connection.
     was_left_unread: bool,
-    /// What was offered with the request at hand, and whether the application took it up.
+    /// The transport offered with the current request, and whether the application took it up.
     pub(crate) offered: OfferedTransport,
     pub(crate) took_offer_up: bool,
-    /// The application has spoken the hand-over protocol on this connection.
+    /// The application has used the hand-over protocol on this connection.
     speaks_handover: bool,
-    /// Whether there may be something to read, and whether the end of it has come.
+    /// Whether there may be input, and whether the application has closed its end.
     readable: bool,
     hung_up: bool,
 }
 
-/// What a connection is used for.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
     /// It is being connected, for this request.
     Connecting { request_id: RequestId },
     /// The application is answering this request.
     Serving { request_id: RequestId },
-    /// Nothing.
+    /// It is kept for the next request.
     Idle,
-    /// The process has had its time for this request, has the client's socket, and is being ended.
+    /// The request has timed out. Its process holds the client's socket and is being ended.
     Ending { request_id: RequestId },
 }
 
-/// How the answer to the request at hand may travel.
+/// The transport of the current request's answer.
 #[derive(Debug)]
 enum ActiveTransport {
     Scgi,
@@ -105,7 +105,7 @@ enum ActiveTransport {
     PassFd(HandedOver),
 }
 
-/// What is offered to an application with a request.
+/// The transport offered with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfferedTransport {
     Nothing,
@@ -149,35 +149,35 @@ impl Connection {
         }
     }
 
-    /// Whether it has served requests before the one at hand.
+    /// Whether it has served a request before the current one.
     pub(crate) fn was_used(&self) -> bool {
         self.requests > 1
     }
 
-    /// Takes note of what epoll said.
+    /// Notes an event of epoll.
     pub(crate) fn handle_ready(&mut self, readable: bool, hung_up: bool) {
         self.readable |= readable || hung_up;
         self.hung_up |= hung_up;
     }
 
-    /// Whether the application has closed its end, which the end of its process does.
+    /// Whether the application has closed its end, perhaps because its process has ended.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.hung_up
     }
 
-    /// Whether there may be something to read.
+    /// Whether there may be input.
     pub(crate) fn is_readable(&self) -> bool {
         self.readable
     }
 
-    /// Whether something came that nobody asked for, or the other side has closed it.
+    /// Looks at an idle connection: whether unexpected input has come, or the application has closed it.
     pub(crate) fn has_input(&self) -> bool {
         let looked = rustix::net::recv(&self.socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         !matches!(looked, Err(Errno::AGAIN))
     }
 
-    /// Begins a request: nothing of it is written yet. `patience_ms`: for how long an application that writes to the
-    /// client waits for one that takes nothing. `block` is memory.
+    /// Queues a request without writing it. `patience_ms`: how long an application that writes to a stalled client shall
+    /// wait. `block` is scratch memory.
     ///
     /// # Errors
     /// [`Why::BadRequest`].
@@ -203,7 +203,7 @@ impl Connection {
             return self.outgoing.push_scgi(request).map_err(Why::BadRequest);
         }
         self.keeps = keep && self.requests != settings.requests_max_per_connection;
-        // In turns, so that what an application says of a request behind its end is never taken for the next one's.
+        // Alternates, so that late records of the previous request are never taken for those of this one.
         self.fcgi_id = if self.fcgi_id == 1 { 2 } else { 1 };
         self.reader.begin(self.fcgi_id);
         block.clear();
@@ -217,7 +217,7 @@ impl Connection {
             }
             (OfferedTransport::Shm, _) => {
                 if self.region.is_none() {
-                    // Without one (no memory, no descriptors) the answer comes in the ordinary way.
+                    // Without a region (no memory, no descriptors) the answer comes through the socket.
                     self.region = SharedRegion::create(settings.region_bytes).ok();
                 }
                 if let Some(region) = &mut self.region {
@@ -241,8 +241,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the application may not have accepted the connection: whether it has read nothing that was sent. Over TCP that
-    /// cannot be seen, so that only an answer tells.
+    /// Whether the application may not have accepted the connection yet. On a Unix socket the gateway sees whether the
+    /// request has been read. Over TCP only an answer tells.
     pub(crate) fn is_unaccepted(&mut self) -> bool {
         if !self.is_accepted && self.is_local {
             let unread = progress::unread_by_peer(&self.socket);
@@ -251,30 +251,30 @@ impl Connection {
         !self.is_accepted
     }
 
-    /// Adds some of a body that was not complete when the request began.
+    /// Adds the next piece of a streamed body.
     pub(crate) fn push_body(&mut self, part: Slice, is_last: bool) {
         self.awaits_client = false;
         self.outgoing.push_more_body(part, is_last);
     }
 
-    /// Takes note that the client is asked for more of the body, if the application has taken what there was: whose it is.
+    /// Returns the request if its client is to be asked for more of the body, once per piece.
     pub(crate) fn ask_for_body(&mut self) -> Option<RequestId> {
         let ConnectionState::Serving { request_id } = self.state else { return None };
         let is_wanted = self.awaits_body() && !self.has_to_write();
         (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(request_id)
     }
 
-    /// Whether it is the client's turn: it was asked for more of the body.
+    /// Whether it waits for the client, which was asked for more of the body.
     pub(crate) fn awaits_client(&self) -> bool {
         self.awaits_client
     }
 
-    /// Whether the application can be given more of the body.
+    /// Whether the body is still incomplete.
     pub(crate) fn awaits_body(&self) -> bool {
         self.outgoing.is_open()
     }
 
-    /// Writes what the socket takes. Whether that was all.
+    /// Writes until the socket is full. Returns whether everything was written.
     ///
     /// # Errors
     /// The connection is gone.
@@ -284,7 +284,7 @@ impl Connection {
         result
     }
 
-    /// Tells the application to hand back what it answers on the client's socket.
+    /// Tells the application to give the client's socket back, if it has it.
     pub(crate) fn release(&mut self) -> bool {
         let handed_over = matches!(self.transport, ActiveTransport::PassFd(_));
         if handed_over {
@@ -302,25 +302,25 @@ impl Connection {
         }
     }
 
-    /// Whether another process may be given the client's socket: this one never had it, or speaks plain FastCGI only and
-    /// has written nothing to it. A process that speaks the protocol may leave a copy to one that it has started.
+    /// Whether another process may get the client's socket: this one never had it, or speaks plain FastCGI only and has
+    /// written nothing to it. A process that uses the hand-over protocol may have left a copy to a child.
     pub(crate) fn client_is_untouched(&mut self) -> bool {
         let speaks_handover = self.speaks_handover;
         self.handed_over().is_none_or(|handed| !speaks_handover && handed.is_untouched())
     }
 
-    /// Whether anything is still to be written.
+    /// Whether there is output to write.
     pub(crate) fn has_to_write(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// Whether the application cannot have begun with the request: nothing of it was written, or a library was to read
-    /// all of it with one call, and has not.
+    /// Whether the application cannot have begun with the request: nothing was written, or the request was short enough for
+    /// a library to read it with one call, and was left unread.
     pub(crate) fn is_unseen(&self) -> bool {
         !self.has_written || self.was_left_unread
     }
 
-    /// Takes note that nothing can be written any more. What the application wrote before is still to be read.
+    /// Writing has failed. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
         self.outgoing = Outgoing::default();
         self.awaits_client = false;
@@ -339,7 +339,7 @@ impl Connection {
             && self.region.as_ref().is_some_and(SharedRegion::is_short)
     }
 
-    /// Tells the application what it may write again of its region. Whether there is something to be written.
+    /// Queues a message with the bytes that the application may reuse in its region. Returns whether there is one.
     pub(crate) fn tell_free(&mut self) -> bool {
         let id = self.fcgi_id;
         let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))

@@ -1,4 +1,4 @@
-//! Reading what an application says.
+//! Reading answers.
 
 use baton_fcgi::Broken;
 use baton_fcgi::response::{Part, ProtocolStatus};
@@ -11,20 +11,20 @@ use crate::pending_response::PendingResponse;
 use crate::spool::Room;
 use crate::temporary::TemporaryFiles;
 
-/// How far reading an answer came.
+/// What reading an answer has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// Nothing is there to be read.
+    /// All input has been read.
     Wait,
-    /// It is others' turn.
+    /// There may be more input, but other connections come first.
     Yield,
-    /// The client has to take something first; or to use its moment to do so.
+    /// The client has to take something first, within its grace period or without a deadline.
     Full { grace: bool },
     /// The answer is complete; whether the connection can be used again.
     Done { reusable: bool },
-    /// The request was refused, and nothing came of it.
+    /// The application refused the request without an answer.
     Refused,
-    /// There will be no more.
+    /// The answer is invalid or incomplete.
     Failed(Why),
     /// The connection ended without an answer.
     EndedSilently,
@@ -54,12 +54,12 @@ impl Connection {
                     break;
                 }
                 Err(Errno::INTR) => continue,
-                // What an SCGI application has not read of the body when it closes makes its end look like this.
+                // An SCGI application that closes without reading the whole body resets the connection.
                 Err(Errno::CONNRESET) if matches!(self.transport, ActiveTransport::Scgi) => {
                     return self.end(response);
                 }
                 Err(error) => {
-                    // A Unix socket is reset when something in it has not been read.
+                    // A Unix socket is reset if it is closed with unread input.
                     self.was_left_unread = error == Errno::CONNRESET
                         && self.is_local
                         && self.speaks_handover
@@ -74,7 +74,7 @@ impl Connection {
                 Ok(ended) => ended,
                 Err(why) => return ReadOutcome::Failed(why),
             };
-            // An end that was announced has to be read, too.
+            // After a hang-up, read on until the end.
             self.readable = received.is_full() || self.hung_up;
             match ended {
                 Some(Ended::Refused) => return ReadOutcome::Refused,
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// The application answers in the ordinary way, be it with nothing: if it had the client's socket, it has not used it.
+    /// The application answers through the connection, so it has not used the client's socket if it had it.
     fn note_output(&mut self) {
         if matches!(self.transport, ActiveTransport::PassFd(_)) {
             self.transport = ActiveTransport::Plain;
@@ -152,7 +152,7 @@ impl Connection {
         (self.speaks_handover, self.took_offer_up) = (true, true);
     }
 
-    /// The application has let go of the client's socket.
+    /// The application gives the client's socket back.
     fn take_client_back(&mut self) -> Result<(), Broken> {
         match std::mem::replace(&mut self.transport, ActiveTransport::Plain) {
             ActiveTransport::PassFd(_) => {
@@ -214,7 +214,7 @@ enum Ended {
     Refused,
 }
 
-/// Passes output on: first the head, which is looked at, then the body, which is not.
+/// Passes output on: parses the head, forwards the body as it is.
 fn handle_output(
     response: &mut PendingResponse,
     received: &Received<'_>,
@@ -232,8 +232,8 @@ fn handle_output(
     Ok(())
 }
 
-/// Bytes that are read from one application before others have their turn.
+/// Bytes to read from one connection before others are served.
 const TURN_BYTES: usize = 2 * READ_BYTES;
 
-/// Bytes that are copied at a time in search of the end of a head: nearly all heads are shorter.
+/// Bytes to copy at a time in search of the end of a head. Nearly all heads are shorter.
 const HEAD_LOOK_BYTES: usize = 1_024;

@@ -40,7 +40,7 @@ impl Case {
         self.driver.finish(1)
     }
 
-    /// Whether the client's connection has ended for everyone, whatever copies of it there are.
+    /// Whether the client's connection has ended, despite copies of its socket.
     fn client_is_cut(&mut self) -> bool {
         matches!(self.client.read(&mut [0; 1]), Ok(0) | Err(_))
     }
@@ -86,7 +86,7 @@ fn closed_after_reading() {
 }
 
 /// One byte is enough: the client could take anything that follows for the rest of it. Nor can anything be said to a
-/// client on a Unix socket, of which nobody counts what is written to it.
+/// client on a Unix socket, where the kernel does not count what is written.
 #[test]
 fn closed_after_writing_to_the_client() {
     let mut case = Case::new(TransportChoice::PassFd, |peer| {
@@ -180,7 +180,7 @@ fn records_of_another_request_are_passed_over() {
     }
 }
 
-/// What is written behind the end of a request reaches nobody, whenever it arrives.
+/// Output behind the end of a request is dropped, whenever it arrives.
 #[test]
 fn writing_after_the_end() {
     for transport in EVERY {

@@ -1,4 +1,4 @@
-//! Applications that end between two requests, just when the next one comes: it is theirs no more, and somebody else's.
+//! Applications that end just when the next request comes: another process gets it.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn what_could_not_be_sent_is_sent_to_another() {
     }
 }
 
-/// It may have begun with it: whoever reads all of a request answers it.
+/// A process that has read a request may have begun with it, so the gateway does not repeat it.
 #[test]
 fn what_was_read_is_not_repeated() {
     for transport in [TransportChoice::PassFd, TransportChoice::Shm] {

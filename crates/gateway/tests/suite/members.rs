@@ -116,7 +116,7 @@ fn members_are_not_given_more_than_they_may_have() {
     assert_eq!(driver.report("waiting"), 1);
     table.end(0);
     table.begin(0, 2, Some(3));
-    assert_eq!(driver.report("waiting"), 1, "nobody has said that it is ready");
+    assert_eq!(driver.report("waiting"), 1, "it is not marked as ready");
     table.set_open(0);
     assert_eq!(driver.finish(3).body, b"hello");
     assert_eq!(table.requests(0), 1);
@@ -167,8 +167,8 @@ fn members_in_an_unknown_state_are_left_to_the_keeper() {
     assert_eq!(states(&table), ["unsure"]);
 }
 
-/// Goal: a request that nobody has accepted goes to the next process when the one it was given to has ended, though its
-/// socket is still there. Method: a socket of which nothing is ever accepted.
+/// Goal: a request in the backlog of a dead process goes to the next process, even while the socket still exists. Method: a
+/// socket without a process that accepts.
 #[test]
 fn requests_in_the_backlog_of_who_has_ended_are_given_to_the_next() {
     let app = App::answering(HELLO);

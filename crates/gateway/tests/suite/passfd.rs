@@ -205,7 +205,7 @@ fn a_client_that_makes_progress_is_waited_for() {
     drop(reader.join().unwrap());
 }
 
-/// While the request waits, and while the application has it, an abandoned client is cut and not answered by anyone.
+/// An abandoned client is cut off without an answer, both while its request waits and while the application has it.
 #[test]
 fn an_abandoned_client_is_cut() {
     let (sender, receiver) = mpsc::channel::<bool>();

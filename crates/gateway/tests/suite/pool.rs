@@ -1,4 +1,4 @@
-//! Who waits, who is served, and on which connection.
+//! Queues, and the choice of connections.
 
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ pub(crate) fn answering_on_demand() -> (App, mpsc::Sender<()>) {
     (app, sender)
 }
 
-/// Goal: a process whose connection is kept serves whoever comes on another one. Method: one process, two requests at
+/// Goal: a process whose connection is kept serves the next client on another one. Method: one process, two requests at
 /// once, so that the second connection waits in the backlog when the first has served its request; connections are
 /// kept for longer than the test runs.
 #[test]
@@ -131,7 +131,7 @@ fn nobody_listens() {
     assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::CONNREFUSED));
 }
 
-/// A socket whose backlog is full: a queue of one, and nobody accepts.
+/// A socket with a full backlog: a queue of one, and no process that accepts.
 fn full_backlog(folder: &std::path::Path) -> (UnixListener, Vec<std::os::unix::net::UnixStream>) {
     let path = folder.join("full");
     let socket =

@@ -170,7 +170,7 @@ fn who_goes_away_gives_the_region_back() {
     assert!(driver.ask(99, asking(&application, 60_000)).body == pattern(10, 60_000));
 }
 
-/// Goal: what an application changes in its region behind the announcement reaches nobody but its own client, and the
+/// Goal: what an application changes in its region behind the announcement reaches only its own client, and the
 /// head that was checked is the head that is used.
 #[test]
 fn a_head_is_looked_at_once() {

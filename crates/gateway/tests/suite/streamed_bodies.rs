@@ -203,7 +203,7 @@ fn a_body_may_come_while_its_request_waits() {
         driver.begin(1, get(&application));
         driver.begin(2, streamed(&application, b"beginning", 8));
         let now_ms = driver.now_ms();
-        assert!(!driver.gateway.wants_body(RequestId::new(2)), "nobody wants it yet");
+        assert!(!driver.gateway.wants_body(RequestId::new(2)), "no application wants it yet");
         driver.gateway.push_body(RequestId::new(2), b"more".to_vec().into(), now_ms);
         if ends_early {
             driver.gateway.fail_body(RequestId::new(2), Why::ClientGone, now_ms);
@@ -347,7 +347,7 @@ fn an_application_that_dies_in_the_middle() {
     }
 }
 
-/// A request that nobody wants any more gives back what it held, wherever it is.
+/// An abandoned request frees what it held, wherever it is.
 #[test]
 fn an_abandoned_upload_leaves_nothing() {
     let app = App::start(|peer| while peer.event().is_some() {});
