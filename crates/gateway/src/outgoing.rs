@@ -235,3 +235,62 @@ const BEHIND_BYTES_MAX: u64 = 1 << 10;
 /// Memory that a connection keeps for its messages: a request, and a control record behind it.
 const MESSAGES_MAX: usize = 2;
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use baton_fcgi::application::{Part, RequestReader};
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+
+    use super::*;
+    use crate::{Address, Application, Endpoint, Settings};
+
+    /// The parts of a request with a body, in the messages that carry them. Method: a socket that keeps the limits of
+    /// messages.
+    fn messages(splits: bool) -> Vec<Vec<&'static str>> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+        let settings = Settings::new("test", Endpoint::Shared(Address::Abstract(Vec::new())));
+        let mut body = Aggregate::new();
+        body.push(Slice::from(b"a body".to_vec()));
+        let asked = Request {
+            application: Application::new(settings).unwrap(),
+            params: Vec::new(),
+            body,
+            idempotent: false,
+            rest: None,
+            handover: None,
+        };
+        let mut outgoing = Outgoing::default();
+        outgoing.push_fastcgi(1, true, b"\x01\x01AB", splits, &asked);
+        assert!(outgoing.flush(&ours).unwrap());
+        let mut reader = RequestReader::new();
+        let mut buffer = [0; 4096];
+        let received = std::iter::from_fn(|| {
+            let (_, count) = recv(&theirs, &mut buffer, RecvFlags::empty()).ok()?;
+            let (mut parts, mut at) = (Vec::new(), 0);
+            loop {
+                let (read, part) = reader.read(&buffer[at..count]).unwrap();
+                at += read;
+                parts.push(match part {
+                    Part::Begin { .. } => "begin",
+                    Part::Params(_) => "params",
+                    Part::ParamsEnd => "end of params",
+                    Part::Stdin(_) => "stdin",
+                    Part::StdinEnd => "end of stdin",
+                    Part::NeedMore => return Some(parts),
+                    other => panic!("{other:?}"),
+                });
+            }
+        });
+        received.collect()
+    }
+
+    /// A program that reads no body answers at the end of the parameters. Were that in the first message, the second could
+    /// come after the answer, and the program would take it for the next request.
+    #[test]
+    fn a_request_is_split_in_front_of_the_end_of_its_parameters() {
+        let (first, second) = (["begin", "params"], ["end of params", "stdin", "end of stdin"]);
+        assert_eq!(messages(true), [first.to_vec(), second.to_vec()]);
+        assert_eq!(messages(false), [[&first[..], &second[..]].concat()]);
+    }
+}
