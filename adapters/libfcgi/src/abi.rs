@@ -1,6 +1,6 @@
-//! The structures of `fcgiapp.h` and `fcgi_stdio.h`, which programs allocate and look into.
+//! The streams of `fcgiapp.h` and the files of `fcgi_stdio.h`, which programs allocate and look into.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 /// `FCGX_Stream`. Programs use functions to read and write, but the fields are public, and some look.
 #[repr(C)]
@@ -46,42 +46,6 @@ impl Stream {
     };
 }
 
-/// `FCGX_Request`, which the program allocates.
-#[repr(C)]
-pub(crate) struct Request {
-    /// The id of the request.
-    pub(crate) request_id: c_int,
-    /// `FCGI_RESPONDER` and so on.
-    pub(crate) role: c_int,
-    /// The body of the request.
-    pub(crate) input: *mut Stream,
-    /// The response.
-    pub(crate) output: *mut Stream,
-    /// The error log.
-    pub(crate) errors: *mut Stream,
-    /// The variables, `name=value`, terminated by null.
-    pub(crate) envp: *mut *mut c_char,
-    /// `paramsPtr`, which is for the library: here it points to the [`Exchange`](crate::exchange::Exchange) of the
-    /// connection.
-    pub(crate) exchange: *mut crate::exchange::Exchange,
-    /// The connection, or negative.
-    pub(crate) ipc_fd: c_int,
-    /// Whether a request has begun on it.
-    pub(crate) is_begin_processed: c_int,
-    /// Whether the connection stays open afterwards.
-    pub(crate) keep_connection: c_int,
-    /// The exit status for the server.
-    pub(crate) app_status: c_int,
-    /// How many of the two output streams are open.
-    pub(crate) writers: c_int,
-    /// `FCGI_FAIL_ACCEPT_ON_INTR` or 0.
-    pub(crate) flags: c_int,
-    /// Where connections are accepted.
-    pub(crate) listen_sock: c_int,
-    /// Whether another process uses the connection: it is closed here without telling the server.
-    pub(crate) detached: c_int,
-}
-
 /// `FCGI_FILE`: one of the two, the other is null.
 #[repr(C)]
 pub(crate) struct File {
@@ -109,6 +73,5 @@ pub(crate) const FCGI_LISTENSOCK_FILENO: c_int = 0;
 /// The layout of these structures by the distribution's headers on 64-bit machines.
 const _: () = {
     assert!(size_of::<Stream>() == 72 && std::mem::offset_of!(Stream, data) == 64);
-    assert!(size_of::<Request>() == 80 && std::mem::offset_of!(Request, ipc_fd) == 48);
     assert!(size_of::<File>() == 16);
 };

@@ -4,6 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::errno::errno;
+
 /// Called when an operation is done, with the result of `read` or `write`.
 type Callback = unsafe extern "C" fn(*mut c_void, c_int);
 
@@ -111,7 +113,7 @@ unsafe extern "C" fn OS_DoIo(timeout: *const libc::timeval) -> c_int {
             c_int::try_from(ms).unwrap_or(c_int::MAX)
         });
         if libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout_ms) < 0 {
-            std::process::exit(crate::os::errno());
+            std::process::exit(errno());
         }
     }
     for ready in polled.iter().filter(|polled| polled.revents != 0) {

@@ -13,6 +13,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
+use crate::errno::{errno, set_errno};
 use crate::{asynchronous, shutdown};
 
 /// A local connection is closed if the server sends nothing for so long after opening it: a server that timed out may
@@ -52,17 +53,6 @@ extern "C" fn OS_LibInit(_stdio: *mut c_int) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn OS_LibShutdown() {
     asynchronous::forget_all();
-}
-
-/// The `errno` of the thread.
-pub(crate) fn errno() -> c_int {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-/// Sets it.
-pub(crate) fn set_errno(errno: c_int) {
-    // SAFETY: each thread has its own `errno`.
-    unsafe { *libc::__errno_location() = errno };
 }
 
 /// `result` as C functions return it.

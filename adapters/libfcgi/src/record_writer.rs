@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::ptr;
 
 use crate::abi::Stream;
-use crate::os;
+use crate::errno::errno;
 
 /// Length of a record's header.
 const HEADER_BYTES: usize = 8;
@@ -102,7 +102,7 @@ unsafe extern "C" fn empty_records(stream: *mut Stream, closes: c_int) {
     if writer.empty(closes != 0) {
         writer.renew();
     } else {
-        writer.stream.fail(os::errno());
+        writer.stream.fail(errno());
     }
 }
 

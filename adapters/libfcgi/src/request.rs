@@ -10,9 +10,47 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use baton_responder::{Link, ReadError, Role};
 use rustix::io::Errno;
 
-use crate::abi::{FCGI_FAIL_ACCEPT_ON_INTR, FCGI_LISTENSOCK_FILENO, Request, Stream};
+use crate::abi::{FCGI_FAIL_ACCEPT_ON_INTR, FCGI_LISTENSOCK_FILENO, Stream};
 use crate::exchange::{Exchange, Kind, behind, kind_of};
 use crate::{os, shutdown};
+
+/// `FCGX_Request`, which the program allocates.
+#[repr(C)]
+pub(crate) struct Request {
+    /// The id of the request.
+    pub(crate) request_id: c_int,
+    /// `FCGI_RESPONDER` and so on.
+    pub(crate) role: c_int,
+    /// The body of the request.
+    pub(crate) input: *mut Stream,
+    /// The response.
+    pub(crate) output: *mut Stream,
+    /// The error log.
+    pub(crate) errors: *mut Stream,
+    /// The variables, `name=value`, terminated by null.
+    pub(crate) envp: *mut *mut c_char,
+    /// `paramsPtr`, which is for the library: here it points to the [`Exchange`] of the connection.
+    pub(crate) exchange: *mut Exchange,
+    /// The connection, or negative.
+    pub(crate) ipc_fd: c_int,
+    /// Whether a request has begun on it.
+    pub(crate) is_begin_processed: c_int,
+    /// Whether the connection stays open afterwards.
+    pub(crate) keep_connection: c_int,
+    /// The exit status for the server.
+    pub(crate) app_status: c_int,
+    /// How many of the two output streams are open.
+    pub(crate) writers: c_int,
+    /// `FCGI_FAIL_ACCEPT_ON_INTR` or 0.
+    pub(crate) flags: c_int,
+    /// Where connections are accepted.
+    pub(crate) listen_sock: c_int,
+    /// Whether another process uses the connection: it is closed here without telling the server.
+    pub(crate) detached: c_int,
+}
+
+/// The layout by the distribution's headers on 64-bit machines.
+const _: () = assert!(size_of::<Request>() == 80 && std::mem::offset_of!(Request, ipc_fd) == 48);
 
 /// `FCGX_Accept_r` before `FCGX_Init`.
 const NOT_INITIALIZED: c_int = -9998;

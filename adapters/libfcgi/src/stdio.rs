@@ -310,7 +310,7 @@ unsafe extern "C" fn FCGI_puts(str: *const c_char) -> c_int {
 unsafe extern "C" fn FCGI_perror(str: *const c_char) {
     // SAFETY: of the program; `strerror` returns a string.
     unsafe {
-        let reason = libc::strerror(crate::os::errno());
+        let reason = libc::strerror(crate::errno::errno());
         for text in [str, c": ".as_ptr(), CStr::from_ptr(reason).as_ptr()] {
             FCGI_fputs(text, standard(2));
         }

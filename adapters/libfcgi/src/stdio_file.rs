@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_long};
 use std::ptr;
 
 use crate::abi::{EOF, File};
-use crate::os::set_errno;
+use crate::errno::set_errno;
 use crate::stdio::{Of, of, standard};
 use crate::stream::FCGX_FClose;
 

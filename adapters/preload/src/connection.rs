@@ -1,7 +1,7 @@
 //! An accepted connection that may be a FastCGI server's.
 
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use baton_fcgi::application::push_values_result;
 use libc::iovec;
@@ -11,6 +11,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use crate::inbox::{Inbox, Stage, TRANSPORTS, decline};
 use crate::link::ServerLink;
 use crate::outgoing::{Outgoing, Sent};
+use crate::progress::{OfferState, Progress, refuse_more};
+use crate::ready::ReadyBytes;
 use crate::turn::Turn;
 
 /// Reads of this size go directly into the program's memory, not into the inbox: copying would cost more than a call.
@@ -25,13 +27,8 @@ pub(crate) struct Connection {
     pub(crate) descriptors: AtomicU32,
     /// The number of calls that use it, or are about to find that it is not theirs.
     pub(crate) users: AtomicU32,
-    /// The process that has accepted it.
-    process: AtomicI32,
-    phase: AtomicU8,
-    /// That process accepts no further connections: it ends, as soon as it may.
-    is_leaving: AtomicBool,
-    /// Bytes in the inbox that are ready for the program; the kernel does not see them.
-    ready: AtomicUsize,
+    pub(crate) progress: Progress,
+    pub(crate) ready: ReadyBytes,
     pub(crate) inbox: Turn<Inbox>,
     pub(crate) outgoing: Turn<Outgoing>,
 }
@@ -48,25 +45,8 @@ pub(crate) enum Outcome {
     Unfamiliar,
 }
 
-/// Where a connection that is kept, of a server that makes offers, is in the course of its requests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum OfferState {
-    /// There was no offer so far.
-    Other,
-    /// There was one for the request at hand.
-    Offered,
-    /// It has been answered. The next bytes are the next request.
-    Answered,
-    /// The program will send no more, so it gets no next request.
-    Closing,
-}
-
 /// Of [`Connection::descriptors`]: no descriptor is left, but a call may be using it.
 pub(crate) const ENDING: u32 = u32::MAX;
-
-/// How many connections have bytes ready: as long as there are none, waiting is the kernel's business alone.
-static READY: AtomicUsize = AtomicUsize::new(0);
 
 impl Connection {
     pub(crate) fn new() -> Self {
@@ -74,33 +54,10 @@ impl Connection {
             next: AtomicPtr::new(std::ptr::null_mut()),
             descriptors: AtomicU32::new(1),
             users: AtomicU32::new(0),
-            process: AtomicI32::new(0),
-            phase: AtomicU8::new(OfferState::Other as u8),
-            is_leaving: AtomicBool::new(false),
-            ready: AtomicUsize::new(0),
+            progress: Progress::new(),
+            ready: ReadyBytes::new(),
             inbox: Turn::new(Inbox::default()),
             outgoing: Turn::new(Outgoing::default()),
-        }
-    }
-
-    /// Whether any connection has bytes ready that the kernel does not see.
-    pub(crate) fn any_is_ready() -> bool {
-        READY.load(Ordering::Acquire) > 0
-    }
-
-    /// Whether this one has.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) > 0
-    }
-
-    /// Call it whenever the inbox has changed.
-    pub(crate) fn note_ready(&self, inbox: &Inbox) {
-        let now = inbox.ready();
-        let before = self.ready.swap(now, Ordering::AcqRel);
-        match (before, now) {
-            (0, 1..) => _ = READY.fetch_add(1, Ordering::AcqRel),
-            (1.., 0) => _ = READY.fetch_sub(1, Ordering::AcqRel),
-            _ => {}
         }
     }
 
@@ -116,12 +73,10 @@ impl Connection {
         if wanted == 0 {
             return Outcome::NotOurs;
         }
-        if self.is_in(OfferState::Closing) {
+        if self.progress.is_in(OfferState::Closing) {
             return Outcome::Bytes(0);
         }
-        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(OfferState::Answered) {
-            refuse_more(socket);
-        }
+        self.progress.before_receive(socket);
         match inbox.stage() {
             Stage::New if !is_blocking(socket) => return Outcome::Unfamiliar,
             Stage::Unfamiliar if inbox.ready() == 0 => return Outcome::Unfamiliar,
@@ -160,7 +115,7 @@ impl Connection {
                 Err(errno) => break Err(errno),
             }
         };
-        self.note_ready(&inbox);
+        self.ready.note(&inbox);
         match ended {
             // Not a socket: the descriptor was closed and reused without our knowledge.
             Err(Errno::NOTSOCK) if given == 0 => Outcome::Unfamiliar,
@@ -189,7 +144,11 @@ impl Connection {
             if begins.is_none() && offered.is_none() {
                 return;
             }
-            self.enter(if offered.is_some() && is_kept { OfferState::Offered } else { OfferState::Other });
+            self.progress.enter(if offered.is_some() && is_kept {
+                OfferState::Offered
+            } else {
+                OfferState::Other
+            });
             if let Some((request_id, offer, descriptors)) = offered {
                 match self.outgoing.now() {
                     Some(mut outgoing) if outgoing.may_answer() => {
@@ -211,11 +170,11 @@ impl Connection {
         if !outgoing.is_answering() {
             return Outcome::NotOurs;
         }
-        let mut link = ServerLink::new(self, fd);
+        let mut link = ServerLink::new(&self.inbox, &self.ready, &self.progress, fd);
         // SAFETY: the caller says that these may be read.
         let sent = outgoing.send(&mut link, parts.iter().map(|part| unsafe { bytes_of(part) }));
-        if !outgoing.is_answering() && self.is_in(OfferState::Offered) {
-            self.enter(OfferState::Answered);
+        if !outgoing.is_answering() && self.progress.is_in(OfferState::Offered) {
+            self.progress.enter(OfferState::Answered);
         }
         match sent {
             Sent::All(bytes) => Outcome::Bytes(bytes),
@@ -258,52 +217,12 @@ impl Connection {
         if let Some(mut outgoing) = self.outgoing.now() {
             outgoing.abandon();
         }
-        let is_between = self.is_in(OfferState::Answered) && self.is_ours();
+        let is_between = self.progress.is_in(OfferState::Answered) && self.progress.is_ours();
         if is_between {
             refuse_more(socket);
-            self.enter(OfferState::Closing);
+            self.progress.enter(OfferState::Closing);
         }
         is_between
-    }
-
-    /// The process accepts no further connections. The current request is the last; once it is answered, the server
-    /// cannot send another. A call that waits for one ends, as if the server had closed the connection.
-    ///
-    /// Can be called by signal handlers.
-    pub(crate) fn leave(&self, socket: BorrowedFd<'_>) {
-        if self.is_ours() {
-            self.is_leaving.store(true, Ordering::Relaxed);
-            if self.is_in(OfferState::Answered) {
-                refuse_more(socket);
-            }
-        }
-    }
-
-    /// The request at hand is about to end, and the server about to send the next one.
-    pub(crate) fn before_end(&self, socket: BorrowedFd<'_>) {
-        if self.is_leaving.load(Ordering::Relaxed) && self.is_in(OfferState::Offered) && self.is_ours() {
-            refuse_more(socket);
-        }
-    }
-
-    /// Starts over, for a connection that this process has accepted.
-    pub(crate) fn begin(&self, process: i32) {
-        self.process.store(process, Ordering::Relaxed);
-        self.is_leaving.store(false, Ordering::Relaxed);
-        self.enter(OfferState::Other);
-    }
-
-    /// Whether this process has accepted it. Connections of its parent stay the parent's.
-    fn is_ours(&self) -> bool {
-        self.process.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_nonzero().get()
-    }
-
-    fn is_in(&self, phase: OfferState) -> bool {
-        self.phase.load(Ordering::Relaxed) == phase as u8
-    }
-
-    fn enter(&self, phase: OfferState) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
     /// Makes it free for another connection, if no call is using it. Otherwise that call does so when it ends.
@@ -314,16 +233,10 @@ impl Connection {
         {
             inbox.reset();
             outgoing.reset();
-            self.note_ready(&inbox);
+            self.ready.note(&inbox);
             self.descriptors.store(0, Ordering::SeqCst);
         }
     }
-}
-
-/// Refuses further data: the server's next send fails, and it asks another process. Earlier data can still be read.
-fn refuse_more(socket: BorrowedFd<'_>) {
-    // It can only fail because the connection has ended.
-    _ = rustix::net::shutdown(socket, Shutdown::Read);
 }
 
 /// An application that does not wait for its connection would not want to wait for its client.

@@ -40,6 +40,8 @@ mod pair;
 #[cfg(test)]
 #[path = "../../../fuzz/src/pieces.rs"]
 pub mod pieces;
+mod progress;
+mod ready;
 mod real;
 mod records;
 mod table;

@@ -6,13 +6,15 @@ use baton_responder::{Control, Link};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::connection::Connection;
 use crate::inbox::Inbox;
-use crate::turn::Held;
+use crate::progress::Progress;
+use crate::ready::ReadyBytes;
+use crate::turn::{Held, Turn};
 
 /// A connection to whose server an answer is being sent.
 pub(crate) struct ServerLink<'a> {
-    connection: &'a Connection,
+    progress: &'a Progress,
+    ready: &'a ReadyBytes,
     fd: BorrowedFd<'a>,
     /// None while another thread receives: it finds our messages.
     inbox: Option<Held<'a, Inbox>>,
@@ -20,15 +22,20 @@ pub(crate) struct ServerLink<'a> {
 
 impl<'a> ServerLink<'a> {
     /// `fd` has just been used by the program, for this connection.
-    pub(crate) fn new(connection: &'a Connection, fd: RawFd) -> Self {
+    pub(crate) fn new(
+        inbox: &'a Turn<Inbox>,
+        ready: &'a ReadyBytes,
+        progress: &'a Progress,
+        fd: RawFd,
+    ) -> Self {
         // SAFETY: it is open: the program is calling with it.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        Self { connection, fd, inbox: connection.inbox.now() }
+        Self { progress, ready, fd, inbox: inbox.now() }
     }
 
     /// The request at hand is about to end.
     pub(crate) fn before_end(&self) {
-        self.connection.before_end(self.fd);
+        self.progress.before_end(self.fd);
     }
 
     /// The descriptor.
@@ -49,7 +56,7 @@ impl Link for ServerLink<'_> {
     fn receive(&mut self) -> Result<bool, Errno> {
         let Some(inbox) = &mut self.inbox else { return Ok(false) };
         let received = inbox.fill(self.fd, 0, RecvFlags::DONTWAIT);
-        self.connection.note_ready(inbox);
+        self.ready.note(inbox);
         match received {
             Ok(0) => Err(Errno::CONNRESET),
             Ok(_) => Ok(true),

@@ -67,7 +67,7 @@ pub(crate) fn adopt(fd: RawFd, listener: RawFd) {
     HIGHEST.fetch_max(fd, Ordering::SeqCst);
     LISTENER.store(listener, Ordering::Relaxed);
     let connection = unused();
-    connection.begin(PROCESS.load(Ordering::Relaxed));
+    connection.progress.begin(PROCESS.load(Ordering::Relaxed));
     put(slot, std::ptr::from_ref(connection).cast_mut());
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn leave() {
     for fd in 0..=HIGHEST.load(Ordering::SeqCst) {
         if let Some(connection) = find(fd) {
             // SAFETY: it is open, as long as it is in the table.
-            connection.leave(unsafe { BorrowedFd::borrow_raw(fd) });
+            connection.progress.leave(unsafe { BorrowedFd::borrow_raw(fd) });
         }
     }
 }

@@ -4,57 +4,21 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_http::{AcceptedCodings, PathRefusal, Stamp};
+use baton_http::{AcceptedCodings, Stamp};
 use baton_sys::descriptors;
 use foldhash::fast::RandomState;
-use rustix::io::Errno;
 
 use crate::allowance::Allowance;
-use crate::disk::{Blocking, DiskError, Identity, NeedsDisk};
-use crate::listing::Listed;
-use crate::lookup::Lookup;
+use crate::disk::Identity;
 use crate::name::{CachedResult, Name, Question};
 use crate::policy::Policy;
 use crate::presentation::Presentation;
+use crate::query::{Found, Query};
 use crate::settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
 use crate::stats::{CacheStats, Counters, HitStats};
 use crate::stored::{Stored, memory_weight};
 use crate::table::Table;
 use crate::tree::Tree;
-
-/// A request's question to the cache.
-#[derive(Clone, Copy, Debug)]
-pub struct Query<'a> {
-    /// The path of the request, raw, beginning with '/'.
-    pub path: &'a [u8],
-    /// The codings that the client takes.
-    pub accepted: AcceptedCodings,
-    /// Whether a listing is to be JSON rather than HTML. Used only by trees that [list](Tree::lists).
-    pub accept_json: bool,
-}
-
-/// What a path leads to.
-#[derive(Clone, Debug)]
-pub enum Found {
-    /// A file.
-    File(Arc<Stored>),
-    /// A script to run, by its path relative to the root.
-    Script(Arc<[u8]>),
-    /// The tree's fallback script for a path that does not exist; it gets the requested path.
-    Fallback(Arc<[u8]>),
-    /// A directory, whose relative links only work with a '/' at the end of the path: the client is sent there.
-    AddSlash,
-    /// A directory without an index, listed.
-    Listing(Listed),
-    /// Nothing, or nothing that the client may know of.
-    Missing,
-    /// Something that the server may not read, a link out of the root, or no file at all (a device, a FIFO, a socket).
-    Forbidden,
-    /// A path that no name can have.
-    Refused(PathRefusal),
-    /// A system error: `EMFILE`, `ENFILE`, `EIO`, or `ESTALE` for a file that keeps shrinking while it is read.
-    Failed(Errno),
-}
 
 /// The caches of names and files. Threads may share one or have one each.
 #[derive(Debug)]
@@ -98,45 +62,6 @@ impl Cache {
             descriptors: Table::new(Policy::Lru, settings.files_max as u64),
             counters: Arc::default(),
             settings,
-        }
-    }
-
-    /// Finds what a path of a tree leads to.
-    ///
-    /// A hit costs a hash of the path, a read lock and a few atomic operations; no allocation, and no system call
-    /// unless the name is due for revalidation. No lock is held across a system call.
-    ///
-    /// # Errors
-    /// [`NeedsDisk`] only with [`Blocking::Never`]: repeat the call with [`Blocking::Allowed`] on a thread that may
-    /// wait, and use its answer. It also fills the cache.
-    pub fn find(
-        &self,
-        tree: &Arc<Tree>,
-        query: &Query<'_>,
-        now: &Stamp,
-        blocking: Blocking,
-    ) -> Result<Found, NeedsDisk> {
-        let question = self.question(tree, query);
-        let recalled = self.recall(&question, now);
-        if let Some(Recalled::Known(found)) = recalled {
-            return Ok(found);
-        }
-        let lookup = Lookup { cache: self, tree, query, question, now, blocking };
-        let mut result = lookup.run(recalled.as_ref());
-        if let Err(DiskError::Errno(errno)) = result
-            && descriptors::ran_out(errno)
-            && descriptors::release() > 0
-        {
-            // Caches have closed descriptors: this request is worth more than future hits.
-            result = lookup.run(recalled.as_ref());
-        }
-        match result {
-            Ok(found) => Ok(found),
-            Err(DiskError::NeedsDisk) => {
-                Counters::count(&self.counters.needs_disk);
-                Err(NeedsDisk)
-            }
-            Err(DiskError::Errno(errno)) => Ok(Found::Failed(errno)),
         }
     }
 
@@ -190,14 +115,15 @@ impl Cache {
         }
     }
 
-    fn question<'a>(&self, tree: &Tree, query: &Query<'a>) -> Question<'a> {
+    pub(crate) fn question<'a>(&self, tree: &Tree, query: &Query<'a>) -> Question<'a> {
         // Where the answer does not depend on codings, clients of all tastes share one name.
         let accepted =
             if tree.config().precompressed.is_empty() { AcceptedCodings::default() } else { query.accepted };
         Question::new(tree.id(), query.path, accepted, &self.hasher)
     }
 
-    fn recall(&self, question: &Question<'_>, now: &Stamp) -> Option<Recalled> {
+    /// What the cache of names has for the question, if anything.
+    pub(crate) fn recall(&self, question: &Question<'_>, now: &Stamp) -> Option<Recalled> {
         if !self.settings.names {
             return None;
         }

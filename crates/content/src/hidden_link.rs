@@ -1,4 +1,4 @@
-//! Symbolic links that the tree does not follow: which one keeps a path from being found, and what would let it.
+//! A symbolic link that the tree does not follow: how it is reported, and which ones have been.
 //!
 //! Clients do not learn of them. The operator does, because the kernel's error (`EXDEV`, `ELOOP`) names neither the
 //! link nor the setting.
@@ -8,21 +8,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
-
-use crate::disk::{self, Blocking, DiskError};
-use crate::tree::{Symlinks, Tree};
+use crate::tree_config::Symlinks;
 
 /// A link that is not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiddenLink {
-    root: PathBuf,
+    pub(crate) root: PathBuf,
     /// The requested path and the link on it, relative to the root.
-    asked: Vec<u8>,
-    path: Vec<u8>,
-    target: Vec<u8>,
+    pub(crate) asked: Vec<u8>,
+    pub(crate) path: Vec<u8>,
+    pub(crate) target: Vec<u8>,
     /// Under which policy it is hidden.
-    symlinks: Symlinks,
+    pub(crate) symlinks: Symlinks,
 }
 
 impl fmt::Display for HiddenLink {
@@ -66,24 +63,15 @@ impl HiddenLinks {
         self.met().news.take()
     }
 
-    /// A path was not found for this reason: remembers the link, once.
-    pub(crate) fn note(&self, tree: &Tree, path: &[u8], errno: Errno, blocking: Blocking) {
-        let is_hidden = match tree.config().symlinks {
-            Symlinks::Beneath => errno == Errno::XDEV,
-            Symlinks::Refused => errno == Errno::LOOP,
-            Symlinks::Anywhere => false,
-        };
-        if !is_hidden {
-            return;
-        }
-        // Searches without the lock: several threads may search, but one reports.
-        if self.met().knows(path) {
-            return;
-        }
-        if let Some(link) = find(tree, path, blocking)
-            && let mut met = self.met()
-            && !met.knows(path)
-        {
+    /// Whether a reported link hides this path, or no more links will be reported.
+    pub(crate) fn knows(&self, path: &[u8]) -> bool {
+        self.met().knows(path)
+    }
+
+    /// Reports the link that hides the requested path, unless another thread has just done so.
+    pub(crate) fn note(&self, link: HiddenLink) {
+        let mut met = self.met();
+        if !met.knows(&link.asked) {
             met.known.push(link.path.clone());
             met.news = Some(link);
             self.has_news.store(true, Ordering::Relaxed);
@@ -96,34 +84,11 @@ impl HiddenLinks {
 }
 
 impl Met {
-    /// Whether a reported link hides this path, or no more links will be reported.
     fn knows(&self, path: &[u8]) -> bool {
         let is_behind =
             |link: &Vec<u8>| path.strip_prefix(&link[..]).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
         self.known.len() >= KNOWN_MAX || self.known.iter().any(is_behind)
     }
-}
-
-/// The first link of `path`, relative to the root, that the tree does not follow.
-pub(crate) fn find(tree: &Tree, path: &[u8], blocking: Blocking) -> Option<HiddenLink> {
-    let mut end = 0;
-    for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-        // Slashes are single, and there are none in front.
-        end += name.len() + usize::from(end > 0);
-        let name = &path[..end];
-        let Ok(Some(target)) = disk::link_target(tree, name, blocking) else { continue };
-        if let Err(DiskError::Errno(Errno::XDEV | Errno::LOOP)) = disk::look(tree, name, blocking) {
-            let config = tree.config();
-            return Some(HiddenLink {
-                root: config.root.clone(),
-                asked: path.to_vec(),
-                path: name.to_vec(),
-                target,
-                symlinks: config.symlinks,
-            });
-        }
-    }
-    None
 }
 
 /// Most links reported: more are intended, not a mistake.

@@ -1,33 +1,76 @@
-//! The slow path of a lookup: names that are not cached, or due for revalidation.
+//! A lookup: at once from the cache, or by system calls for names that are not cached or due for revalidation.
 
 use std::sync::Arc;
 
 use baton_http::Stamp;
+use baton_sys::descriptors;
 use rustix::io::Errno;
 
-use crate::cache::{Cache, Found, Query, Recalled};
-use crate::disk::{Blocking, DiskError, Identity, Verdict, verdict};
+use crate::cache::{Cache, Recalled};
+use crate::disk::{Blocking, DiskError, Identity, NeedsDisk, Verdict, verdict};
 use crate::listing;
 use crate::load::Loading;
 use crate::name::{CachedResult, Name, Question};
 use crate::presentation::Presentation;
+use crate::query::{Found, Query};
 use crate::resolve::{Resolved, Target, resolve};
 use crate::stats::Counters;
 use crate::stored::Stored;
 use crate::tree::Tree;
 
+impl Cache {
+    /// Finds what a path of a tree leads to.
+    ///
+    /// A hit costs a hash of the path, a read lock and a few atomic operations; no allocation, and no system call
+    /// unless the name is due for revalidation. No lock is held across a system call.
+    ///
+    /// # Errors
+    /// [`NeedsDisk`] only with [`Blocking::Never`]: repeat the call with [`Blocking::Allowed`] on a thread that may
+    /// wait, and use its answer. It also fills the cache.
+    pub fn find(
+        &self,
+        tree: &Arc<Tree>,
+        query: &Query<'_>,
+        now: &Stamp,
+        blocking: Blocking,
+    ) -> Result<Found, NeedsDisk> {
+        let question = self.question(tree, query);
+        let recalled = self.recall(&question, now);
+        if let Some(Recalled::Known(found)) = recalled {
+            return Ok(found);
+        }
+        let lookup = Lookup { cache: self, tree, query, question, now, blocking };
+        let mut result = lookup.run(recalled.as_ref());
+        if let Err(DiskError::Errno(errno)) = result
+            && descriptors::ran_out(errno)
+            && descriptors::release() > 0
+        {
+            // Caches have closed descriptors: this request is worth more than future hits.
+            result = lookup.run(recalled.as_ref());
+        }
+        match result {
+            Ok(found) => Ok(found),
+            Err(DiskError::NeedsDisk) => {
+                Counters::count(&self.counters.needs_disk);
+                Err(NeedsDisk)
+            }
+            Err(DiskError::Errno(errno)) => Ok(Found::Failed(errno)),
+        }
+    }
+}
+
 /// One question that takes system calls to answer.
-pub(crate) struct Lookup<'a> {
-    pub(crate) cache: &'a Cache,
-    pub(crate) tree: &'a Arc<Tree>,
-    pub(crate) query: &'a Query<'a>,
-    pub(crate) question: Question<'a>,
-    pub(crate) now: &'a Stamp,
-    pub(crate) blocking: Blocking,
+struct Lookup<'a> {
+    cache: &'a Cache,
+    tree: &'a Arc<Tree>,
+    query: &'a Query<'a>,
+    question: Question<'a>,
+    now: &'a Stamp,
+    blocking: Blocking,
 }
 
 impl Lookup<'_> {
-    pub(crate) fn run(&self, recalled: Option<&Recalled>) -> Result<Found, DiskError> {
+    fn run(&self, recalled: Option<&Recalled>) -> Result<Found, DiskError> {
         match recalled {
             Some(Recalled::Gone(name)) => {
                 if let CachedResult::File { target, identity, .. } = &name.answer {
@@ -64,7 +107,7 @@ impl Lookup<'_> {
             Resolved::File(target, identity) => return self.file(agreed, &target, &identity, checked),
             Resolved::Directory(_) if self.blocking == Blocking::Never => return Err(DiskError::NeedsDisk),
             Resolved::Directory(path) => {
-                return listing::list(self.tree, &path, self.query).map(Found::Listing);
+                return listing::list(self.tree, &path, self.query.accept_json).map(Found::Listing);
             }
             Resolved::Refused(refusal) => return Ok(Found::Refused(refusal)),
             Resolved::Script(path) => {

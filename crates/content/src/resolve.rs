@@ -3,7 +3,8 @@
 use baton_http::{AcceptedCodings, Coding, PathRefusal, decode_any_path, decode_path};
 
 use crate::disk::{self, Blocking, DiskError, Identity, Kind, Verdict};
-use crate::hidden_link::{self, HiddenLink};
+use crate::hidden_link::HiddenLink;
+use crate::link_search;
 use crate::tree::Tree;
 
 /// Where a name leads to.
@@ -83,18 +84,20 @@ fn named(
     }
 }
 
-/// The link that keeps the raw path of a request from being found, if one does.
-pub(crate) fn hidden_link(tree: &Tree, raw: &[u8]) -> Option<HiddenLink> {
-    let mut path = Vec::with_capacity(raw.len());
-    decode_path(raw, &mut path).ok()?;
-    let Entered::Inside = enter(tree, &mut path) else { return None };
-    let names: &[String] = match path.last() {
-        None | Some(b'/') => &tree.config().index,
-        Some(_) => &[],
-    };
-    let indexes = names.iter().map(|index| [&path, index.as_bytes()].concat());
-    let mut paths = std::iter::once(path.clone()).chain(indexes);
-    paths.find_map(|path| hidden_link::find(tree, &path, Blocking::Allowed))
+impl Tree {
+    /// The link that keeps the raw path of a request from being found, if one does.
+    pub fn hidden_link(&self, path: &[u8]) -> Option<HiddenLink> {
+        let mut decoded = Vec::with_capacity(path.len());
+        decode_path(path, &mut decoded).ok()?;
+        let Entered::Inside = enter(self, &mut decoded) else { return None };
+        let names: &[String] = match decoded.last() {
+            None | Some(b'/') => &self.config().index,
+            Some(_) => &[],
+        };
+        let indexes = names.iter().map(|index| [&decoded, index.as_bytes()].concat());
+        let mut paths = std::iter::once(decoded.clone()).chain(indexes);
+        paths.find_map(|path| link_search::find(self, &path, Blocking::Allowed))
+    }
 }
 
 /// Room for the name of an index and the extension of a coding, so the path grows in place.
@@ -215,7 +218,7 @@ fn examine(tree: &Tree, path: &[u8], blocking: Blocking) -> Result<Examined, Dis
         Ok((Kind::Special, _)) => Ok(Examined::Closed),
         Err(DiskError::Errno(errno)) => match disk::verdict(errno) {
             Verdict::Missing => {
-                tree.hidden_links().note(tree, path, errno, blocking);
+                link_search::note(tree, path, errno, blocking);
                 Ok(Examined::Nothing)
             }
             Verdict::Forbidden => Ok(Examined::Closed),

@@ -2,7 +2,7 @@
 
 use libc::{c_int, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
-use crate::connection::Connection;
+use crate::ready::ReadyBytes;
 use crate::{real, table};
 
 /// The events of a program that waits for input.
@@ -110,12 +110,12 @@ pub(crate) unsafe extern "C" fn pselect(
 /// # Safety
 /// There are `count` at `list`.
 unsafe fn poll_with(list: *mut pollfd, count: nfds_t, libc: impl FnOnce(bool) -> c_int) -> c_int {
-    if !Connection::any_is_ready() || list.is_null() || count == 0 {
+    if !ReadyBytes::exist() || list.is_null() || count == 0 {
         return libc(false);
     }
     let is_ready = |polled: &pollfd| {
         polled.events & READABLE != 0
-            && table::find(polled.fd).is_some_and(|connection| connection.is_ready())
+            && table::find(polled.fd).is_some_and(|connection| connection.ready.any())
     };
     // SAFETY: the caller says so.
     let any = unsafe { std::slice::from_raw_parts(list, count as usize) }.iter().any(is_ready);
@@ -137,7 +137,7 @@ unsafe fn poll_with(list: *mut pollfd, count: nfds_t, libc: impl FnOnce(bool) ->
 /// # Safety
 /// `readable` is a set, or null.
 unsafe fn select_with(count: c_int, readable: *mut fd_set, libc: impl FnOnce(bool) -> c_int) -> c_int {
-    if !Connection::any_is_ready() || readable.is_null() {
+    if !ReadyBytes::exist() || readable.is_null() {
         return libc(false);
     }
     let mut ready = [false; libc::FD_SETSIZE];
@@ -145,7 +145,7 @@ unsafe fn select_with(count: c_int, readable: *mut fd_set, libc: impl FnOnce(boo
     for (fd, ready) in (0..).zip(&mut ready[..count]) {
         // SAFETY: the caller says that it is a set, and `fd` is below its size.
         *ready = unsafe { libc::FD_ISSET(fd, readable) }
-            && table::find(fd).is_some_and(|connection| connection.is_ready());
+            && table::find(fd).is_some_and(|connection| connection.ready.any());
     }
     let any = ready.contains(&true);
     let mut found = libc(any);

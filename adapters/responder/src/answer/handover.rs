@@ -9,8 +9,8 @@ use baton_fcgi::cgi::{
 };
 use baton_fcgi::{AnswerOutcome, Answered, Rest, offer};
 
+use super::reasons::{Ended, Why};
 use super::records::write_stdout;
-use super::{Ended, Why};
 use crate::client::{Client, Stopped};
 use crate::link::{Link, write_all};
 

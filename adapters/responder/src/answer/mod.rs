@@ -12,25 +12,26 @@
 
 mod handover;
 mod held;
+mod reasons;
 mod records;
 mod ring;
-
-use std::fmt;
 
 use baton_fcgi::application::{push_end, push_slices, push_stderr};
 use baton_fcgi::offer::{Offer, Transport};
 use baton_fcgi::record::{HEADER_BYTES, RecordHeader, RecordType};
 use baton_fcgi::response::ProtocolStatus;
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
 
 use crate::client::Client;
 use crate::descriptors::Descriptors;
 use crate::link::{Control, Link, wait, write_all};
 use handover::{HandOver, Pushed};
 use held::Held;
+use reasons::Why;
 use records::{CONTENT_BYTES, write_stdout};
 use ring::Ring;
+
+pub use reasons::Ended;
 
 /// Smaller writes to a client's socket are collected: copying them costs less than a call.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
@@ -45,41 +46,6 @@ const HEAD_LOOK_BYTES: usize = 1 << 10;
 
 /// Messages for the error log are collected up to here.
 const ERRORS_BYTES_MAX: usize = 8 << 10;
-
-/// Why output has ended. The application can only [finish](Answer::finish), or close.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The client is gone, and output is dropped. Finish the request as usual.
-    ClientGone,
-    /// The connection to the server is broken: close it.
-    ConnectionLost(Errno),
-    /// Only from [`Answer::finish`]: the rest of the response was handed back to the server, and it ended before its
-    /// declared length. Close the connection without another record, which tells the server.
-    Unfinished,
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClientGone => f.write_str("the client is gone"),
-            Self::ConnectionLost(errno) => write!(f, "the connection to the server is lost: {errno}"),
-            Self::Unfinished => f.write_str("the response is shorter than it had been declared"),
-        }
-    }
-}
-
-impl std::error::Error for Ended {}
-
-impl From<Ended> for std::io::Error {
-    fn from(ended: Ended) -> Self {
-        let kind = match ended {
-            Ended::ClientGone => std::io::ErrorKind::BrokenPipe,
-            Ended::ConnectionLost(_) => std::io::ErrorKind::ConnectionReset,
-            Ended::Unfinished => std::io::ErrorKind::UnexpectedEof,
-        };
-        Self::new(kind, ended)
-    }
-}
 
 /// The responses of a connection, one after the other.
 ///
@@ -114,19 +80,6 @@ enum ActiveTransport {
     /// Through the region, which is full while the server's `FREED` cannot be read: plain for now.
     SharedFull,
     HandedOver,
-}
-
-/// Why collected output is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
-    /// There is no room for more of it, which follows at once.
-    Room,
-    /// A large write follows.
-    Direct,
-    /// The application wants it.
-    Flush,
-    /// Nothing follows.
-    Last,
 }
 
 impl Default for Answer {
@@ -331,7 +284,7 @@ impl Answer {
             ActiveTransport::HandedOver => self.handover.finish(self.request_id, &mut self.records)?,
             ActiveTransport::Shared => push_announced(&mut self.records, self.request_id, &mut self.ring),
             ActiveTransport::Plain | ActiveTransport::SharedFull => {
-                collected = 0..std::mem::take(&mut self.filled)
+                collected = 0..std::mem::take(&mut self.filled);
             }
             ActiveTransport::Idle => return Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Contents, ENTRIES_MAX, Entry};
+use super::contents::{Contents, ENTRIES_MAX, Entry};
 
 const STYLE: &str = "body{font:1rem/1.6 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
 color-scheme:light dark}h1{font-size:1.3rem;overflow-wrap:anywhere}table{width:100%;border-collapse:collapse}\

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::{Contents, Entry};
+use super::contents::{Contents, Entry};
 
 pub(super) fn document(contents: &Contents) -> String {
     let mut out = String::from("{\"path\":");
