@@ -193,24 +193,34 @@ impl Listeners {
         sockets: Vec<OwnedFd>,
     ) -> Result<Listening, Trouble> {
         let actual = address_of(&sockets[0]).map_err(|error| cannot_listen(wanted, &error))?;
-        if let (Some(cpus), ListenAddress::Tcp(_)) = (&self.setup.cpu_of_listener, wanted) {
-            self.steer(wanted, &sockets, cpus);
+        if let ListenAddress::Tcp(_) = wanted {
+            self.steer(wanted, &sockets);
         }
         let id = self.next_id;
         self.next_id += 1;
         Ok(Listening { id, wanted: wanted.clone(), actual, managed, sockets })
     }
 
-    fn steer(&self, address: &ListenAddress, sockets: &[OwnedFd], cpus: &[usize]) {
+    /// Steers connections by CPU, or else ends the steering that an earlier server began on inherited sockets.
+    fn steer(&self, address: &ListenAddress, sockets: &[OwnedFd]) {
         let no_effect = |why: &dyn Display| {
             log::warning(format_args!("`send.listener_per_cpu` has no effect on {address}: {why}"));
         };
-        if sockets.len() != cpus.len() {
-            let (passed, workers) = (sockets.len(), cpus.len());
-            no_effect(&format_args!("{passed} sockets were passed for {workers} workers"));
-        } else if let Err(error) = baton_sys::tcp::steer_by_cpu(&sockets[0], cpus) {
-            no_effect(&error);
+        match &self.setup.cpu_of_listener {
+            Some(cpus) if cpus.len() == sockets.len() => {
+                if let Err(error) = baton_sys::tcp::steer_by_cpu(&sockets[0], cpus) {
+                    no_effect(&error);
+                }
+                return;
+            }
+            Some(cpus) => {
+                let (passed, workers) = (sockets.len(), cpus.len());
+                no_effect(&format_args!("{passed} sockets were passed for {workers} workers"));
+            }
+            None => {}
         }
+        // Fails where no program is attached: on all sockets but inherited ones.
+        _ = baton_sys::tcp::stop_steering(&sockets[0]);
     }
 
     fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
@@ -390,5 +400,21 @@ mod tests {
             (0..3).map(|process| taken.all[0].sockets_of(process, 3).count()).collect();
         assert_eq!(per_process, [2, 2, 1]);
         assert_eq!(sockets(&taken.all[0]).len(), 5);
+    }
+
+    /// An upgrade that switches `listener_per_cpu` off: the program is attached to the sockets, not to the process.
+    #[test]
+    fn inherited_sockets_are_no_longer_steered_without_the_setting() {
+        let any_port = [tcp("127.0.0.1:0")];
+        let steering =
+            SocketSetup { cpu_of_listener: Some(vec![0, 1, 2]), ..setup(ListenerSharing::PerProcess) };
+        let (before, _) = Listeners::open(steering, &any_port, Vec::new()).unwrap();
+        let (wanted, sockets) = before.all[0].inherited_sockets();
+        let passed = sockets.iter().map(|socket| {
+            InheritedSocket::from_predecessor(wanted.clone(), socket.try_clone().unwrap(), false)
+        });
+        Listeners::open(setup(ListenerSharing::PerProcess), &any_port, passed.collect()).unwrap();
+        let nothing_attached = baton_sys::tcp::stop_steering(&sockets[0]).unwrap_err();
+        assert_eq!(nothing_attached.kind(), io::ErrorKind::NotFound);
     }
 }

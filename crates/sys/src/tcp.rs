@@ -38,6 +38,18 @@ pub fn steer_by_cpu(socket: impl AsFd, cpus: &[usize]) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
 }
 
+/// Ends what [`steer_by_cpu`] began: a hash spreads the connections of the whole group. The program belongs to the
+/// sockets, so it outlives the process that attached it.
+///
+/// # Errors
+/// `ENOENT` if no program is attached, `EINVAL` if the socket is not bound with `SO_REUSEPORT`, `ENOPROTOOPT` before
+/// Linux 5.3.
+pub fn stop_steering(socket: impl AsFd) -> io::Result<()> {
+    /// By `asm-generic/socket.h`; the libc crate lacks it.
+    const SO_DETACH_REUSEPORT_BPF: i32 = 68;
+    set_option(socket, libc::SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &0_i32)
+}
+
 fn set_option<T>(socket: impl AsFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     // SAFETY: pointer and length describe `value`, which the kernel only reads (and, for a filter program, the
     // instructions it points to, which outlive the call).
@@ -91,6 +103,9 @@ mod tests {
                 assert_eq!(accepted_by_each(&[cpu, another]), [32, 0]);
                 let by_hash = accepted_by_each(&[another, another + 1]);
                 assert!(by_hash.iter().all(|&count| count > 0), "{by_hash:?}");
+                stop_steering(&listeners[1]).unwrap();
+                let nothing_attached = stop_steering(&listeners[0]).unwrap_err();
+                assert_eq!(nothing_attached.raw_os_error(), Some(libc::ENOENT));
             });
         });
     }
