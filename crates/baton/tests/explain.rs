@@ -96,7 +96,7 @@ fn a_file_too_large_for_memory() {
     explained(
         "http://example.org/large.bin",
         &[
-            "contents  in the kernel's page cache, the file kept open; in memory once it is asked for again and again",
+            "contents  in the kernel's page cache, the file kept open; copied to memory once it is requested often",
             "Content-Length: 200000",
         ],
     );

@@ -192,7 +192,7 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
     let contents = match (cache.files, in_memory) {
         (true, true) => format!("in memory (up to {} bytes are)", cache.memory_file_bytes_max),
         (true, false) if size <= cache.memory_hot_file_bytes_max => {
-            "in the kernel's page cache, the file kept open; in memory once it is asked for again and again"
+            "in the kernel's page cache, the file kept open; copied to memory once it is requested often"
                 .into()
         }
         (true, false) => "in the kernel's page cache; the file is kept open".into(),
