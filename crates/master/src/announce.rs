@@ -1,4 +1,4 @@
-//! What a server says when it has started: what is served where, and how it is reached.
+//! What a server prints once it has started: what it serves, and at which addresses.
 
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;

@@ -1,28 +1,28 @@
 //! How much memory the file cache of each worker may take.
 //!
-//! A cache that grows beyond what the control group of a container allows does not make the server slower: the kernel
-//! kills a worker, with all its clients. So the default is small where memory is small. A value in the configuration is kept,
-//! with a warning if it is too large.
+//! A cache that grows beyond the limit of a container's control group does not slow the server down: the kernel kills
+//! a worker, with all its clients. So the default is small where memory is small. A configured value is kept, with a
+//! warning if it is too large.
 
 use baton_content::CacheSettings;
 use baton_sys::memory_bounds::MemoryBounds;
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CacheMemory {
     /// For each worker, in bytes.
     pub(super) bytes: u64,
-    /// The number and where it comes from, for the status.
+    /// The number and its reason, for the status.
     pub(super) told: String,
-    /// What the user should know about it.
+    /// A warning for the user.
     pub(super) advice: Option<String>,
 }
 
-/// Of the memory that there is for a worker, one part in so many is for file contents. The rest is for connections, for
-/// the allocator, and for the kernel: its page cache holds the files that the workers do not.
+/// One part in so many of a worker's memory is for file contents. The rest is for connections, the allocator, and the
+/// kernel's page cache, which holds the files that the workers do not.
 const PARTS: u64 = 4;
 
-/// Decides for so many workers. `configured` is what the user has set, if that is so.
+/// Decides for `workers` workers. `configured`: the user's value, if there is one.
 pub(super) fn decide(configured: Option<u64>, bounds: &MemoryBounds, workers: usize) -> CacheMemory {
     let (for_one, whose) = part_of_one(bounds, workers.max(1) as u64);
     let share = for_one / PARTS;
@@ -33,7 +33,7 @@ pub(super) fn decide(configured: Option<u64>, bounds: &MemoryBounds, workers: us
         None if bytes < usual => format!(": a quarter of {whose}"),
         None => String::new(),
     };
-    // With half of it in use for file contents, the other half has to do for everything else.
+    // File contents may take half of it: the other half must suffice for everything else.
     let advice = configured.filter(|&bytes| bytes > for_one / 2).map(|bytes| {
         format!(
             "cache.memory_bytes_max = {} is more than half of {whose}: the kernel may kill workers for want of memory. \
@@ -45,7 +45,7 @@ pub(super) fn decide(configured: Option<u64>, bounds: &MemoryBounds, workers: us
     CacheMemory { bytes, told: format!("{} per worker{why}", amount(bytes)), advice }
 }
 
-/// The bytes that there are for one worker, for everything, and what they are.
+/// The bytes of memory for everything in one worker, and where the number comes from.
 fn part_of_one(bounds: &MemoryBounds, workers: u64) -> (u64, String) {
     let (shared, of_whom) = match &bounds.group {
         Some(group) => (group.bytes, format!("the {} of {}", amount(group.bytes), group.file.display())),

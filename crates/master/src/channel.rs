@@ -1,5 +1,5 @@
-//! What the master and a worker say to each other: messages of JSON, with descriptors where sockets, logs and
-//! configurations change hands, over a pair of sockets that keep message boundaries.
+//! Messages between the master and a worker: JSON, with descriptors of sockets, logs and configurations, over a pair of
+//! sockets that keep message boundaries.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,17 +13,16 @@ use serde_json::Value;
 /// Longest message: a worker's status with everything in it is a few kilobytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// What the master asks of a worker. The worker handles the messages in the order in which they come.
+/// A message to a worker, which handles messages in their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(super) enum ToWorker {
-    /// Here are sockets for the next [`Prepare`](Self::Prepare): a descriptor for each of the ids.
+    /// Sockets for the next [`Prepare`](Self::Prepare): a descriptor for each of the ids.
     Listeners {
         /// See [`Listening::id`](super::listeners::Listening::id).
         ids: Vec<usize>,
     },
-    /// Here is, in three descriptors, which processes there are of an application, for the next
-    /// [`Prepare`](Self::Prepare).
+    /// Three descriptors: the process table of an application, for the next [`Prepare`](Self::Prepare).
     ProcessTable {
         /// Its address in the configuration.
         path: PathBuf,
@@ -40,7 +39,7 @@ pub(super) enum ToWorker {
         /// Which reload this belongs to.
         generation: u64,
     },
-    /// Forget what was prepared: another worker, or the master, could not.
+    /// Drop the prepared plan: another worker, or the master, failed.
     Abort,
     /// Write to other log files from now on: descriptors for those that are named, the access log's first.
     ReopenLogs {
@@ -61,9 +60,9 @@ pub(super) enum ToWorker {
         /// Its slot.
         slot: usize,
     },
-    /// Let all loops have a turn, whether there is something to do or not.
+    /// Wake all loops, even if there is nothing to do.
     Wake,
-    /// Tell how you are.
+    /// Report your status.
     Status {
         /// Which question this is; the answer repeats it.
         ticket: u64,
@@ -79,7 +78,7 @@ pub(super) enum ToWorker {
     Stop,
 }
 
-/// What a worker tells the master.
+/// A message to the master.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(super) enum FromWorker {
@@ -107,11 +106,11 @@ pub(super) enum FromWorker {
         /// Why.
         error: String,
     },
-    /// How it is.
+    /// Its status.
     Status {
         /// Which question this answers.
         ticket: u64,
-        /// What the engine tells.
+        /// The engine's report.
         status: Value,
     },
 }
@@ -145,8 +144,8 @@ pub(super) fn receive<M: DeserializeOwned>(
     let (len, descriptors) = loop {
         match passing::receive(&socket, buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The other side has ended without reading everything. The kernel says so once, before it hands out what
-            // that side had sent.
+            // The other side ended with unread messages. The kernel reports that once, before it delivers what that
+            // side had sent.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             other => break other?,
         }

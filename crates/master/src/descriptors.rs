@@ -1,13 +1,13 @@
-//! How the descriptors of a worker are shared out, where it may not have as many as it is configured to use.
+//! How a worker divides its descriptors if the limit is below what the configuration asks for.
 //!
 //! ```text
 //!   RLIMIT_NOFILE ── what the worker needs for itself ── at least half: clients ── half of the rest: cached files
 //!                                                                             └── applications, bodies, downloads
 //! ```
 //!
-//! Clients beyond their part wait in the queue of the listener: once inside, a client finds the second descriptor that it
-//! needs, for a file, for an application or for a body that is kept. Cached files are a reserve, too: they are closed when
-//! an operation finds no descriptor ([`baton_sys::descriptors`]).
+//! Clients beyond their part wait in the queue of the listener. So an accepted client finds the second descriptor that
+//! it needs, for a file, an application or a body. Cached files are a reserve, too: the worker closes them when an
+//! operation finds no descriptor ([`baton_sys::descriptors`]).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub struct Budget {
     /// Most clients at a time.
     pub clients_max: usize,
-    /// Most open files in each table of the cache: that of files in memory, and that of others.
+    /// Most open files in each of the cache's two tables: files in memory, and others.
     pub files_max: usize,
     /// The limit and what follows from it, for the status.
     pub told: String,
-    /// What the user should know about it.
+    /// A warning for the user.
     pub advice: Option<String>,
 }
 
-/// What the workers of this configuration would get if they were started now.
+/// The shares of this configuration's workers if they were started now.
 pub fn budget(config: &Config, tuning: &Tuning, topology: &Topology) -> Budget {
     let wanted = Wanted {
         own: own(config, tuning, topology),
@@ -40,8 +40,8 @@ pub fn budget(config: &Config, tuning: &Tuning, topology: &Topology) -> Budget {
     share_out(raised_limit(), &wanted)
 }
 
-/// Raises the soft limit to the hard one, for this process and its workers. The soft limit's usual 1024 is there for
-/// programs that use select(2), which this one does not.
+/// Raises the soft limit to the hard one, for this process and its workers. The usual soft limit of 1024 protects
+/// programs that use select(2); Baton does not.
 pub(super) fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If it fails, the limit stays as it is, and is respected.
@@ -84,12 +84,12 @@ fn share_out(limit: Option<u64>, wanted: &Wanted) -> Budget {
     }
 }
 
-/// What a worker needs for itself, about.
+/// About how many descriptors a worker needs for itself.
 fn own(config: &Config, tuning: &Tuning, topology: &Topology) -> u64 {
     let addresses = config.addresses().len();
     let listeners = match topology.listeners {
         ListenerSharing::Shared => addresses,
-        // Those of other workers, too, while these are away.
+        // Those of other workers, too, while those are down.
         ListenerSharing::PerProcess => addresses * topology.processes,
     };
     let started = config.applications().filter(|application| !application.command.is_empty()).count();
@@ -113,17 +113,17 @@ fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A cached file is in one of two tables, each of which has the bound. As much again is left to applications, bodies and
+/// Each of the cache's two tables has the bound. As many descriptors again remain for applications, bodies and
 /// downloads.
 const PER_CACHED_FILE: u64 = 4;
 
-/// Standard streams, logs, the channel to the master, and what is open for a moment.
+/// Standard streams, logs, the channel to the master, and files that are open only briefly.
 const OTHERS: usize = 16;
 
 /// An interest set, a copy of it, an event descriptor for messages and one for jobs.
 const PER_LOOP: usize = 4;
 
-/// What tells which processes an application has.
+/// The process table of an application.
 const PER_APPLICATION: usize = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which settings a reload cannot change: those that were used up when the server was started.
+//! Which settings a reload cannot change: those that only the start of the server uses.
 
 use baton_config::{Config, Destination, LogSettings, Section, Server};
 
@@ -11,11 +11,11 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
             server_header: new.server.server_header,
             ..old.server.clone()
         },
-        // How a worker does its work is decided when it begins.
+        // A worker decides at its start how it works.
         send: old.send.clone(),
         cache: old.cache.clone(),
         admin: old.admin.clone(),
-        // Files can be exchanged for other files while workers write to them; other destinations cannot.
+        // One file can replace another while workers write to it; other destinations cannot change.
         log: LogSettings {
             access: exchange(&old.log.access, &new.log.access),
             error: exchange(&old.log.error, &new.log.error),

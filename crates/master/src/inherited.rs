@@ -11,13 +11,13 @@ use rustix::net::sockopt;
 /// A listening socket that was passed to this process.
 #[derive(Debug)]
 pub(super) struct InheritedSocket {
-    /// The address that it stands for.
+    /// The configured address that the socket is for.
     pub(super) address: ListenAddress,
     /// The socket.
     pub(super) socket: OwnedFd,
     /// Whether a service manager opened it, which then also removes it.
     pub(super) managed: bool,
-    /// Whether it listens for IPv4, too, though its address is one of IPv6.
+    /// Whether an IPv6 socket accepts IPv4, too.
     dual: bool,
 }
 
@@ -25,7 +25,7 @@ impl InheritedSocket {
     /// A socket from the service manager: it stands for what it is bound to.
     ///
     /// # Errors
-    /// If it is no listening socket for clients.
+    /// If it is not a listening socket for clients.
     pub(super) fn from_service_manager(socket: OwnedFd) -> Result<Self, Trouble> {
         let address =
             address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;

@@ -11,8 +11,8 @@
 //!             worker 0            worker 1            worker 2     each: `baton_engine::run`
 //! ```
 //!
-//! [`start`] makes the [`master`], whose folder has a file for each subject; what it is made of lies beside it. A
-//! [`worker`] is a fork of the master, never an `exec`: what it needs it has.
+//! [`start`] makes the [`master`], whose folder has a file for each subject; its parts lie beside it. A [`worker`] is a
+//! fork of the master without an `exec`, so it already has everything that it needs.
 
 mod announce;
 mod applications;
@@ -56,7 +56,7 @@ use self::upgrade::{InheritedSockets, Predecessor};
 /// caller ends the process with it.
 ///
 /// # Errors
-/// Why the server never came to serve; nothing of it is left then.
+/// Why the server never served. It leaves no process, socket or file behind.
 pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
     let predecessor = Predecessor::find()?;
     let inherited_sockets =

@@ -24,21 +24,21 @@ use super::listen_error::cannot_listen;
 /// One address and its sockets.
 #[derive(Debug)]
 pub(super) struct Listening {
-    /// By which sites and workers name it; never used again for another address.
+    /// The id by which sites and workers name it; never reused for another address.
     pub(super) id: usize,
-    /// As it was configured.
+    /// The address as configured.
     wanted: ListenAddress,
-    /// As it is: the port that the kernel chose in place of 0.
+    /// The real address: with the port that the kernel chose in place of 0.
     pub(super) actual: ListenAddress,
     /// Whether the service manager opened it.
     pub(super) managed: bool,
-    /// One for all processes, or one for each; if they were passed, any number.
+    /// One for all processes, or one for each; any number if they are inherited.
     sockets: Vec<OwnedFd>,
 }
 
 impl Listening {
-    /// The sockets from which one of so many worker processes accepts. No socket is left out, since the kernel gives
-    /// each of them its part of the clients.
+    /// The sockets from which worker `process` of `processes` accepts. Together the workers have all sockets, since the
+    /// kernel gives each socket its part of the clients.
     pub(super) fn sockets_of(
         &self,
         process: usize,
@@ -60,7 +60,7 @@ impl Listening {
     }
 }
 
-/// How sockets are made: fixed while the master lives.
+/// How the master opens sockets: fixed while it lives.
 #[derive(Clone, Debug)]
 pub(super) struct SocketSetup {
     /// Which workers accept from which sockets.
@@ -69,7 +69,7 @@ pub(super) struct SocketSetup {
     pub(super) processes: usize,
     /// The CPU whose connections go to each process's listener. `None`: a hash decides.
     pub(super) cpu_of_listener: Option<Vec<usize>>,
-    /// What they are made with; `reuse_port` is set as `sharing` needs it.
+    /// Their options; `sharing` decides on `reuse_port`.
     pub(super) options: ListenOptions,
 }
 
@@ -82,10 +82,11 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on each of the addresses, taking those of `passed` that fit. Returns the others, too, to tell about.
+    /// Listens on each of the addresses, with those sockets of `passed` that fit. Also returns the addresses of the
+    /// others, to report them.
     ///
     /// # Errors
-    /// The first address on which it is not possible.
+    /// The first address on which the server cannot listen.
     pub(super) fn open(
         setup: SocketSetup,
         addresses: &[ListenAddress],
@@ -107,10 +108,10 @@ impl Listeners {
         Ok((this, passed.into_iter().filter(unused).map(|socket| socket.address).collect()))
     }
 
-    /// Listens on those of the addresses on which this one does not yet, without changing anything.
+    /// Opens sockets for the addresses that are new, without changing anything else.
     ///
     /// # Errors
-    /// The first address on which it is not possible.
+    /// The first address on which the server cannot listen.
     pub(super) fn prepare(&mut self, addresses: &[ListenAddress]) -> Result<Vec<Listening>, Trouble> {
         let mut fresh = Vec::new();
         for address in addresses {
@@ -135,7 +136,7 @@ impl Listeners {
         remove_files(fresh);
     }
 
-    /// Of each of the addresses, in order, the id of its sockets, which are among these or `fresh`.
+    /// The id of each address, in order; their sockets are among these or `fresh`.
     pub(super) fn ids(&self, addresses: &[ListenAddress], fresh: &[Listening]) -> Vec<usize> {
         let id_of = |address: &ListenAddress| {
             self.all.iter().chain(fresh).find(|one| one.wanted == *address).map(|one| one.id)
@@ -143,7 +144,7 @@ impl Listeners {
         addresses.iter().filter_map(id_of).collect()
     }
 
-    /// Where the server really listens for an address, which may have port 0.
+    /// The real address for a configured one, which may have port 0.
     pub(super) fn actual(&self, wanted: &ListenAddress) -> Option<&ListenAddress> {
         self.all.iter().find(|one| one.wanted == *wanted).map(|one| &one.actual)
     }
@@ -159,7 +160,7 @@ impl Listeners {
         self.all.clear();
     }
 
-    /// The same if another server goes on listening on these sockets: their names stay.
+    /// Like [`close`](Self::close), but another server still listens on these sockets: their names stay.
     pub(super) fn leave(&mut self) {
         self.all.clear();
     }
@@ -169,10 +170,10 @@ impl Listeners {
         self.listening(address, false, sockets)
     }
 
-    /// A unit with `ReusePort=` may pass several for one address: like those that we bind, one per process.
+    /// Takes inherited sockets. A unit with `ReusePort=` may pass several for one address, as we bind one per process.
     fn adopt(&mut self, address: &ListenAddress, passed: &[&InheritedSocket]) -> Result<Listening, Trouble> {
         let adopt = |passed: &&InheritedSocket| {
-            // A socket that takes in two addresses is both's.
+            // A socket for both families serves two addresses.
             let socket = passed.socket.try_clone()?;
             rustix::io::ioctl_fionbio(&socket, true)?;
             if let ListenAddress::Tcp(_) = address {
@@ -258,8 +259,8 @@ pub(super) fn listen_addresses(config: &Config) -> Vec<ListenAddress> {
     config.addresses().into_iter().cloned().collect()
 }
 
-/// Sockets with `SO_REUSEPORT` would silently share the port with those of another server of the same user, started
-/// twice by mistake. One without it finds out.
+/// Fails if the port is in use. Sockets with `SO_REUSEPORT` would silently share it with a second server of the same
+/// user, started by mistake; a socket without the option does not.
 fn check_unused(address: SocketAddr) -> io::Result<()> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let probe = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;

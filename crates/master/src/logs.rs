@@ -12,9 +12,9 @@ use baton_report::log;
 /// The open logs.
 #[derive(Debug)]
 pub(super) struct Logs {
-    /// Where requests are logged, if they are.
+    /// The access log, if there is one.
     access: Option<OwnedFd>,
-    /// The error log, if it is not where the master's standard error went when it was started.
+    /// The error log, unless it is the standard error with which the master was started.
     error: Option<OwnedFd>,
 }
 
@@ -22,15 +22,15 @@ impl Logs {
     /// Opens the logs that are configured.
     ///
     /// # Errors
-    /// The first that cannot be opened, and why that is likely so.
+    /// The first log that cannot be opened, with the likely cause.
     pub(super) fn open(settings: &LogSettings) -> Result<Self, Trouble> {
         Ok(Self { access: open("access", &settings.access)?, error: open("error", &settings.error)? })
     }
 
-    /// Opens those that are files again, by name: after they were renamed, or because the configuration names others.
+    /// Opens the log files again, by name: after a rename, or because the configuration names others.
     ///
     /// # Errors
-    /// The first that cannot be opened; the old ones stay in use.
+    /// The first log that cannot be opened; the old ones stay in use.
     pub(super) fn reopened(&self, settings: &LogSettings) -> Result<Self, Trouble> {
         let again = |what, destination: &Destination| match destination {
             Destination::File(path) => open_file(what, path).map(Some),
@@ -39,7 +39,7 @@ impl Logs {
         Ok(Self { access: again("access", &settings.access)?, error: again("error", &settings.error)? })
     }
 
-    /// Takes those files over that `reopened` has.
+    /// Replaces the files that `reopened` has.
     pub(super) fn replace(&mut self, reopened: Self) {
         self.access = reopened.access.or(self.access.take());
         self.error = reopened.error.or(self.error.take());
@@ -63,12 +63,12 @@ impl Logs {
         self.error.as_ref().map(AsFd::as_fd)
     }
 
-    /// What those that are open are called.
+    /// The names of the open logs.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         [self.access.as_ref().map(|_| "access"), self.error.as_ref().map(|_| "error")].into_iter().flatten()
     }
 
-    /// Sends what this process says from now on to the error log.
+    /// From now on, this process writes its messages to the error log.
     ///
     /// # Errors
     /// `EMFILE`.

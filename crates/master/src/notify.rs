@@ -1,4 +1,4 @@
-//! Tells the service manager how far the server is: sd_notify(3), in the few lines that it takes.
+//! Reports the server's state to the service manager: sd_notify(3), in the few lines that it takes.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) fn ready() {
 /// A reload has begun; [`ready`] ends it, whether it succeeded or not.
 pub(super) fn reloading() {
     let now = clock_gettime(ClockId::Monotonic);
-    // The time is what units of Type=notify-reload match the answer to their question by.
+    // Units of Type=notify-reload match the answer with their request by this time.
     tell(&format!(
         "RELOADING=1\nMONOTONIC_USEC={}",
         now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
@@ -28,7 +28,7 @@ pub(super) fn stopping() {
     tell("STOPPING=1");
 }
 
-/// Which process is the server's main one from now on, of those that belong to it.
+/// Another process of the service is the main one from now on.
 pub(super) fn main_process(pid: impl fmt::Display) {
     tell(&format!("MAINPID={pid}"));
 }

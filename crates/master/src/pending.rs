@@ -1,4 +1,4 @@
-//! What takes the master several turns of its loop: a reload, and the collection of the workers' status.
+//! Work that takes the master several turns of its loop: a reload, and the collection of the workers' status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,7 +14,7 @@ use crate::management::Requester;
 #[derive(Debug)]
 pub(crate) struct Reload {
     pub(crate) generation: u64,
-    /// What the master changes once all workers are prepared; `None` once they have been told to commit.
+    /// The master's changes once all workers are prepared; `None` after the message to commit.
     pub(crate) change: Option<Change>,
     pub(crate) needs_restart: Vec<String>,
     /// The workers that have not answered yet.
@@ -23,7 +23,7 @@ pub(crate) struct Reload {
     pub(crate) requesters: Vec<Requester>,
 }
 
-/// What the master changes.
+/// The master's changes.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) config: Config,
@@ -38,12 +38,12 @@ pub(crate) struct LastReload {
     pub(crate) at: SystemTime,
     /// Why it was refused, if it was.
     pub(crate) error: Option<String>,
-    /// Settings that it could not change.
+    /// Changed settings that need a restart.
     pub(crate) needs_restart: Vec<String>,
 }
 
 impl Reload {
-    /// For opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
+    /// Time for opening trees on a slow disk; a worker that needs longer would keep its clients waiting, too.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
     /// When [`Master::handle_reload_timeout`] has something to do.
@@ -63,7 +63,7 @@ pub(crate) struct StatusCollection {
 }
 
 impl StatusCollection {
-    /// A worker that is too busy to answer is reported without its answer.
+    /// After this time the status omits the report of a worker that is too busy.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
     /// When [`Master::finish_status`] has something to do.

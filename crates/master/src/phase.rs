@@ -1,11 +1,11 @@
-//! Where the server is in its life.
+//! The phases of the server's life.
 
 use std::time::{Duration, Instant};
 
-/// Where the server is in its life.
+/// A phase of the server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not all workers have ever served.
+    /// Not all workers have served yet.
     Starting,
     /// Clients are served.
     Serving,
@@ -18,7 +18,7 @@ pub(crate) enum Phase {
 /// How the server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// What is under way is finished first.
+    /// The workers finish their requests first.
     Drain {
         /// When workers that are still there are killed.
         until: Instant,
@@ -51,5 +51,5 @@ impl Phase {
     }
 }
 
-/// What workers get beyond the limit that they were told, before they are killed.
+/// The time between the workers' limit and the kill.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! What the master waits for. It has few descriptors and little to do: the list is made anew each time, so that it
-//! cannot disagree with the state that it is made of.
+//! The descriptors that the master polls. It has few and little to do, so it builds the list anew each time, and the
+//! list always agrees with the master's state.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,11 +20,11 @@ pub(super) enum Source {
     Connection(ConnectionId),
     /// A worker that reports.
     Worker(usize),
-    /// What the manager of an application prints.
+    /// The output of an application's manager.
     Application(usize),
-    /// The server that takes the place of this one.
+    /// The server that replaces this one.
     Successor,
-    /// The server whose place this one takes.
+    /// The server that this one replaces.
     Predecessor,
 }
 
@@ -42,7 +42,7 @@ impl<'a> WaitList<'a> {
         self.descriptors.push(PollFd::from_borrowed_fd(descriptor, flags));
     }
 
-    /// Waits until something is ready, or until `deadline`, and returns what is.
+    /// Waits until something is ready or until `deadline`. Returns what is ready.
     ///
     /// # Errors
     /// `ENOMEM`.

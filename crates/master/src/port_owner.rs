@@ -19,8 +19,7 @@ impl fmt::Display for PortOwner {
     }
 }
 
-/// The first process found to listen on the port, at whatever address. `None` if none does, or if it belongs to
-/// another user.
+/// A process that listens on the port, at any address. `None` if there is none, or if it belongs to another user.
 pub(super) fn of_port(port: u16) -> Option<PortOwner> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

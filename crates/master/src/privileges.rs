@@ -1,8 +1,8 @@
 //! The user as which the workers run.
 //!
-//! A master that was started as root stays root: it binds ports and opens logs again on a reload. Its workers, which
-//! read what clients send, never are, unless the configuration says `user = "root"`. Without a word about it they run
-//! as the first user of [`CUSTOMARY`] that the system has.
+//! A master that was started as root stays root: on a reload it binds ports and opens logs again. Its workers parse the
+//! clients' input, so they run as root only if the configuration says `user = "root"`. By default they run as the first
+//! user of [`CUSTOMARY`] that the system has.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use baton_report::Trouble;
 use baton_sys::process::{Identity, drop_privileges, identity};
 use rustix::thread::CapabilitySet;
 
-/// The users tried in turn if the configuration names none: the web user of Debian and its relatives, then `nobody`.
+/// The users tried in order if the configuration names none: Debian's web user, then `nobody`.
 const CUSTOMARY: [&str; 2] = ["www-data", "nobody"];
 
 /// The user as which the workers run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorkerUser {
-    /// The user of the master. The text says what the operator should know about that.
+    /// The user of the master, with a warning for the operator if there is a reason for one.
     Same(Option<String>),
     /// Another user.
     Other {
-        /// User's name, for messages.
+        /// The name, for messages.
         name: String,
         /// User and group.
         identity: Identity,
@@ -31,7 +31,7 @@ impl WorkerUser {
     /// Decides from the configured names.
     ///
     /// # Errors
-    /// If a name is unknown, or the change is asked for and not possible.
+    /// If a name is unknown, or the configured change is not possible.
     pub(super) fn choose(user: Option<&str>, group: Option<&str>) -> Result<Self, Trouble> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Same(user.filter(|user| !is_current(user)).map(|user| {
@@ -55,7 +55,7 @@ impl WorkerUser {
                     .cause("this root may not change users: CAP_SETUID and CAP_SETGID were taken from it")
                     .remedy("leave `user` out, or give the container these capabilities"))
             }
-            // A root that may not even change users has little left to lose.
+            // Root without the right to change users: a restricted container.
             Some(_) => Ok(Self::Same(Some(
                 "the workers run as root, which was denied the right to change users".into(),
             ))),
@@ -84,7 +84,7 @@ impl WorkerUser {
         }
     }
 
-    /// Becomes that user: called in a worker, for good.
+    /// Changes to that user for good; only workers call it.
     ///
     /// # Errors
     /// `EPERM`.

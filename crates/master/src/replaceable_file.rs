@@ -1,7 +1,7 @@
-//! Names that two servers want while one takes the place of the other: the pid file's and the control socket's.
+//! Names that two servers want while one replaces the other: those of the pid file and the control socket.
 //!
-//! As users of nginx know it: the server that is about to be replaced renames its files to `….oldbin`, so that the
-//! names are the new one's; if nothing comes of that, it takes them back.
+//! As in nginx, the old server renames its files to `….oldbin`, so that the new one can use the names. If the upgrade
+//! fails, the old server renames its files back.
 
 use std::borrow::Cow;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use baton_report::Trouble;
 
-/// What is added to names that belong to a server which is being replaced.
+/// The suffix of the old server's names during an upgrade.
 const OLD: &str = ".oldbin";
 
 /// The name of a file that can make room for a successor's.
@@ -21,7 +21,7 @@ pub(crate) struct ReplaceableFile {
 }
 
 impl ReplaceableFile {
-    /// The name that a file has now.
+    /// For the current name of the file.
     pub(crate) fn new(path: &Path) -> Self {
         Self { path: path.into(), aside: false }
     }
@@ -34,10 +34,10 @@ impl ReplaceableFile {
         }
     }
 
-    /// Renames the file to make room. That it does not exist any more is no failure.
+    /// Renames the file to make room. A removed file is not an error.
     ///
     /// # Errors
-    /// If it cannot be renamed, and why that is likely so.
+    /// If the file cannot be renamed, with the likely cause.
     pub(crate) fn move_aside(&mut self) -> Result<(), Trouble> {
         match fs::rename(&self.path, aside(&self.path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -51,10 +51,10 @@ impl ReplaceableFile {
         }
     }
 
-    /// Takes the name back, also from another file.
+    /// Renames the file back, and replaces another one of that name.
     pub(crate) fn move_back(&mut self) {
         if std::mem::take(&mut self.aside) {
-            // Where it could be renamed, it can be renamed back; if it was removed since, nothing can be done.
+            // The first rename worked, so this fails only if the file has been removed, which has no remedy.
             let _ = fs::rename(aside(&self.path), &self.path);
         }
     }
@@ -74,7 +74,7 @@ impl PidFile {
     /// Writes it for this process.
     ///
     /// # Errors
-    /// If it cannot be written, and why that is likely so.
+    /// If the file cannot be written, with the likely cause.
     pub(crate) fn write(path: &Path) -> Result<Self, Trouble> {
         fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
             Trouble::of(format_args!("write the pid file {}", path.display()), &error)
@@ -85,7 +85,7 @@ impl PidFile {
 
     /// Removes it.
     pub(crate) fn remove(&self) {
-        // If it stays, it names a process that is no more: no worse than after a crash.
+        // A file that stays names a dead process, as after a crash.
         let _ = fs::remove_file(self.0.current());
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_removed_is_no_hindrance() {
+    fn a_removed_name_is_no_hindrance() {
         let dir = tempfile::tempdir().unwrap();
         let mut name = ReplaceableFile::new(&dir.path().join("gone"));
         name.move_aside().unwrap();

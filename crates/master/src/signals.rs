@@ -1,4 +1,4 @@
-//! What signals ask of the master. docs/operation.md has the table for users.
+//! The signals of the master. docs/operation.md has the table for users.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use rustix::process::Signal;
 
 use super::control::Command;
 
-/// What a signal asks for.
+/// The command of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The same as a command through the control socket.
+    /// A command that the control socket has, too.
     Command(Command),
-    /// That the workers leave, while the sockets stay open.
+    /// The workers leave, the sockets stay open.
     Withdraw,
-    /// To look which workers have ended.
+    /// A child has ended.
     Reap,
 }
 
@@ -29,8 +29,8 @@ const MEANINGS: [(Signal, Asked); 8] = [
     (Signal::CHILD, Asked::Reap),
 ];
 
-/// Queues the signals that mean something. Workers inherit that they are blocked, so that a Ctrl-C in the terminal,
-/// which goes to all processes, is answered by the master alone.
+/// Blocks the signals of the master and queues them. Workers inherit the mask, so only the master answers a Ctrl-C in
+/// the terminal, which goes to all processes.
 ///
 /// # Errors
 /// `EMFILE`, `ENFILE`, `ENOMEM`.
@@ -38,9 +38,8 @@ pub(super) fn queue() -> io::Result<SignalQueue> {
     SignalQueue::new(&MEANINGS.map(|(signal, _)| signal.as_raw()))
 }
 
-/// What a signal asks for. `hangup_ends`: whether SIGHUP means what it meant before daemons found another use for it,
-/// that the terminal is gone. SIGWINCH counts only if a process sent it: the kernel sends it, too, when a terminal
-/// changes size.
+/// The command of a signal. `hangup_ends`: whether SIGHUP means that the terminal was closed, rather than a reload.
+/// SIGWINCH counts only if a process sent it, since the kernel sends it when a terminal changes size.
 pub(super) fn meaning(Arrived { signal, sent }: Arrived, hangup_ends: bool) -> Option<Asked> {
     if hangup_ends && signal == Signal::HUP.as_raw() {
         return Some(Asked::Command(Command::Stop));

@@ -1,4 +1,4 @@
-//! From a configuration to a master that can run: everything that a start-up may fail for, before the first fork.
+//! From a configuration to a master that can run: all that can fail at the start, before the first fork.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,10 +30,10 @@ use super::upgrade::InheritedSockets;
 use super::workers::Workers;
 use super::{cache_memory, descriptors, signals};
 
-/// Binds, opens and allocates what the server needs. What it is left by another server it need not bind.
+/// Binds, opens and allocates what the server needs, except sockets that another server has left to it.
 ///
 /// # Errors
-/// The first thing that stands in the way.
+/// The first failure, with its likely cause.
 pub(super) fn prepare(
     config: Config,
     source: ConfigSource,
@@ -105,7 +105,7 @@ pub(super) fn prepare(
         pid: std::process::id(),
         started: Instant::now(),
         started_at,
-        // A server that was started by hand ends with its terminal.
+        // A server in the foreground of a terminal ends with it.
         hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
         source,
         tuning,
@@ -195,7 +195,7 @@ impl Equipment {
     }
 }
 
-/// Opens an admin listener, or takes the one that was left for the address.
+/// Opens an admin listener, or takes the inherited one for the address.
 fn open_admin(
     address: &ListenAddress,
     left: &mut Vec<(ListenAddress, OwnedFd)>,

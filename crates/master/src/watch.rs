@@ -1,4 +1,4 @@
-//! Whether the loops of a worker move, by their heartbeats. [`watchdog`](crate::master) says what follows.
+//! Whether the loops of a worker move, by their heartbeats. The [watchdog](crate::master) acts on it.
 
 use baton_engine::heartbeat::Beat;
 
@@ -8,22 +8,22 @@ pub(crate) struct Watch(Vec<Loop>);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loop {
-    /// Which of the worker's.
+    /// The index among the worker's loops.
     pub(crate) number: usize,
-    /// What was last seen of it.
+    /// Its beats at the last look.
     pub(crate) beat: Beat,
-    /// Looks since it was last seen to move.
+    /// Looks since its last move.
     still: u32,
 }
 
-/// What one look at the loops has found.
+/// The result of one look at the loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
     Moves,
-    /// It is time to find out whether it only waits for events.
+    /// A loop has not moved for a while: it may only wait for events.
     Silent,
     Still,
-    /// For so long that the worker is of no use.
+    /// A loop has not moved for so long that the worker is useless.
     Stuck,
 }
 

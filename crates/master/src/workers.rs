@@ -21,24 +21,24 @@ pub(super) struct Worker {
     pub(super) pid: i32,
     /// When it was started.
     pub(super) since: Instant,
-    /// Whether it said that it serves.
+    /// Whether it has reported that it serves.
     pub(super) serves: bool,
     /// The master's end; closed when the worker has closed its own.
     pub(super) channel: Option<OwnedFd>,
 }
 
-/// What the next worker takes over when one ends: number, CPU, counters, and through its number the sockets.
+/// A place for a worker. The next worker takes over its number, CPU and counters and, by the number, its sockets.
 #[derive(Debug)]
 pub(super) struct WorkerSlot {
     /// The CPU that its workers are bound to, if any.
     pub(super) cpu: Option<usize>,
-    /// What its workers have counted.
+    /// The counters of its workers.
     pub(super) counters: Counters,
-    /// Whether its worker's loops move.
+    /// The heartbeats of its worker's loops.
     pub(super) heartbeats: Heartbeats,
-    /// What the watchdog has seen of them.
+    /// The watchdog's record of them.
     pub(super) watch: Watch,
-    /// How often a worker was started in place of one that died.
+    /// How many workers were started in place of dead ones.
     pub(super) restarts: u64,
     /// Whether the others accept from its sockets.
     pub(super) is_failed_over: bool,
@@ -56,7 +56,7 @@ struct RetiredWorker {
     stopping: Stopping,
 }
 
-/// All slots, and the workers that have left theirs and not ended yet.
+/// All slots, and the retired workers, which have left theirs but not ended yet.
 #[derive(Debug)]
 pub(super) struct Workers {
     /// By number.
@@ -120,12 +120,12 @@ impl Workers {
         self.slots.iter().filter(|slot| slot.worker.is_none()).map(|slot| slot.restart.due()).min()
     }
 
-    /// Starts a worker. In the child, which goes on from here, it returns the child's end of the channel. If the worker
-    /// cannot be started (`EAGAIN`, `ENOMEM`, `EMFILE`), the slot waits as after a worker's early end.
+    /// Starts a worker. Also returns in the child, with its end of the channel. If the worker cannot be started
+    /// (`EAGAIN`, `ENOMEM`, `EMFILE`), the slot waits as after a worker's early end.
     pub(super) fn start(&mut self, index: usize, now: Instant) -> Option<OwnedFd> {
         let slot = &mut self.slots[index];
         let forked = passing::message_pair().and_then(|(ours, theirs)| {
-            // A worker that does not read must not stop the master.
+            // A worker that does not read must not block the master.
             rustix::io::ioctl_fionbio(&ours, true)?;
             Ok((process::fork()?, ours, theirs))
         });
@@ -151,7 +151,7 @@ impl Workers {
     pub(super) fn note_end(&mut self, index: usize, ended: Ended, now: Instant) -> Option<(Worker, End)> {
         let slot = &mut self.slots[index];
         let worker = slot.worker.take()?;
-        // Its connections ended with it; what it counted did not.
+        // Its connections ended with it; its counters stay.
         slot.counters.reset_gauges();
         slot.heartbeats.reset();
         slot.watch = Watch::default();
@@ -173,7 +173,7 @@ impl Workers {
         }
     }
 
-    /// A process has ended. Says whether it was a retired worker.
+    /// A process has ended. Returns whether it was a retired worker.
     pub(super) fn forget_retired(&mut self, pid: i32) -> bool {
         let Some(found) = self.retired.iter().position(|retired| retired.worker.pid == pid) else {
             return false;
@@ -202,7 +202,7 @@ impl Workers {
         self.occupied().next().is_none() && self.retired.is_empty()
     }
 
-    /// Makes a worker due in each empty slot, without a wait: what made workers die may be mended.
+    /// Makes a worker due in each empty slot, without a wait: the reason for early ends may be gone.
     pub(super) fn restart_now(&mut self, now: Instant) {
         for slot in self.slots.iter_mut().filter(|slot| slot.worker.is_none()) {
             slot.restart = Restart::new(now);
@@ -225,7 +225,8 @@ impl Workers {
         }
     }
 
-    /// Sends a message to all workers, retired ones included. Workers that cannot be told have ended or are stuck.
+    /// Sends a message to all workers, retired ones included. Those that the message does not reach have ended or are
+    /// stuck.
     pub(super) fn tell_all(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
         let retired = self.retired.iter().map(|retired| &retired.worker);
         for worker in self.occupied().map(|(_, worker)| worker).chain(retired) {
@@ -252,7 +253,7 @@ impl Workers {
         }
     }
 
-    /// The channels to listen to.
+    /// The channels to poll.
     pub(super) fn channels(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         self.occupied().filter_map(|(index, worker)| Some((index, worker.channel.as_ref()?.as_fd())))
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::table::{CLAIMS, HELD, OVERDUE, ProcessTable, STATE_MASK, UNCOUNTED, UNSURE};
 
-/// As long as it lives, its worker may have requests for the processes of a table.
+/// While a claim exists, its worker may have requests for the processes of a table.
 #[derive(Debug)]
 pub struct Claim {
     table: Arc<ProcessTable>,
@@ -14,7 +14,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the table for this process. If there is no room for another claim, the table counts as claimed for ever.
+    /// Claims the table for this process. If there is no room for another claim, the table stays claimed for ever.
     pub fn new(table: &Arc<ProcessTable>) -> Option<Self> {
         let pid = u64::from(std::process::id());
         let is_taken = |&cell: &usize| table.claim(cell).compare_exchange(0, pid, SeqCst, SeqCst).is_ok();
@@ -33,8 +33,8 @@ impl Drop for Claim {
 }
 
 impl ProcessTable {
-    /// Whether there is no claim, no request waits, and none is under way. A request that is on its way from one
-    /// thread to another is not seen: to be sure, ask twice.
+    /// Whether there is no claim, no waiting request, and none under way. A request between two threads is not seen: to
+    /// be sure, ask twice.
     pub fn is_abandoned(&self) -> bool {
         let is_claimed = (0..CLAIMS).any(|cell| self.claim(cell).load(SeqCst) != 0);
         let is_busy =

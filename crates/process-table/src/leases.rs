@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::table::{Lane, ProcessTable, Release};
 
-/// What one event loop holds of a table. It is released when this is dropped.
+/// The lanes of a table that one event loop holds. Dropping it releases them.
 #[derive(Debug)]
 pub struct Leases {
     table: Arc<ProcessTable>,
@@ -15,7 +15,8 @@ pub struct Leases {
     /// Its lanes, by their numbers.
     held: HashMap<usize, Lane>,
     waiting: u64,
-    /// Readable when the loop is to look at the table. A descriptor of its own, so that this loop alone can unwatch it.
+    /// Readable when the loop must look at the table. Not shared with other loops, so that this loop alone can unwatch
+    /// it.
     pub waker: Option<OwnedFd>,
 }
 
@@ -60,7 +61,7 @@ impl Leases {
         self.table.is_spent(self.slot(lane))
     }
 
-    /// Whether a process that takes too long for a request is ended: it answers no others.
+    /// Whether a process that takes too long for a request is killed: it answers one request at a time.
     pub fn ends_overdue(&self) -> bool {
         self.table.lanes() == 1
     }
@@ -75,7 +76,7 @@ impl Leases {
         }
     }
 
-    /// Says how many requests wait in this loop. When the first one does, other loops release the lanes that they only
+    /// Publishes how many requests wait in this loop. The first one makes other loops release the lanes that they only
     /// keep.
     pub fn want(&mut self, waiting: usize) {
         let waiting = waiting as u64;

@@ -13,8 +13,8 @@
 //! So a process without a held lane can be told to end, and no client notices.
 //!
 //! There are no locks and no polling. A loop that releases a lane wakes all loops if another one waits; a loop that
-//! needs the supervisor wakes it. The state of a lane carries the generation of its process, so that late news of a
-//! process that has ended does not change the state of the next one.
+//! needs the supervisor wakes it. The state of a lane carries the generation of its process, so late reports about a
+//! process that has ended do not change the next one.
 //!
 //! The table survives the sudden end of any process: the master frees what a dead worker has held
 //! ([`ProcessTable::forget`]), and empties all slots when the supervisor has ended ([`ProcessTable::clear`]).

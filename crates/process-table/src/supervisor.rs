@@ -1,4 +1,4 @@
-//! What the supervisor of the processes and the master do with a table.
+//! The operations of the supervisor and of the master on a table.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,12 +9,12 @@ use crate::table::{
     STATE_MASK, UNSURE, WAITING, WOKEN, notice,
 };
 
-/// One process, for people.
+/// One process, for the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessReport {
     /// The process.
     pub pid: u32,
-    /// How it is, in one word.
+    /// Its state, in one word.
     pub state: &'static str,
     /// How many requests it was given.
     pub requests: u64,
@@ -26,19 +26,19 @@ impl ProcessTable {
         self.supervisor_waker.as_fd()
     }
 
-    /// Clears the wakeups up to now, and says whether there were any. Look at the table after this call.
+    /// Clears the pending wakeups. Returns whether there were any. Look at the table after this call.
     pub fn take_wakeup(&self) -> bool {
         let was_called = rustix::io::read(&self.supervisor_waker, &mut [0; 8]).is_ok();
         self.numbers[WOKEN].store(0, SeqCst);
         was_called
     }
 
-    /// Says whether the supervisor could start more processes.
+    /// Publishes whether the supervisor could start more processes.
     pub fn offer_more(&self, there_may_be_more: bool) {
         self.numbers[ROOM].store(there_may_be_more.into(), SeqCst);
     }
 
-    /// A process begins in an empty slot, and will be given at most so many requests. It gets none before it is
+    /// A process begins in an empty slot, for at most `requests_max` requests. It gets none before it is
     /// [opened](Self::set_open).
     pub fn begin(&self, slot: usize, pid: u32, requests_max: Option<u64>) {
         let cells = self.slot(slot);
@@ -74,7 +74,7 @@ impl ProcessTable {
         self.wake_loops();
     }
 
-    /// Retires the process in a slot if no lane of it is held. Says whether it did.
+    /// Retires the process in a slot if no lane of it is held. Returns whether it did.
     pub fn retire_if_idle(&self, slot: usize) -> bool {
         let idle = self.exchange(slot, &[FREE], SPENT);
         if idle == self.lanes {
@@ -86,7 +86,7 @@ impl ProcessTable {
         idle == self.lanes
     }
 
-    /// Whether no loop uses the process in a slot any more, which gets no further requests.
+    /// Whether the process in a slot can end: no loop uses it, and none can take it.
     pub fn is_vacated(&self, slot: usize) -> bool {
         if self.is_spent(slot) {
             // Lanes that were free when another one got the last request.
@@ -100,7 +100,7 @@ impl ProcessTable {
         self.has_lane(slot, OVERDUE)
     }
 
-    /// Lets a process go on that takes too long.
+    /// Lets a process that takes too long continue.
     pub fn excuse(&self, slot: usize) {
         self.exchange(slot, &[OVERDUE], UNSURE);
     }

@@ -1,4 +1,4 @@
-//! The table, and what event loops do with it.
+//! The table, and the operations of event loops on it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ pub(crate) struct Lane {
     word: u64,
 }
 
-/// In which state a lane is released.
+/// The state in which a lane is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// The process has completed its response.
@@ -36,7 +36,7 @@ pub enum Release {
 }
 
 impl ProcessTable {
-    /// A table of so many slots, all empty.
+    /// An empty table of `slots` slots.
     ///
     /// # Errors
     /// `ENOMEM`, `EMFILE`.
@@ -53,7 +53,7 @@ impl ProcessTable {
     /// Opens a table by its [descriptors](Self::descriptors).
     ///
     /// # Errors
-    /// `EINVAL` if they are of something else; `ENOMEM`.
+    /// `EINVAL` if the descriptors are not those of a table; `ENOMEM`.
     pub fn open(descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let [numbers, waker, supervisor_waker] =
@@ -68,7 +68,7 @@ impl ProcessTable {
         Ok(Self { numbers, waker, supervisor_waker, slots, lanes })
     }
 
-    /// What another process needs to [open](Self::open) it.
+    /// The descriptors with which another process [opens](Self::open) the table.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
         [self.numbers.as_fd(), self.waker.as_fd(), self.supervisor_waker.as_fd()]
     }
@@ -83,7 +83,7 @@ impl ProcessTable {
         self.lanes
     }
 
-    /// Readable for every loop when the loops are woken.
+    /// Readable for every loop when one wakes all.
     pub(crate) fn waker(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
@@ -98,7 +98,7 @@ impl ProcessTable {
         loop_id.and_then(|loop_id| u16::try_from(loop_id).ok())
     }
 
-    /// Frees the id of a loop that holds nothing any more.
+    /// Frees the id of a loop that no longer holds any lane.
     pub(crate) fn unregister_loop(&self, loop_id: u16) {
         self.want(loop_id, 0);
         self.loop_cells(loop_id.into())[LOOP_PID].store(0, SeqCst);
@@ -110,7 +110,7 @@ impl ProcessTable {
         self.numbers[LOOPS].load(SeqCst) > 1
     }
 
-    /// Says how many requests of a loop wait.
+    /// Publishes how many requests of a loop wait.
     pub(crate) fn want(&self, loop_id: u16, waiting: u64) {
         let before = self.loop_cells(loop_id.into())[LOOP_WAITING].swap(waiting, SeqCst);
         self.numbers[WAITING].fetch_add(waiting.wrapping_sub(before), SeqCst);
@@ -121,7 +121,7 @@ impl ProcessTable {
         self.numbers[WAITING].load(SeqCst)
     }
 
-    /// Takes the first lane that is free. Loops prefer the same ones, so that those which are not needed show.
+    /// Takes the first free lane. All loops prefer the same ones, so the supervisor sees which are not needed.
     pub(crate) fn take(&self, loop_id: u16) -> Option<Lane> {
         self.free().find_map(|Lane { index, word }| {
             let held = word & !(STATE_MASK | LOOP_MASK) | HELD | u64::from(loop_id) << LOOP_SHIFT;
@@ -130,7 +130,7 @@ impl ProcessTable {
         })
     }
 
-    /// Whether [`take`](Self::take) would have something to give.
+    /// Whether [`take`](Self::take) would find a lane.
     pub(crate) fn has_free(&self) -> bool {
         self.free().next().is_some()
     }
@@ -189,7 +189,7 @@ impl ProcessTable {
 
     /// Wakes all loops to look at the table.
     pub(crate) fn wake_loops(&self) {
-        // It fails after 2^64 times.
+        // Fails only if the counter overflows, after 2^64 calls.
         let _ = rustix::io::write(&self.waker, &1_u64.to_ne_bytes());
     }
 
@@ -244,17 +244,17 @@ impl Lane {
     }
 }
 
-/// How many numbers there are in all.
+/// How many numbers the table has.
 pub(crate) const fn numbers_of(slots: usize, lanes: usize) -> usize {
     LANES_AT + slots * (SLOT_NUMBERS + lanes) + LOOPS_MAX * LOOP_NUMBERS + CLAIMS
 }
 
-/// After how many requests the supervisor learns that a process is about to be spent: early enough to start another.
+/// The count at which the supervisor learns that a process is nearly spent: early enough to start another.
 pub(crate) fn notice(limit: u64) -> u64 {
     limit - limit.div_ceil(8)
 }
 
-/// What the numbers at the beginning are.
+/// The numbers at the beginning.
 pub(crate) const SLOTS: usize = 0;
 pub(crate) const LANES: usize = 1;
 pub(crate) const WAITING: usize = 2;
@@ -264,13 +264,13 @@ pub(crate) const WOKEN: usize = 3;
 pub(crate) const ROOM: usize = 4;
 /// How many loops are registered.
 pub(crate) const LOOPS: usize = 5;
-/// Whether there were more claims than can be counted.
+/// Whether there were more claims than the table has room for.
 pub(crate) const UNCOUNTED: usize = 6;
 /// Then come the lanes, the slots, the loops and the claims.
 pub(crate) const LANES_AT: usize = 8;
 
 pub(crate) const SLOT_PID: usize = 0;
-/// Which process in this slot it is: counted, since process ids come again.
+/// The generation of the process in this slot. Process ids would not do: the kernel reuses them.
 pub(crate) const SLOT_GENERATION: usize = 1;
 pub(crate) const SLOT_REQUESTS: usize = 2;
 /// How many requests it may be given.
@@ -281,16 +281,16 @@ pub(crate) const LOOP_PID: usize = 0;
 pub(crate) const LOOP_WAITING: usize = 1;
 pub(crate) const LOOP_NUMBERS: usize = 2;
 
-/// Loops that can use a table at a time: more than machines have CPUs, twice during a reload.
+/// Loops that can use a table at a time: more than machines have CPUs, and twice as many during a reload.
 pub(crate) const LOOPS_MAX: usize = 2_048;
 
-/// Workers whose requests may be for the processes, twice during a reload.
+/// Workers that can claim the table at a time, twice as many as usual during a reload.
 pub(crate) const CLAIMS: usize = 2_048;
 
 /// The most processes, each with a replacement.
 pub(crate) const SLOTS_MAX: usize = 2 * 4_096;
 
-/// More connections than a loop can name are of no use.
+/// The most lanes of a table: a loop can name no more connections.
 pub(crate) const LANES_MAX: usize = 1 << 16;
 
 /// A lane is one number: generation, loop, state.

@@ -1,4 +1,4 @@
-//! Lanes that change hands, and laws that hold however they do.
+//! Lanes that change hands, and the laws that hold after every step.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd as _;
@@ -47,7 +47,7 @@ fn something_else_is_refused() {
     );
 }
 
-/// Goal: what is said of a process that has ended is not said of the one that has taken its place.
+/// Goal: late reports about a process that has ended do not change its replacement.
 #[test]
 fn late_words_are_not_about_the_next_process() {
     let table = opened(1, 1, None);
@@ -133,7 +133,7 @@ fn the_supervisor_is_woken_before_a_process_is_spent() {
 /// Goal: a process that answers several at a time can be told to end when the last of them is over, though it had room
 /// for more.
 #[test]
-fn lanes_that_nobody_has_used_do_not_keep_a_process() {
+fn unused_lanes_do_not_keep_a_process() {
     let table = opened(1, 3, Some(2));
     let loop_id = table.register_loop().unwrap();
     let lanes = [table.take(loop_id).unwrap(), table.take(loop_id).unwrap()];

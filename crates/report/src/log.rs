@@ -1,7 +1,7 @@
-//! The error log: what the server has to say to the people who run it, an entry of one or a few lines at a time.
+//! The error log: messages for the people who run the server, in entries of one or a few lines.
 //!
-//! The log *is* standard error. When it goes to a file, that file takes the place of descriptor 2, so that whatever
-//! else writes there (a panic, a library) lands in it too, in the workers as well as in the master.
+//! The log *is* standard error. A log file replaces descriptor 2, so that it also gets what a panic or a library
+//! writes there, in the workers as in the master.
 
 use std::fmt;
 use std::fs::File;
@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::time::utc;
 
-/// How much a line matters.
+/// How much an entry matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Error,
@@ -55,51 +55,51 @@ pub fn redirect_to(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
-/// Entries lost since the last one that was written: standard error is a pipe, and its reader does not keep up.
+/// Entries lost since the last one written, because standard error is a pipe whose reader does not keep up.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// One call per entry, so that the lines of several processes do not mix; and none that waits, since event loops have
-/// things to say, too: what cannot be written now is lost, and the next entry says so.
+/// Writes an entry with one call, so that entries of several processes do not mix. Event loops log too, so the call
+/// must not wait: an entry that cannot be written now is lost, and the next entry says so.
 fn write(level: Level, message: &str) {
     let now = SystemTime::now();
     let lost = LOST.swap(0, Ordering::Relaxed);
     let text = gap(now, lost) + &entry(now, level, message);
     let stderr = io::stderr();
     if takes_an_entry(stderr.as_fd()) {
-        // If the log cannot be written, there is no other place to say so.
+        // If the log cannot be written, no place is left to report that.
         let _ = stderr.lock().write_all(text.as_bytes());
     } else {
         LOST.fetch_add(lost + 1, Ordering::Relaxed);
     }
 }
 
-/// What is said before the next entry if some are lost.
+/// The entry in front of the next one if some were lost.
 fn gap(now: SystemTime, lost: u64) -> String {
     if lost == 0 {
         return String::new();
     }
-    let message = format!("{lost} entries of this process are lost: nobody read the error log");
+    let message =
+        format!("{lost} entries of this process are lost: the reader of the error log was too slow");
     entry(now, Level::Warning, &message)
 }
 
-/// Whether an entry can be written without waiting. A pipe that says so has room for `PIPE_BUF`, which is more than an
-/// entry takes. (Processes that share a pipe may find the same room; then one of them waits.)
+/// Whether an entry can be written without waiting. A pipe that polls writable has room for `PIPE_BUF` bytes, more
+/// than an entry takes. (Processes that share a pipe may see the same room; then one of them waits.)
 fn takes_an_entry(log: BorrowedFd<'_>) -> bool {
     const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut polled = [PollFd::from_borrowed_fd(log, PollFlags::OUT)];
     match poll(&mut polled, Some(&AT_ONCE)) {
         Ok(_) => polled[0].revents().contains(PollFlags::OUT),
-        // What is no reason to wait is no reason to be silent.
+        // If poll fails, write anyway.
         Err(_) => true,
     }
 }
 
-/// Bytes of a message that are kept: with all that is put around it less than `PIPE_BUF`, up to which a pipe takes all or
-/// nothing, and does not mix the entries of several processes.
+/// Bytes of a message that are kept. A whole entry stays below `PIPE_BUF`, up to which writes to a pipe are atomic.
 const MESSAGE_BYTES_MAX: usize = 3800;
 
-/// The text of an entry. Further lines of a message are indented, and control characters escaped, so that nothing
-/// that a message quotes can pass for an entry of its own.
+/// The text of an entry. Further lines of a message are indented and control characters escaped, so that quoted text
+/// cannot pass for an entry.
 fn entry(at: SystemTime, level: Level, message: &str) -> String {
     let word = match level {
         Level::Error => "error",

@@ -1,4 +1,4 @@
-//! Times as people and other programs read them.
+//! Times as the logs and the status show them.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;

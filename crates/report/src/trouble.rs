@@ -1,4 +1,4 @@
-//! What stands in the way of a server, why that is likely so, and what to do about it.
+//! An error for people: what failed, the likely cause, and a remedy.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// Something that failed, for a human.
+/// An error with its likely cause and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     what: String,
@@ -15,27 +15,27 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Something failed, for the reason that it says itself.
+    /// An error whose message contains the reason.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), likely_cause: None, remedy: None }
     }
 
-    /// The operation that `error` ended.
+    /// An operation that failed with `error`.
     pub fn of(operation: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(format!("cannot {operation}: {error}"))
     }
 
-    /// Why that is likely so.
+    /// Adds the likely cause.
     pub fn cause(self, cause: impl Into<String>) -> Self {
         Self { likely_cause: Some(cause.into()), ..self }
     }
 
-    /// What to do about it.
+    /// Adds a remedy.
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
     }
 
-    /// A file that could not be created or opened: adds what its path makes likely.
+    /// A file that could not be created or opened: adds the cause that its path makes likely.
     pub fn about_file(self, path: &Path, error: &io::Error) -> Self {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         match Errno::from_io_error(error) {

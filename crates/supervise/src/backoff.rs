@@ -9,7 +9,7 @@ pub(crate) struct Backoff {
 }
 
 impl Default for Backoff {
-    /// Of something that has not failed yet.
+    /// A backoff without failures.
     fn default() -> Self {
         Self { next: Self::SHORTEST }
     }
@@ -18,9 +18,9 @@ impl Default for Backoff {
 impl Backoff {
     /// The wait after the first early end.
     const SHORTEST: Duration = Duration::from_millis(100);
-    /// Where doubling ends: often enough to recover soon, rare enough not to load the machine.
+    /// The longest wait: short enough to recover soon, long enough not to load the machine.
     const LONGEST: Duration = Duration::from_secs(10);
-    /// A process that lived for this long did its work: the next one starts after [`Self::SHORTEST`].
+    /// A process that lived for this long did its work: the next wait is [`Self::SHORTEST`] again.
     const LONG_LIFE: Duration = Duration::from_secs(10);
 
     /// A process ended, or could not start (`lived` is zero then): returns the wait before the next one.

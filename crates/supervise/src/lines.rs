@@ -14,11 +14,11 @@ pub struct Lines {
     begun: Vec<u8>,
 }
 
-/// Bytes after which a line is shown although it has not ended.
+/// A line is shown in pieces of this many bytes if it is longer.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
 impl Lines {
-    /// Opens a pipe: the lines that come out of it, and the end that a process is to print into.
+    /// Opens a pipe. Returns its lines and the end into which a process prints.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.
@@ -33,7 +33,7 @@ impl Lines {
         Self { speaker: Some(speaker), ..self }
     }
 
-    /// Shows all that has been printed, and says whether there can be more.
+    /// Shows what has been printed. Returns whether more can come.
     pub fn forward(&mut self) -> bool {
         let mut buffer = [0; LINE_BYTES_MAX];
         loop {
@@ -60,7 +60,7 @@ impl Lines {
         }
     }
 
-    /// One call per line, so that those of several programs do not mix.
+    /// One call per line, so that lines of several programs do not mix.
     fn show(&mut self) {
         let line = std::mem::take(&mut self.begun);
         let mut text = self.speaker.as_ref().map(|name| format!("{name}: ")).unwrap_or_default().into_bytes();
@@ -68,7 +68,7 @@ impl Lines {
         if !line.ends_with(b"\n") {
             text.push(b'\n');
         }
-        // If standard error cannot be written, there is no other place to say so.
+        // If standard error cannot be written, no place is left to report that.
         let _ = io::stderr().write_all(&text);
     }
 }

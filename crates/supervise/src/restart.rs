@@ -27,12 +27,12 @@ impl Restart {
         self.due
     }
 
-    /// Lets the next process start at `due`, whatever became of the one before it.
+    /// Lets the next process start at `due`, however the previous one ended.
     pub fn start_at(&mut self, due: Instant) {
         self.due = due;
     }
 
-    /// A process that began at `since` has ended, and nothing had asked it to.
+    /// A process that began at `since` has ended, and was not asked to.
     pub fn note_end(&mut self, ended: Ended, since: Instant, now: Instant) -> End {
         let lived = now.duration_since(since);
         let wait = self.backoff.after(lived);
@@ -48,7 +48,7 @@ impl Restart {
     }
 }
 
-/// How a process ended that nothing had asked to end.
+/// How a process ended that was not asked to end.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     ended: Ended,
@@ -57,7 +57,7 @@ pub struct End {
 }
 
 impl End {
-    /// A sentence about the process, if no other one follows it.
+    /// A sentence about the process alone: no other one follows it.
     pub fn of(&self, who: impl fmt::Display) -> String {
         format!("{who} {} after {:.1?}", describe_end(self.ended), self.lived)
     }

@@ -1,4 +1,4 @@
-//! Processes that are to end: asked first, killed if they do not.
+//! Processes that are to end: the supervisor asks first, and kills at a deadline.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ impl Stopping {
         self.deadline
     }
 
-    /// Ends its time.
+    /// Moves the deadline to now.
     pub fn hurry(&mut self, now: Instant) {
         self.deadline = now;
     }
 
-    /// Kills the process once its deadline has passed, and says so. It is the supervisor's until it has been reaped:
-    /// if the kernel cannot end it, it is tried again a minute later.
+    /// Kills the process once its deadline has passed, and logs it. If the kernel cannot end the process yet, the next
+    /// attempt is a minute later.
     pub fn kill_if_late(&mut self, who: impl fmt::Display, now: Instant) {
         if self.deadline <= now {
             kill_late(who, self.pid);
@@ -40,7 +40,7 @@ impl Stopping {
     }
 }
 
-/// Longer than a disk that does not answer holds a killed process.
+/// The wait before another kill: a process in a call to a disk ends only when that returns.
 const AFTER_KILLING: Duration = Duration::from_secs(60);
 
 /// Kills a process, or with `-pid` a process group, that was asked to end and has not.
@@ -54,8 +54,8 @@ pub fn kill(pid: i32) {
     signal(pid, Signal::KILL.as_raw());
 }
 
-/// Sends a signal to a child, or with `-pid` to its process group. It fails only if the child has ended just now,
-/// which the supervisor hears of in any case.
+/// Sends a signal to a child, or with `-pid` to its process group. Fails only if the child has just ended, which the
+/// supervisor learns anyway.
 pub fn signal(pid: i32, signal: i32) {
     let _ = process::kill(pid, signal);
 }

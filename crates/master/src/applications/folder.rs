@@ -21,13 +21,13 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates it beside the control socket of the system's or the user's server, else among temporary files.
+    /// Creates the folder beside the control socket of the system's or the user's server, else among temporary files.
     ///
     /// # Errors
-    /// Neither is possible.
+    /// If neither place is possible.
     pub(super) fn create(user: &WorkerUser) -> Result<Self, Trouble> {
         let usual = usual_path().parent().map(Path::to_owned).unwrap_or_default();
-        // What does not exist is created by the first server; what cannot be, shows in the next step.
+        // The first server creates the parent. If it cannot, the next step fails and says why.
         let _ = DirBuilder::new().recursive(true).mode(0o755).create(&usual);
         let made = Self::create_in(&usual).or_else(|_| Self::create_in(&std::env::temp_dir()));
         let made = made.and_then(|folder| {
@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Lets workers of another user enter. They can reach what is there, but neither list nor change it.
+    /// Lets workers of another user enter. They can use the sockets, but neither list nor change the folder.
     fn admit(&self, user: &WorkerUser) -> io::Result<()> {
         if let WorkerUser::Other { identity, .. } = user {
             std::os::unix::fs::chown(&self.path, None, Some(identity.gid))?;
@@ -65,19 +65,19 @@ impl Folder {
         &self.path
     }
 
-    /// Removes it and what is in it.
+    /// Removes the folder with its contents.
     pub(super) fn remove(&self) -> io::Result<()> {
         fs::remove_dir_all(&self.path)
     }
 }
 
-/// How the names of all such folders begin.
+/// The beginning of the names of all such folders.
 const PREFIX: &str = "baton-applications-";
 
-/// Folders of servers with the same process id. There are hardly ever any.
+/// Attempts at a free name: another server has the same process id only in another container.
 const NAMES_MAX: u32 = 64;
 
-/// Removes folders of servers that were killed. What cannot be removed belongs to another user.
+/// Removes folders of servers that were killed. Those that it cannot remove belong to other users.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -87,7 +87,7 @@ fn remove_stale(parent: &Path) {
                 let folder = File::open(entry.path())?;
                 Ok::<_, io::Error>(flock(&folder, FlockOperation::NonBlockingLockShared).is_err())
             };
-            // A folder that was made just now is not locked yet, but its server is there.
+            // A server that has just created its folder has not locked it yet.
             test_kill_process(pid) == Err(rustix::io::Errno::SRCH) && is_locked().is_ok_and(|locked| !locked)
         };
         if pid.and_then(Pid::from_raw).is_some_and(is_stale) {

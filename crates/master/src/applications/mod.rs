@@ -7,13 +7,13 @@
 //!     └──── what manager and processes print, a file with what has happened ◄── manager
 //! ```
 //!
-//! The [process table](baton_process_table::ProcessTable) belongs to the master: when a manager ends, and its processes with it, requests
-//! wait for the next one's. The sockets are in a folder that only the workers may enter, another one for each master: so
-//! a server and the one that takes its place have processes of their own. Workers never hear of commands: their
+//! The [process table](baton_process_table::ProcessTable) belongs to the master. When a manager ends, and its processes
+//! with it, requests wait for those of the next one. The sockets are in a folder that only the workers may enter. Each
+//! master has its own, so a server and its successor have processes of their own. Workers know no commands: their
 //! configuration has addresses, and each of these has a process table.
 //!
-//! A reload keeps pools that stay the same. Others are stopped when no worker can have a request for them any more and
-//! none is under way, or when it may not take any longer.
+//! A reload keeps pools that stay the same. The master stops the others when no worker can have a request for them and
+//! none is under way, or at their deadline.
 
 mod folder;
 mod pool;
@@ -37,16 +37,16 @@ use super::privileges::WorkerUser;
 pub(super) struct Applications {
     folder: Option<Folder>,
     pools: Vec<Pool>,
-    /// How many pools there have ever been: each socket has another name.
+    /// How many pools there have ever been, so that each socket gets a new name.
     opened: u64,
     is_ending: bool,
 }
 
 impl Applications {
-    /// Opens a pool for whatever the configuration has that there is no pool for.
+    /// Opens the pools of the configuration that do not exist yet.
     ///
     /// # Errors
-    /// The first thing that stands in the way. What has been opened by then goes with [`keep`](Self::keep).
+    /// The first pool that cannot be opened. [`keep`](Self::keep) closes those opened before it.
     pub(super) fn prepare(
         &mut self,
         config: &Config,
@@ -73,7 +73,7 @@ impl Applications {
         Ok(())
     }
 
-    /// The same configuration for each of so many workers.
+    /// The same configuration for each worker, with addresses in place of commands.
     pub(super) fn settled(&self, config: &Config, workers: usize) -> Config {
         config.settled(workers as u64, |launch| {
             let pool = self.pools.iter().find(|pool| pool.launch == *launch)?;
@@ -81,17 +81,17 @@ impl Applications {
         })
     }
 
-    /// Which processes there are, by the addresses of the pools.
+    /// The process tables, by the addresses of the pools.
     pub(super) fn process_tables(&self) -> ProcessTables {
         self.pools.iter().map(|pool| (pool.path().to_owned(), Arc::clone(pool.table()))).collect()
     }
 
-    /// A worker has ended: what it held of processes is free.
+    /// A worker has ended: frees the lanes that it held.
     pub(super) fn forget_worker(&self, pid: i32) {
         self.pools.iter().for_each(|pool| pool.table().forget(pid.unsigned_abs()));
     }
 
-    /// Lets pools go, in their time, that the configuration does not have.
+    /// Starts to close the pools that the configuration no longer has.
     pub(super) fn keep(&mut self, config: &Config, now: Instant) {
         let launches: Vec<_> = config.applications().filter_map(Application::launch).collect();
         self.pools
@@ -111,7 +111,7 @@ impl Applications {
         self.pools.iter().filter_map(Pool::deadline).min()
     }
 
-    /// What to listen to: what managers print.
+    /// The pipes into which managers print, to poll.
     pub(super) fn outputs(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         self.pools.iter().enumerate().filter_map(|(index, pool)| Some((index, pool.output()?)))
     }
@@ -123,14 +123,14 @@ impl Applications {
         }
     }
 
-    /// A child has ended. Says whether it was a manager.
+    /// A child has ended. Returns whether it was a manager.
     pub(super) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> bool {
         let Some(pool) = self.pools.iter_mut().find(|pool| pool.is_managed_by(pid)) else { return false };
         pool.handle_end(ended, now);
         true
     }
 
-    /// Stops all pools, the first time that it is called. Says whether all are gone.
+    /// Stops all pools, when called for the first time. Returns whether all are gone.
     pub(super) fn end(&mut self, now: Instant) -> bool {
         if !std::mem::replace(&mut self.is_ending, true) {
             self.pools.iter_mut().for_each(|pool| pool.stop(now));
@@ -139,7 +139,7 @@ impl Applications {
         self.pools.is_empty()
     }
 
-    /// Removes what is left in the file system.
+    /// Removes the folder of the sockets.
     pub(super) fn remove_folder(&self) {
         if let Some(folder) = &self.folder
             && let Err(error) = folder.remove()
@@ -148,7 +148,7 @@ impl Applications {
         }
     }
 
-    /// What is known of each pool.
+    /// The status of each pool.
     pub(super) fn report(&self) -> Vec<Value> {
         self.pools.iter().map(Pool::report).collect()
     }

@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 /// A pool of processes.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// What is run.
+    /// The command and its settings.
     pub(super) launch: Launch,
     user: Option<String>,
     name: String,
-    /// How the paths begin at which its processes listen.
+    /// The prefix of the paths at which its processes listen.
     path: PathBuf,
     table: Arc<ProcessTable>,
     state: State,
@@ -36,30 +36,30 @@ pub(super) struct Pool {
     restart: Restart,
     /// How long a request may take to finish after the configuration has forgotten the pool.
     patience: Duration,
-    /// How often a manager was started in place of one that ended.
+    /// How many managers were started in place of ended ones.
     managers_replaced: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The configuration has it.
+    /// The configuration has the pool.
     Wanted,
-    /// It finishes what it was given.
+    /// The pool finishes its requests.
     Leaving(Leaving),
-    /// Its manager was asked to end.
+    /// The manager was asked to end.
     Stopping(Stopping),
     /// Its manager has ended.
     Gone,
 }
 
-/// How a pool leaves.
+/// How a pool closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Leaving {
-    /// Until when at the latest.
+    /// The deadline.
     until: Instant,
-    /// When it is looked at again.
+    /// When the master looks at it again.
     next_look: Instant,
-    /// Whether no request needed it at the last look.
+    /// Whether no request needed the pool at the last look.
     is_abandoned: bool,
 }
 
@@ -73,7 +73,7 @@ impl Pool {
     /// A pool without processes: they are started by [`advance`](Self::advance).
     ///
     /// # Errors
-    /// What stands in the way of its process table.
+    /// Why its process table cannot be created.
     pub(super) fn open(
         launch: Launch,
         user: Option<String>,
@@ -102,7 +102,7 @@ impl Pool {
         })
     }
 
-    /// What its processes are known by to workers.
+    /// The address by which workers know its processes.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -112,7 +112,7 @@ impl Pool {
         &self.table
     }
 
-    /// Some application uses it whose requests may take that long.
+    /// An application uses the pool; its requests may take `patience`.
     pub(super) fn stay(&mut self, patience: Duration) {
         self.patience = self.patience.max(patience);
         if matches!(self.state, State::Leaving(_)) {
@@ -120,7 +120,7 @@ impl Pool {
         }
     }
 
-    /// No application uses it any more, but requests may be under way.
+    /// No application uses the pool any more, but requests may be under way.
     pub(super) fn leave(&mut self, now: Instant) {
         if self.state == State::Wanted {
             let (until, next_look) = (now + self.patience, now + LOOK_AGAIN);
@@ -140,7 +140,7 @@ impl Pool {
         };
     }
 
-    /// Whether there is nothing left of it but its name.
+    /// Whether its manager and processes have ended.
     pub(super) fn is_gone(&self) -> bool {
         self.state == State::Gone
     }
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Whether no request needs it any more, at two looks in a row, or its time is over.
+    /// Whether no request needed the pool at two looks in a row, or its deadline has passed.
     fn is_time_to_go(&mut self, leaving: Leaving, now: Instant) -> bool {
         if now < leaving.next_look {
             return leaving.until <= now;
@@ -233,9 +233,9 @@ impl Pool {
             .stdin(managers_end)
             .stdout(Stdio::null())
             .stderr(theirs)
-            // A Ctrl-C in the terminal is the master's matter.
+            // A Ctrl-C in the terminal must reach the master alone.
             .process_group(0);
-        // It is awaited with all other children.
+        // The master waits for it with all other children.
         let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
         Ok((pid, lines))
     }
@@ -244,17 +244,17 @@ impl Pool {
         self.path.with_extension("json")
     }
 
-    /// What the manager prints into; during a change of managers, the newest one's.
+    /// The pipe into which the manager prints; during a change of managers, the newest one's.
     pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
         self.outputs.last().map(AsFd::as_fd)
     }
 
-    /// Shows what was printed.
+    /// Logs what was printed.
     pub(super) fn forward(&mut self) {
         self.outputs.retain_mut(Lines::forward);
     }
 
-    /// Whether a process is its manager.
+    /// Whether this process is its manager.
     pub(super) fn is_managed_by(&self, pid: i32) -> bool {
         self.manager.as_ref().is_some_and(|manager| manager.pid == pid)
     }
@@ -274,7 +274,7 @@ impl Pool {
         log::error(end.with_restart(format_args!("the manager of {}", self.name)));
     }
 
-    /// What is known of it.
+    /// Its status.
     pub(super) fn report(&self) -> Value {
         let told = fs::read_to_string(self.status_path()).ok();
         let told: Value = told.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -298,11 +298,11 @@ impl Pool {
     }
 }
 
-/// Places beside two for each process: processes that were told to end may take their time.
+/// Slots beyond two for each process, for processes that take long to end.
 const SPARE_PLACES: usize = 8;
 
-/// How soon a pool that leaves is looked at again. Many times what a request takes from one thread to another.
+/// The time between two looks at a closing pool: much longer than a request needs from one thread to another.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What a manager gets beyond the time that its processes have, to close up.
+/// The time that a manager gets after its processes' deadline.
 const MANAGERS_GRACE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! Connections to the control socket and the admin listener: one request, one answer, close.
 //!
-//! The master answers them between its other duties, so that everything has a bound: how many there are, how much
-//! they may ask, how long they may take.
+//! The master answers them between its other duties, so everything has a bound: the number of connections, the bytes
+//! of a request, the time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,10 +20,10 @@ pub(crate) enum Endpoint {
     Admin,
 }
 
-/// Names a connection; never used again for another one.
+/// Names a connection; never reused for another one.
 pub(crate) type ConnectionId = u64;
 
-/// What asked for something, and gets the answer.
+/// The source of a request, which gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
     /// A signal: the log is the answer.
@@ -44,7 +44,7 @@ pub(crate) enum Received {
     Nothing,
     /// A whole request, to be [answered](Connections::answer), at once or later.
     Request(Endpoint, Vec<u8>),
-    /// More than a request may have; to be answered, too.
+    /// A request beyond the limit, to be answered, too.
     TooLong(Endpoint),
 }
 
@@ -67,18 +67,18 @@ struct Connection {
 enum State {
     /// The request so far.
     Reading(Vec<u8>),
-    /// The answer takes a while.
+    /// The master works on the answer.
     Waiting,
-    /// The answer, and how much of it is sent.
+    /// The answer, and how many of its bytes are sent.
     Writing(Vec<u8>, usize),
 }
 
 impl Connections {
-    /// Connections at one endpoint at a time; more are turned away.
+    /// Connections at one endpoint at a time; more are closed at once.
     const PER_ENDPOINT_MAX: usize = 32;
     /// Bytes of a request.
     const REQUEST_BYTES_MAX: usize = 8 * 1024;
-    /// For sending the request, and again for taking the answer; longer than any reload lasts.
+    /// The time for sending the request, and again for taking the answer; longer than any reload.
     const PATIENCE: Duration = Duration::from_secs(15);
 
     /// Takes a connection over. It is closed at once if there are too many.

@@ -21,8 +21,8 @@ pub(crate) struct ServerMetrics {
     pub(crate) reloads_refused: u64,
 }
 
-/// The page: what all workers ever counted, summed, and the master's own metrics. The counters of a worker that died
-/// are still counted, so that no total goes back.
+/// The page: the sums over all workers, and the master's own metrics. The sums include workers that have died, so that
+/// no total decreases.
 pub(crate) fn page(workers: &[Counters], metrics: &ServerMetrics) -> String {
     let mut page = String::with_capacity(4096);
     let mut family = "";
@@ -75,7 +75,7 @@ fn begin(page: &mut String, name: &str, kind: Kind, help: &str) {
     let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
-/// Labels and their values are words of our own: nothing in them needs to be escaped.
+/// Labels and values are words of this program, so none needs escaping.
 fn sample(page: &mut String, name: &str, label: Option<(&str, &str)>, value: u64) {
     let _ = match label {
         Some((label, word)) => writeln!(page, "{name}{{{label}=\"{word}\"}} {value}"),

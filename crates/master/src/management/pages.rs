@@ -13,14 +13,14 @@ pub(crate) enum Page {
     Status,
     /// Whether requests are served.
     Health,
-    /// None: the response is this.
+    /// No page: this response.
     Error(Status),
 }
 
 /// Media type of the Prometheus text format.
 pub(crate) const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page that a request head asks for, and whether without its body.
+/// The page that a request head asks for, and whether to leave out its body.
 pub(crate) fn page(head: &[u8]) -> (Page, bool) {
     let request = match RequestHead::parse(head, &HeadLimits::default()) {
         Ok(request) => request,

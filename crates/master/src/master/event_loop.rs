@@ -44,7 +44,7 @@ impl Master {
                 }
                 continue;
             }
-            // Applications last: workers finish requests that they have given to them.
+            // Applications end last: they still answer the workers' requests.
             if matches!(self.phase, Phase::Ending(_)) && self.workers.is_empty() && self.applications.end(now)
             {
                 return self.end();
@@ -60,8 +60,7 @@ impl Master {
         }
     }
 
-    /// The slot in which to start a worker now. During a reload none is started: it would begin with a configuration
-    /// that may be about to change.
+    /// The slot in which to start a worker now. None during a reload: the worker's configuration might be replaced.
     fn next_to_start(&self, now: Instant) -> Option<usize> {
         self.may_start_workers().then(|| self.workers.next_to_start(now)).flatten()
     }
@@ -70,7 +69,7 @@ impl Master {
         matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none()
     }
 
-    /// Takes along what a worker needs, and drops the rest: the master's other descriptors are not for it.
+    /// Keeps what a worker needs and drops the rest: it must not have the master's other descriptors.
     fn into_worker_setup(self, index: usize) -> io::Result<Box<WorkerSetup>> {
         let slot = &self.workers.slots[index];
         let processes = self.workers.slots.len();
@@ -199,7 +198,7 @@ impl Master {
         }
     }
 
-    /// Does what a signal, `baton ctl` or a monitoring request asks for.
+    /// Carries out a command of a signal, `baton ctl` or a monitoring request.
     pub(super) fn handle_command(&mut self, command: Command, requester: Requester, now: Instant) {
         let answer = match command {
             Command::Status => return self.collect_status(requester, now),
@@ -282,7 +281,7 @@ impl Master {
             } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
-                // It has said what there is to say.
+                // The pool has logged the end of its manager.
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }

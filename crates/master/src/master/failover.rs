@@ -1,9 +1,9 @@
 //! Failover: while a worker is down, the others accept from its sockets.
 //!
-//! With `SO_REUSEPORT` each worker has listening sockets of its own, and the kernel goes on to put new connections into
-//! their queues while the worker is dead, starting or standing still. So the master, which has all sockets, hands those
-//! of a worker that is away to the others, and has them let go when the worker is back. No connection is moved or reset:
-//! the queues stay, only who accepts from them changes.
+//! With `SO_REUSEPORT` each worker has listening sockets of its own. The kernel continues to queue new connections there
+//! while the worker is dead, starting or stuck. The master has all sockets, so it hands those of a worker that is down to
+//! the others, and takes them back when the worker serves again. No connection is moved or reset: other workers accept
+//! from the same queues.
 
 use std::os::fd::BorrowedFd;
 
@@ -15,8 +15,8 @@ use crate::listeners::Listening;
 use crate::phase::Phase;
 
 impl Master {
-    /// Hands out the sockets of workers that are away, and takes back those of workers that are there again. To be
-    /// called after everything that changes which ones are away.
+    /// Hands out the sockets of workers that are down, and takes back those of workers that serve again. To be called
+    /// after everything that changes which workers are down.
     pub(super) fn update_failover(&mut self) {
         for slot in 0..self.workers.slots.len() {
             let is_away = self.phase == Phase::Serving && !self.workers.slots[slot].is_available();
@@ -42,7 +42,7 @@ impl Master {
         self.update_failover();
     }
 
-    /// A worker is back: from now on it covers for those that are still away.
+    /// A worker serves again: from now on it accepts for those that are still down.
     fn accept_for_others(&self, by: usize) {
         if self.workers.slots[by].is_available() {
             let accepted_for = |&slot: &usize| slot != by && self.workers.slots[slot].is_failed_over;
@@ -59,7 +59,7 @@ impl Master {
         let sockets = self.sockets_of_its_own(slot);
         for part in sockets.chunks(baton_sys::passing::DESCRIPTORS_MAX) {
             let (ids, sockets): (_, Vec<_>) = part.iter().copied().unzip();
-            // If the message cannot be sent, the worker has ended, or the watchdog will find it.
+            // If the message cannot be sent, the worker has ended or the watchdog will notice it.
             if let Err(error) = self.workers.tell(by, &ToWorker::AcceptFor { slot, ids }, &sockets) {
                 log::warning(format_args!("worker {by} cannot accept for worker {slot}: {error}"));
             }
@@ -70,7 +70,7 @@ impl Master {
         let _ = self.workers.tell(by, &ToWorker::StopAcceptingFor { slot }, &[]);
     }
 
-    /// The sockets of a worker that no other accepts from.
+    /// The sockets of a worker from which no other worker accepts.
     fn sockets_of_its_own(&self, slot: usize) -> Vec<(usize, BorrowedFd<'_>)> {
         let processes = self.workers.slots.len();
         let own = |one| Listening::sockets_of(one, slot, processes).map(move |socket| (one.id, socket));

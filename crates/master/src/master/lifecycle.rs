@@ -38,7 +38,7 @@ impl Master {
             None => notify::ready(),
         }
         if let Ok(terminal) = self.terminal.try_clone() {
-            // It fails if the terminal is closed by now.
+            // Fails if the terminal has been closed.
             let _ = File::from(terminal).write_all(self.announcement.as_bytes());
         }
     }
@@ -68,7 +68,7 @@ impl Master {
         }
     }
 
-    /// Ends the workers; asked a second time, without asking them.
+    /// Asks the workers to end; when called again, kills them.
     pub(super) fn begin_stop(&mut self, now: Instant) {
         match self.phase {
             Phase::Ending(Ending::Stop { .. }) => self.workers.kill_all(),
@@ -91,7 +91,7 @@ impl Master {
         }
     }
 
-    /// The workers had their time.
+    /// The deadline of the workers has passed: kills those that are left.
     pub(super) fn kill_remaining(&mut self, now: Instant) {
         for (index, worker) in self.workers.occupied() {
             supervise::kill_late(format_args!("worker {index} (process {})", worker.pid), worker.pid);
@@ -114,7 +114,7 @@ impl Master {
         self.applications.remove_folder();
         match self.failure {
             Some(why) => {
-                // The error belongs where the server was started, not into the log.
+                // The terminal that started the server shows the error; the log does not.
                 let _ = log::redirect_to(&self.terminal);
                 if let Some(predecessor) = &self.predecessor {
                     predecessor.tell_failed(&why.to_string());

@@ -1,4 +1,4 @@
-//! The master: one thread, one state, and what it does with it in a file for each subject.
+//! The master: one thread, one state, and a file for each subject.
 //!
 //! It serves no client. It keeps what must outlive a worker (sockets, logs, counters, the configuration), so that any
 //! worker can die and be replaced. [`event_loop`] calls all others; [`reload`], [`status`] and [`upgrade`] take several
@@ -41,18 +41,18 @@ use crate::workers::Workers;
 /// The state of a running server.
 #[derive(Debug)]
 pub(crate) struct Master {
-    // What it was started with.
+    // From the start.
     pub(crate) pid: u32,
     pub(crate) source: ConfigSource,
     pub(crate) tuning: Tuning,
-    /// How much of it is for the contents of files, and why.
+    /// How much memory is for the contents of files, and why.
     pub(crate) cache_memory: String,
     /// How many descriptors a worker may have, and what for.
     pub(crate) descriptors: String,
     pub(crate) user: WorkerUser,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
-    // What it serves.
+    // The service.
     pub(crate) config: Config,
     pub(crate) listeners: Listeners,
     pub(crate) logs: Logs,
@@ -62,17 +62,17 @@ pub(crate) struct Master {
     pub(crate) applications: Applications,
     /// How workers hear of each other's connections that wait for an application.
     pub(crate) notices: BacklogNotices,
-    // How it is controlled.
+    // Control.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,
     pub(crate) pid_file: Option<PidFile>,
     pub(crate) admin: Vec<(ListenAddress, OwnedFd)>,
     pub(crate) connections: Connections,
-    /// Whether SIGHUP means that the terminal, and with it the user, is gone.
+    /// Whether SIGHUP means that the terminal was closed.
     pub(crate) hangup_ends: bool,
-    /// No connection for control or monitoring is accepted until then, since `accept` failed.
+    /// `accept` failed: no connection for control or monitoring is accepted until then.
     pub(crate) accept_paused_until: Option<Instant>,
-    // What is under way.
+    // Under way.
     pub(crate) phase: Phase,
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) successor: Option<Successor>,
@@ -83,14 +83,14 @@ pub(crate) struct Master {
     pub(crate) status_collection: Option<StatusCollection>,
     pub(crate) tickets: u64,
     pub(crate) metrics: ServerMetrics,
-    /// Why it never began to serve.
+    /// Why the server never served.
     pub(crate) failure: Option<Trouble>,
-    /// What it prints once it serves, and the standard error that it was started with.
+    /// What the server prints once it serves, and the standard error of its start.
     pub(crate) announcement: String,
     pub(crate) terminal: OwnedFd,
 }
 
-/// What became of a call of [`Master::run`].
+/// The result of [`Master::run`].
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The server has ended.

@@ -4,7 +4,7 @@
 //! master: read, check, bind new addresses ──► Prepare to each worker
 //! worker: make the plan (open the trees) ──► Prepared, or Refused and why
 //! master: all prepared ──► Commit to each; close what is no longer listened on
-//!         one refused, died or was silent ──► Abort to each; all go on as before
+//!         one refused, died or was silent ──► Abort to each; all continue as before
 //! worker: hand the plan to the engine ──► Committed
 //! master: all committed ──► the answer
 //! ```
@@ -35,8 +35,9 @@ use crate::{fixed_settings, notify};
 const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
 
 impl Master {
-    /// Reads the configuration again. If the workers have left, they come back instead, with the old one, as in nginx.
-    /// A request during a reload gets a reload of its own, since the file may have changed after it was read.
+    /// Reads the configuration again. If the workers have been withdrawn, starts new ones instead, with the old
+    /// configuration, as nginx does. A request during a reload gets a reload of its own, since the file may have changed
+    /// meanwhile.
     pub(super) fn reload(&mut self, requester: Requester, now: Instant) {
         if self.phase == Phase::Withdrawn {
             self.resume(now);
@@ -77,7 +78,7 @@ impl Master {
         }
     }
 
-    /// A worker has ended, perhaps of its plan.
+    /// A worker has ended; the new plan may be the cause.
     pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
         let Some(reload) = &mut self.reload else { return };
         match (reload.awaited.remove(&index), &reload.change) {
@@ -96,7 +97,7 @@ impl Master {
         }
     }
 
-    /// Everything that can fail. Nothing that serves is changed.
+    /// Does everything that can fail, without changing what serves.
     fn prepare(&mut self, requesters: Vec<Requester>, now: Instant) -> Result<Reload, String> {
         let config = self.source.load().map_err(|error| error.to_string())?;
         let (config, needs_restart) = fixed_settings::keep_fixed(&self.config, config);
@@ -107,8 +108,8 @@ impl Master {
         let fresh =
             self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
 
-        // A worker that does not serve yet knows the old configuration only, which may be what keeps it from serving:
-        // it is killed, and the next one begins with the new configuration.
+        // A worker that does not serve yet knows only the old configuration, which may be the reason. The master kills
+        // it, and the next one begins with the new configuration.
         let starting: Vec<usize> =
             self.workers.occupied().filter(|(_, worker)| !worker.serves).map(|(index, _)| index).collect();
         for index in starting {
@@ -156,7 +157,7 @@ impl Master {
         )
     }
 
-    /// Takes the next step once no worker is awaited any more.
+    /// Takes the next step once all workers have answered.
     fn advance(&mut self, now: Instant) {
         let Some(reload) = self.reload.as_mut().filter(|reload| reload.awaited.is_empty()) else { return };
         match reload.change.take() {
@@ -167,7 +168,7 @@ impl Master {
 
     fn commit(&mut self, change: Change, now: Instant) {
         let order = ToWorker::Commit { generation: self.generations };
-        // A worker that cannot be told has ended: the next one begins with the new configuration.
+        // If the message cannot be sent, the worker has ended: the next one begins with the new configuration.
         let told =
             self.workers.serving().filter(|&index| self.workers.tell(index, &order, &[]).is_ok()).collect();
         if let Some(reload) = &mut self.reload {
@@ -224,7 +225,7 @@ impl Master {
         if self.phase == Phase::Serving {
             notify::ready();
         }
-        // That of before, or the new one: whichever counts from now on.
+        // The old configuration or the new one: the one that counts from now on.
         self.applications.keep(&self.config, now);
         let (error, needs_restart) = match result {
             Ok(needs_restart) => (None, needs_restart),
@@ -254,7 +255,7 @@ impl Master {
     }
 }
 
-/// A file in memory: no message need have room for a configuration.
+/// A file in memory, since messages have no room for a configuration.
 fn text_in_memory(text: &str) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("baton-configuration", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;

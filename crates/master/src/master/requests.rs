@@ -24,7 +24,7 @@ impl Master {
             Ok(socket) => self.connections.add(door, socket, now),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
             Err(error) => {
-                // Most likely out of descriptors: to try again at once would only burn CPU time.
+                // Most likely no descriptor is left: trying again at once would only burn CPU time.
                 log::error(format_args!("cannot accept a connection for control or monitoring: {error}"));
                 self.accept_paused_until = Some(now + Duration::from_secs(1));
             }

@@ -1,4 +1,4 @@
-//! `baton ctl status` and the `/status` page: what the master knows, and what each worker says of itself.
+//! `baton ctl status` and the `/status` page: what the master knows, and the report of each worker.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::pending::StatusCollection;
 use crate::workers::WorkerSlot;
 
 impl Master {
-    /// Asks all workers how they are, unless they are being asked already.
+    /// Asks all workers for their status, unless a collection is under way.
     pub(super) fn collect_status(&mut self, requester: Requester, now: Instant) {
         if let Some(collection) = &mut self.status_collection {
             collection.requesters.push(requester);
@@ -57,7 +57,7 @@ impl Master {
         }
     }
 
-    /// Answers with what is known by now.
+    /// Answers with the reports that have arrived.
     pub(super) fn finish_status(&mut self, now: Instant) {
         if let Some(collection) = self.status_collection.take() {
             let report = self.report(collection.answers, now);

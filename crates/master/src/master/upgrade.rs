@@ -10,9 +10,9 @@
 //!   QUIT: ends ─────────────────────────────────────►  has no predecessor any more
 //! ```
 //!
-//! Both servers have the same sockets, so that no client is refused whichever ends first: the other one accepts what
-//! waits in a socket's queue. If the new server does not begin to serve, or ends, the old one takes its names back and
-//! goes on; if its workers had left by then, it starts new ones. `baton ctl upgrade` does all of it at once.
+//! Both servers have the same sockets. So no client is refused, whichever server ends first: the other one accepts the
+//! clients in the queues. If the new server ends or never serves, the old one takes its names back and continues; if its
+//! workers had left, it starts new ones. `baton ctl upgrade` does all steps at once.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,7 +36,7 @@ use crate::upgrade::message::{FromPredecessor, Socket, SocketUse, ToPredecessor}
 use crate::upgrade::{LINGER, Successor, start_program};
 
 impl Master {
-    /// Starts the executable anew, as this server was started.
+    /// Starts the executable with this server's arguments.
     pub(super) fn upgrade(&mut self, requester: Requester, now: Instant) {
         let started = self.may_upgrade().map_err(Trouble::new).and_then(|()| self.start_successor());
         let (pid, channel) = match started {
@@ -57,7 +57,7 @@ impl Master {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.give_up_successor(format!("the sockets cannot be handed over: {error}"));
             }
-            // If it has ended already, its end will say why.
+            // If the new server has ended already, the report of its end says why.
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ impl Master {
         channel::send(channel, &FromPredecessor::Done, &[])
     }
 
-    /// The new server has something to say.
+    /// The new server has sent a message.
     pub(super) fn handle_successor(&mut self, now: Instant) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         while let Some(successor) = self.successor.as_mut()
@@ -158,7 +158,7 @@ impl Master {
         if let Some(successor) = &mut self.successor {
             successor.deadline = None;
             successor.failure.get_or_insert(why);
-            // Its workers follow it, and its end concludes the matter.
+            // Its workers end with it; `handle_successor_end` does the rest.
             supervise::kill(successor.pid);
         }
     }
@@ -206,8 +206,8 @@ impl Master {
         }
     }
 
-    /// Lets the workers finish and leave. The sockets stay open: if there is no other server, new clients wait in their
-    /// queues, and none is refused.
+    /// Lets the workers finish and end. The sockets stay open: without another server, new clients wait in their queues,
+    /// and none is refused.
     pub(super) fn withdraw(&mut self, now: Instant) {
         if self.phase != Phase::Serving {
             return log::error("the workers cannot leave: the server does not serve");
@@ -224,20 +224,20 @@ impl Master {
         self.workers.retire(&ToWorker::Drain { linger_ms: LINGER.as_millis() as u64, limit_ms }, until);
     }
 
-    /// Brings workers back, with the configuration as it was.
+    /// Starts workers again, with the old configuration.
     pub(super) fn resume(&mut self, now: Instant) {
         log::notice("the workers come back");
         self.phase = Phase::Serving;
         self.workers.restart_now(now);
     }
 
-    /// Whether another server has the same sockets: then they are not this one's to remove, nor is the service over
-    /// when this one ends.
+    /// Whether another server has the same sockets. Then this one must not remove them, and its end is not the end of
+    /// the service.
     pub(super) fn shares_sockets(&self) -> bool {
         self.successor.is_some() || self.predecessor.is_some()
     }
 
-    /// Whether this server answers monitoring, of two that have the admin sockets: the old one does until the new one
+    /// Whether this server answers monitoring. Of two servers with the admin sockets, the old one does until the new one
     /// serves.
     pub(super) fn serves_admin(&self) -> bool {
         match (&self.successor, &self.predecessor) {
@@ -256,7 +256,7 @@ impl Master {
         }
     }
 
-    /// The two for the status.
+    /// Predecessor and successor, for the status.
     pub(super) fn other_servers(&self) -> (Value, Value) {
         let successor = self.successor.as_ref();
         let successor = successor.map(|one| json!({ "pid": one.pid, "serves": one.serves }));

@@ -1,4 +1,4 @@
-//! The watchdog: notices a worker that stands still, and ends it.
+//! The watchdog: notices a stuck worker, and kills it.
 //!
 //! The master looks at the heartbeats of all loops, [`LOOKS`] times in `server.watchdog_ms`:
 //!
@@ -9,8 +9,8 @@
 //!   8                      kills the worker
 //! ```
 //!
-//! Looks are counted, not time: a machine that was suspended, or so busy that the master did not run either, costs no
-//! worker its life. A thread that waits for a disk cannot be killed, and need not be: it is not stuck.
+//! The master counts looks, not time: it kills no worker because the machine was suspended, or too busy to run the
+//! master. A thread that waits for a disk cannot be killed and is not stuck.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Master {
         is_on.then_some(self.next_check)
     }
 
-    /// Looks whether all workers move.
+    /// Checks whether all workers' loops move.
     pub(super) fn check_workers(&mut self, now: Instant) {
         let Some(limit) = limit(&self.config) else { return };
         self.next_check = now + limit / LOOKS;
@@ -47,7 +47,7 @@ impl Master {
             match slot.watch.look(beats) {
                 Observation::Moves if stood_still => log::notice(format_args!("worker {index} moves again")),
                 Observation::Moves => {}
-                // If the message cannot be sent, the worker has ended, or the next looks find it standing still.
+                // If the message cannot be sent, the worker has ended or the next looks find it stuck.
                 Observation::Silent => drop(self.workers.tell(index, &ToWorker::Wake, &[])),
                 Observation::Still if stood_still => {}
                 Observation::Still => log::warning(self.describe_still(index)),
@@ -57,7 +57,7 @@ impl Master {
         self.update_failover();
     }
 
-    /// The workers that stand still, a line each.
+    /// The stuck workers, a line each.
     pub(super) fn still_workers(&self) -> String {
         let still = |index: &usize| self.workers.slots[*index].watch.stands_still();
         let lines =
@@ -85,7 +85,7 @@ impl Master {
         format!("worker {index} (process {pid}) stands still: loop {number}, thread {thread}{excuse}")
     }
 
-    /// Why the loop that stands still is not to be blamed.
+    /// The reason why a loop without a beat is not stuck.
     fn excuse(&self, index: usize) -> Option<&'static str> {
         let slot = &self.workers.slots[index];
         let (worker, seen) = (slot.worker.as_ref()?, slot.watch.stillest()?);
@@ -97,30 +97,30 @@ impl Master {
     }
 }
 
-/// What stands for the loops of a worker until the first of them begins.
+/// The name of a worker's loops until the first of them begins.
 fn not_begun(worker: &Worker) -> Beat {
     Beat { count: 0, thread: u64::from(worker.pid.unsigned_abs()) }
 }
 
-/// What the kernel says of a thread: the letter that `ps` shows.
+/// The state of a thread by the kernel: the letter that `ps` shows.
 fn thread_state(pid: i32, thread: u64) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
-    // Behind the name, which may have any characters in it.
+    // After the name, which may contain any characters.
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// For how long a loop may stand still; `None`: for ever.
+/// How long a loop may go without a beat; `None`: for ever.
 fn limit(config: &Config) -> Option<Duration> {
     let ms = match (config.server.watchdog_ms, config.send.sendfile) {
         (0, _) => return None,
         (ms, Sendfile::NonBlocking) => ms.max(LEAST_MS),
-        // A client that takes nothing holds the loop for as long as it may.
+        // A client that reads nothing blocks the loop until its timeout.
         (ms, Sendfile::Blocking | Sendfile::BySize) => ms.max(LEAST_MS).max(2 * config.timeouts.send_ms),
     };
     Some(Duration::from_millis(ms))
 }
 
-/// Less would take an ordinary pause for a standstill.
+/// A shorter time would mistake an ordinary pause for a stuck loop.
 const LEAST_MS: u64 = 1_000;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a server and its successor say to each other: messages of JSON as between master and worker, but between two
-//! programs that may be of different versions. Each ignores fields that it does not know.
+//! Messages between a server and its successor: JSON, as between master and worker, but the two programs may be of
+//! different versions. Each ignores fields that it does not know.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use baton_engine::listen::ListenAddress;
 use serde::{Deserialize, Serialize};
 
-/// The name in the environment of the descriptor over which they speak.
+/// The environment variable with the descriptor of their channel.
 pub(crate) const CHANNEL: &str = "BATON_PREDECESSOR";
 
-/// What the old server tells the new one.
+/// A message to the new server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(crate) enum FromPredecessor {
@@ -73,7 +73,7 @@ impl From<Address> for ListenAddress {
     }
 }
 
-/// What the new server tells the old one.
+/// A message to the old server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(crate) enum ToPredecessor {

@@ -1,4 +1,4 @@
-//! The two servers of an upgrade, as each sees the other, and what they say.
+//! The two servers of an upgrade: each one's view of the other, and their messages.
 
 pub(crate) mod message;
 mod predecessor;

@@ -1,4 +1,4 @@
-//! The new server's side: the sockets that it takes from the old one, and what it reports to it.
+//! The new server's side: the sockets that it takes from the old one, and its reports.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor};
 use crate::channel::{self, MESSAGE_BYTES_MAX};
 use crate::inherited::InheritedSocket;
 
-/// The server that this one is to replace.
+/// The server that this one replaces.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     /// Its master process.
@@ -19,7 +19,7 @@ pub(crate) struct Predecessor {
     channel: OwnedFd,
 }
 
-/// The sockets that it passes on.
+/// The inherited sockets.
 #[derive(Debug, Default)]
 pub(crate) struct InheritedSockets {
     /// Sockets for clients.
@@ -29,10 +29,10 @@ pub(crate) struct InheritedSockets {
 }
 
 impl Predecessor {
-    /// The server that this one was started to replace, if there is one.
+    /// The server that has started this one to replace it, if there is one.
     ///
     /// # Errors
-    /// If it says so, but there is no way to speak to it.
+    /// If the environment names a channel that does not work.
     pub(crate) fn find() -> Result<Option<Self>, Trouble> {
         let found = baton_sys::inherited_descriptor::take(CHANNEL)
             .map_err(|error| Trouble::of("reach the server that started this one", &error))?;
@@ -42,7 +42,7 @@ impl Predecessor {
     /// Takes the sockets.
     ///
     /// # Errors
-    /// If the old server has ended meanwhile, or speaks another language.
+    /// If the old server has ended, or sends messages that this one does not know.
     pub(crate) fn take_sockets(&self) -> Result<InheritedSockets, Trouble> {
         self.receive_sockets()
             .map_err(|error| Trouble::of(format_args!("take the sockets of process {}", self.pid), &error))
@@ -69,17 +69,17 @@ impl Predecessor {
                 }
             }
         }
-        // From now on this end is only read when poll says that there is something.
+        // From now on the master reads this end only when poll reports it.
         rustix::io::ioctl_fionbio(&self.channel, true)?;
         Ok(inherited_sockets)
     }
 
-    /// Says that this server serves.
+    /// Reports that this server serves.
     pub(crate) fn tell_serving(&self) {
         self.tell(&ToPredecessor::Serving);
     }
 
-    /// Says that this server cannot serve.
+    /// Reports that this server cannot serve.
     pub(crate) fn tell_failed(&self, why: &str) {
         self.tell(&ToPredecessor::Failed { error: why.to_owned() });
     }
@@ -90,7 +90,7 @@ impl Predecessor {
         }
     }
 
-    /// Readable when the old server has ended: it has nothing more to say.
+    /// Readable when the old server has ended: it sends no further messages.
     pub(crate) fn channel(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }

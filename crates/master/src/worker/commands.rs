@@ -30,13 +30,13 @@ pub(super) struct CommandThread {
     user: WorkerUser,
     steering: Arc<Steering>,
     plan: Arc<Plan>,
-    /// Those that the worker serves.
+    /// The worker's own listeners.
     listeners: Vec<Arc<Listener>>,
-    /// Those of workers that are down, by their slots.
+    /// Listeners of workers that are down, by their slots.
     accepted_for: BTreeMap<usize, Vec<Arc<Listener>>>,
-    /// Those that came for the next plan.
+    /// Listeners for the next plan.
     fresh: Vec<Arc<Listener>>,
-    /// What its plans share.
+    /// Shared by its plans.
     resources: Resources,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
@@ -49,7 +49,7 @@ struct Lingering {
     limit_ms: u64,
 }
 
-/// What a commit switches to.
+/// The plan of the next commit.
 #[derive(Debug)]
 struct Prepared {
     generation: u64,
@@ -72,7 +72,7 @@ impl CommandThread {
         Self { channel, user, steering, plan, listeners, accepted_for, fresh, resources, prepared, lingering }
     }
 
-    /// Handles messages until the master has ended, which ends the worker.
+    /// Handles messages until the master ends; then the worker ends, too.
     pub(super) fn run(mut self) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
@@ -94,7 +94,7 @@ impl CommandThread {
         self.steering.stop();
     }
 
-    /// Waits for the next message, or for the end of a lingering, which it then ends.
+    /// Waits for the next message. Starts the drain if its time comes first.
     fn is_time_to_drain(&mut self) -> bool {
         let Some(Lingering { until, limit_ms }) = self.lingering else { return false };
         let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
@@ -129,7 +129,7 @@ impl CommandThread {
             }
             ToWorker::Wake => self.steering.wake(),
             ToWorker::Status { ticket } => {
-                // The engine's own words; if they were not JSON they would still be worth reading.
+                // The engine's report is JSON; any other text is passed on as it is.
                 let status = self.steering.status();
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&FromWorker::Status { ticket, status });
@@ -163,7 +163,7 @@ impl CommandThread {
                 Ok(table) => {
                     vacant.insert(Arc::new(table));
                 }
-                // Its requests find no process.
+                // Requests for this application find no process.
                 Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
             }
         }
@@ -200,7 +200,7 @@ impl CommandThread {
             self.plan = prepared.plan;
             self.listeners = prepared.listeners;
             self.fresh.clear();
-            // Those that no plan has any more.
+            // Listeners that no plan needs any more.
             self.resources.process_tables.retain(|_, table| Arc::strong_count(table) > 1);
             self.resources.roots.forget_closed();
             self.accept();
@@ -209,7 +209,7 @@ impl CommandThread {
         }
     }
 
-    /// Accepts no connection any more, and answers one more request on each: the same plan, with a bound of one
+    /// Accepts no further connections, and answers one more request on each: by the same plan, with a bound of one
     /// request per connection.
     fn linger(&mut self, time: Duration, limit_ms: u64) {
         if self.lingering.is_none() {
@@ -221,8 +221,8 @@ impl CommandThread {
         }
     }
 
-    /// Lets go of the sockets, so that clients are refused as soon as all processes have: otherwise they would wait in
-    /// a queue for as long as the last of those that are being served takes.
+    /// Closes the sockets. Once all processes have, the kernel refuses clients; otherwise they would wait in a queue
+    /// until the last client is served.
     fn close_listeners(&mut self) {
         self.listeners.clear();
         self.accepted_for.clear();
@@ -254,7 +254,7 @@ impl CommandThread {
 fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
     let listener = |(id, socket)| match address_of(&socket) {
         Ok(address) => Some(Arc::new(Listener { id, address, socket })),
-        // The plan that needs it will not be made.
+        // The plan that needs this socket will be refused.
         Err(error) => {
             log::error(format_args!("a listener that cannot be used: {error}"));
             None
@@ -263,8 +263,8 @@ fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
     ids.into_iter().zip(sockets).filter_map(listener).collect()
 }
 
-/// The text in the file in memory that came with a message. All workers have the same file: it is read without moving
-/// the position that they share.
+/// The text in the file in memory that came with a message. All workers share the file, so reading must not move its
+/// position.
 fn text_of(descriptors: Vec<OwnedFd>) -> io::Result<String> {
     let file = File::from(descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?);
     let mut text = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];

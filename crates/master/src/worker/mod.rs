@@ -26,7 +26,7 @@ use self::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker};
 use crate::privileges::WorkerUser;
 
-/// All that a worker begins with.
+/// The inputs of a worker.
 #[derive(Debug)]
 pub(crate) struct WorkerSetup {
     /// The process that started it.
@@ -35,25 +35,25 @@ pub(crate) struct WorkerSetup {
     pub(crate) user: WorkerUser,
     /// The CPU that it is bound to, if any.
     pub(crate) cpu: Option<usize>,
-    /// What it serves.
+    /// The configuration that it serves.
     pub(crate) config: Config,
-    /// The processes of the applications in it that the server has started.
+    /// The process tables of the applications that the server has started.
     pub(crate) process_tables: ProcessTables,
-    /// How it hears of connections of other workers that wait for an application.
+    /// The wakeups for connections of other workers that wait for an application.
     pub(crate) notices: BacklogNotices,
-    /// How it does its work.
+    /// Its tuning.
     pub(crate) tuning: Tuning,
-    /// Of each of the configuration's addresses, in order, the id of its listener.
+    /// The listener ids of the configuration's addresses, in order.
     pub(crate) listener_ids: Vec<usize>,
     /// The listeners.
     pub(crate) listeners: Vec<Arc<Listener>>,
-    /// Where it counts.
+    /// Its counters.
     pub(crate) counters: Counters,
-    /// Where each worker does, this one too.
+    /// The counters of all workers, this one included.
     pub(crate) all_counters: Vec<Counters>,
-    /// Where it shows that its loops move.
+    /// The heartbeats of its loops.
     pub(crate) heartbeats: Heartbeats,
-    /// Where it logs requests.
+    /// The access log.
     pub(crate) log: Option<LogSettings>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn serve(setup: io::Result<Box<WorkerSetup>>, channel: OwnedFd) -> Ex
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // It fails if the master has ended.
+            // Fails if the master has ended.
             let _ = channel::send(&channel, &FromWorker::Failed { error }, &[]);
             ExitCode::FAILURE
         }
@@ -117,13 +117,13 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     .map_err(|error| format!("the engine failed: {error}"))
 }
 
-/// Gives up what a worker must not have.
+/// Gives up the privileges that a worker must not have.
 fn become_worker(setup: &WorkerSetup) -> Result<(), String> {
     // The master's signals stay blocked, except the one that the kernel sends when the master dies.
     baton_sys::signals::unblock(&[Signal::TERM.as_raw()])
         .map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
     setup.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
-    // After that, since the kernel forgets this wish when a process changes its user.
+    // After the change of user, since the kernel resets this setting then.
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
     if std::os::unix::process::parent_id() != setup.master_pid {
         return Err("the master has died".into());

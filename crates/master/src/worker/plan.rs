@@ -1,4 +1,4 @@
-//! From a configuration to what a worker serves by.
+//! From a configuration to a worker's plan.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use baton_report::Trouble;
 
 use crate::privileges::WorkerUser;
 
-/// What keeps the processes that a configuration is about.
+/// Keeps the processes of a configuration.
 pub(super) fn claims(config: &Config, process_tables: &ProcessTables) -> Vec<Claim> {
     let addresses = config.applications().filter_map(|application| application.to.as_ref());
     let process_tables = addresses.filter_map(|address| match address {
@@ -21,10 +21,10 @@ pub(super) fn claims(config: &Config, process_tables: &ProcessTables) -> Vec<Cla
     process_tables.filter_map(Claim::new).collect()
 }
 
-/// What a configuration means, with the trees opened. `listener_ids` are those of its addresses, in order.
+/// The plan of a configuration, with its trees opened. `listener_ids` are those of its addresses, in order.
 ///
 /// # Errors
-/// What cannot be opened or read, and why that is likely so.
+/// What cannot be opened or read, with the likely cause.
 pub(super) fn make_plan(
     config: &Config,
     listener_ids: &[usize],
