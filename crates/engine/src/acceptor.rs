@@ -26,13 +26,13 @@ pub(crate) struct Acceptor {
     /// When to try again, after running out of something.
     resume_ms: Option<u64>,
     /// So that running out of descriptors is said once, not with every client.
-    complained: bool,
+    reported: bool,
     remarks: Remarks,
 }
 
 /// What [`Acceptor::next`] found.
 #[derive(Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum Accepted {
     Client {
         socket: OwnedFd,
         peer: Option<SocketAddr>,
@@ -44,7 +44,7 @@ pub(crate) enum Arrival {
 
 /// A round of accepting.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
+pub(crate) struct AcceptRound {
     listener: Option<Arc<Listener>>,
     left: usize,
 }
@@ -60,7 +60,7 @@ impl Acceptor {
             flags,
             watching: true,
             resume_ms: None,
-            complained: false,
+            reported: false,
             remarks,
         }
     }
@@ -117,53 +117,53 @@ impl Acceptor {
     }
 
     /// Begins a round of accepting after an event with this data.
-    pub(crate) fn begin(&self, data: u64) -> Arrivals {
+    pub(crate) fn begin(&self, data: u64) -> AcceptRound {
         let listener = self.listeners.get((data - FIRST_DATA) as usize).cloned();
-        Arrivals { listener, left: self.accepts_per_wake }
+        AcceptRound { listener, left: self.accepts_per_wake }
     }
 
     /// Begins a last round with a listener that was let go of.
-    pub(crate) fn finish_with(listener: Arc<Listener>) -> Arrivals {
-        Arrivals { listener: Some(listener), left: usize::MAX }
+    pub(crate) fn finish_with(listener: Arc<Listener>) -> AcceptRound {
+        AcceptRound { listener: Some(listener), left: usize::MAX }
     }
 
     /// The next client, until there are no more or enough for this round. There is room for `room` more.
-    pub(crate) fn next(&mut self, arrivals: &mut Arrivals, room: usize) -> Option<Arrival> {
-        let listener = arrivals.listener.clone()?;
-        if arrivals.left == 0 {
+    pub(crate) fn next(&mut self, round: &mut AcceptRound, room: usize) -> Option<Accepted> {
+        let listener = round.listener.clone()?;
+        if round.left == 0 {
             return None;
         }
         if room == 0 {
-            arrivals.listener = None;
-            return Some(Arrival::Paused);
+            round.listener = None;
+            return Some(Accepted::Paused);
         }
         loop {
             let accept = || rustix::net::acceptfrom_with(&listener.socket, self.flags);
             return match descriptors::retry(accept) {
                 Ok((socket, address)) => {
-                    arrivals.left -= 1;
+                    round.left -= 1;
                     let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
-                    Some(Arrival::Client { socket, peer, listener: listener.id })
+                    Some(Accepted::Client { socket, peer, listener: listener.id })
                 }
                 // The client was gone before it was its turn, or so says the network.
                 Err(
                     Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NETUNREACH | Errno::HOSTUNREACH,
                 ) => continue,
                 Err(Errno::AGAIN) => {
-                    self.complained = false; // Everybody is in: the next time is another time.
+                    self.reported = false; // Everybody is in: the next time is another time.
                     None
                 }
                 Err(error) => {
-                    arrivals.listener = None;
-                    self.complain(error);
-                    Some(Arrival::Paused)
+                    round.listener = None;
+                    self.report(error);
+                    Some(Accepted::Paused)
                 }
             };
         }
     }
 
-    fn complain(&mut self, error: Errno) {
-        if std::mem::replace(&mut self.complained, true) {
+    fn report(&mut self, error: Errno) {
+        if std::mem::replace(&mut self.reported, true) {
             return;
         }
         let remedy = match error {
@@ -183,7 +183,7 @@ impl Acceptor {
 
     /// There was no memory for a client that had been accepted.
     pub(crate) fn run_out(&mut self, now_ms: u64, epoll: impl AsFd) {
-        self.complain(Errno::NOMEM);
+        self.report(Errno::NOMEM);
         self.pause(now_ms, epoll);
     }
 

@@ -2,12 +2,12 @@
 
 use baton_gateway::{ClientSocket, News};
 
-use crate::clients::Resident;
+use crate::clients::Connection;
 use crate::context::Context;
 use crate::job::JobDone;
-use crate::lent::Lent;
 use crate::log::Outcome;
 use crate::session::{Need, Session, Stage};
+use crate::takeable::Takeable;
 
 /// Why a client goes on.
 #[derive(Debug)]
@@ -38,12 +38,12 @@ pub(crate) enum Wake {
 }
 
 /// A session in the form in which an architecture runs it.
-pub(crate) trait Client: Resident + Sized {
+pub(crate) trait Client: Connection + Sized {
     /// The client of a session that has just been made. `None`: there is no memory for it, and the session has ended.
     fn begin(session: Session, ctx: &mut Context) -> Option<Self>;
     /// Goes as far as it can without waiting. After [`Wake::End`], and whenever the session is over, the answer is
     /// [`Need::Finished`].
-    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need;
+    fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need;
     /// It is over: whatever of it is of use to others may be kept.
     fn finish(self) {}
     /// Its socket, to wait on.
@@ -56,7 +56,7 @@ impl Client for Box<Session> {
         Some(Self::new(session))
     }
 
-    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
+    fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match self.handle_wake(wake, ctx) {
             Some(need) => need,
             None => self.step(ctx, Stage::Any),
@@ -68,7 +68,7 @@ impl Client for Box<Session> {
     }
 }
 
-impl Resident for Box<Session> {
+impl Connection for Box<Session> {
     fn deadline_ms(&self) -> u64 {
         Session::deadline_ms(self)
     }

@@ -3,14 +3,14 @@
 use baton_gateway::RequestId;
 
 /// What is asked of a client without waking it.
-pub(crate) trait Resident {
+pub(crate) trait Connection {
     /// When it is to be told that it has taken too long, in milliseconds of the clock; `u64::MAX`: never.
     fn deadline_ms(&self) -> u64;
     /// Whether it can be closed without loss.
     fn is_idle(&self) -> bool;
 }
 
-/// Names a client for as long as it lives: a token of one that is gone finds nothing, even when its place is
+/// Names a client for as long as it lives: a token of one that is gone finds nothing, even when its slot is
 /// taken by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -30,7 +30,7 @@ impl Token {
     }
 
     /// The name of a request of this client: the `number`th of all clients. It is not used again while the request or its
-    /// client is there, since that keeps its place; so it does not matter that numbers begin again after 2^32.
+    /// client is there, since that keeps its slot; so it does not matter that numbers begin again after 2^32.
     pub(crate) fn name_request(self, number: u32) -> RequestId {
         RequestId::new(u64::from(number) << 32 | u64::from(self.index))
     }
@@ -38,108 +38,108 @@ impl Token {
 
 /// What a loop is told of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Watched {
+pub(crate) enum Interest {
     /// Nothing: it is not in the interest set.
-    Not,
+    Nothing,
     /// That there is something to read. While an application writes to the client itself, it is nobody else's business
     /// that the socket takes more.
     Input,
     /// That it can be read or written.
-    BothWays,
+    InputAndOutput,
 }
 
 /// A client and what its loop knows of it.
 #[derive(Debug)]
-pub(crate) struct Guest<C> {
+pub(crate) struct Entry<C> {
     pub(crate) client: C,
     /// How the socket is in the loop's interest set.
-    pub(crate) watched: Watched,
+    pub(crate) interest: Interest,
     /// Its last request that an application was given.
     pub(crate) request: Option<RequestId>,
 }
 
-/// Clients by token. Places are used again; a place costs a few bytes beside the client.
+/// Clients by token. Places are used again; a slot costs a few bytes beside the client.
 #[derive(Debug)]
 pub(crate) struct Clients<C> {
-    places: Vec<Place<C>>,
+    slots: Vec<Slot<C>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Place<C> {
+struct Slot<C> {
     generation: u32,
     /// Beside the client, so that looking for overdue ones touches no client that is not.
     deadline_ms: u64,
-    guest: Option<Guest<C>>,
+    entry: Option<Entry<C>>,
 }
 
 impl<C> Default for Clients<C> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<C: Resident> Clients<C> {
+impl<C: Connection> Clients<C> {
     /// Number of clients.
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     pub(crate) fn insert(&mut self, client: C) -> Token {
         let deadline_ms = client.deadline_ms();
-        let guest = Some(Guest { client, watched: Watched::Not, request: None });
+        let entry = Some(Entry { client, interest: Interest::Nothing, request: None });
         if let Some(index) = self.free.pop() {
-            let place = &mut self.places[index as usize];
-            place.guest = guest;
-            place.deadline_ms = deadline_ms;
-            return Token { index, generation: place.generation };
+            let slot = &mut self.slots[index as usize];
+            slot.entry = entry;
+            slot.deadline_ms = deadline_ms;
+            return Token { index, generation: slot.generation };
         }
-        let index = u32::try_from(self.places.len()).expect("descriptors are numbered with 31 bits");
-        self.places.push(Place { generation: FIRST_GENERATION, deadline_ms, guest });
+        let index = u32::try_from(self.slots.len()).expect("descriptors are numbered with 31 bits");
+        self.slots.push(Slot { generation: FIRST_GENERATION, deadline_ms, entry });
         Token { index, generation: FIRST_GENERATION }
     }
 
-    pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut Guest<C>> {
-        let place = self.places.get_mut(token.index as usize)?;
-        place.guest.as_mut().filter(|_| place.generation == token.generation)
+    pub(crate) fn get_mut(&mut self, token: Token) -> Option<&mut Entry<C>> {
+        let slot = self.slots.get_mut(token.index as usize)?;
+        slot.entry.as_mut().filter(|_| slot.generation == token.generation)
     }
 
     /// The client whose last request has this name, without a search.
     pub(crate) fn of_request(&self, request: RequestId) -> Option<Token> {
         let index = request.number() as u32;
-        let place = self.places.get(index as usize)?;
-        let is_its = place.guest.as_ref().is_some_and(|guest| guest.request == Some(request));
-        is_its.then_some(Token { index, generation: place.generation })
+        let slot = self.slots.get(index as usize)?;
+        let is_its = slot.entry.as_ref().is_some_and(|entry| entry.request == Some(request));
+        is_its.then_some(Token { index, generation: slot.generation })
     }
 
-    pub(crate) fn remove(&mut self, token: Token) -> Option<Guest<C>> {
-        let place =
-            self.places.get_mut(token.index as usize).filter(|place| place.generation == token.generation)?;
-        let guest = place.guest.take()?;
-        place.generation = place.generation.wrapping_add(1).max(FIRST_GENERATION);
+    pub(crate) fn remove(&mut self, token: Token) -> Option<Entry<C>> {
+        let slot =
+            self.slots.get_mut(token.index as usize).filter(|slot| slot.generation == token.generation)?;
+        let entry = slot.entry.take()?;
+        slot.generation = slot.generation.wrapping_add(1).max(FIRST_GENERATION);
         self.free.push(token.index);
-        Some(guest)
+        Some(entry)
     }
 
     /// Takes note of a client's deadline after a step.
     pub(crate) fn note_deadline(&mut self, token: Token) {
-        let place = &mut self.places[token.index as usize];
-        if let Some(guest) = &place.guest {
-            place.deadline_ms = guest.client.deadline_ms();
+        let slot = &mut self.slots[token.index as usize];
+        if let Some(entry) = &slot.entry {
+            slot.deadline_ms = entry.client.deadline_ms();
         }
     }
 
     /// Tokens of clients whose deadline has passed.
     ///
-    /// A walk over all places once a second costs less than any order kept up to date with each request: ten
-    /// thousand places are looked at in some ten microseconds.
+    /// A walk over all slots once a second costs less than any order kept up to date with each request: ten
+    /// thousand slots are looked at in some ten microseconds.
     pub(crate) fn overdue(&self, now_ms: u64, into: &mut Vec<Token>) {
-        self.collect(into, |place| place.deadline_ms <= now_ms);
+        self.collect(into, |slot| slot.deadline_ms <= now_ms);
     }
 
     /// Tokens of clients that could be closed without loss.
     pub(crate) fn idle(&self, into: &mut Vec<Token>) {
-        self.collect(into, |place| place.guest.as_ref().is_some_and(|guest| guest.client.is_idle()));
+        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_idle()));
     }
 
     /// Tokens of all clients.
@@ -147,10 +147,10 @@ impl<C: Resident> Clients<C> {
         self.collect(into, |_| true);
     }
 
-    fn collect(&self, into: &mut Vec<Token>, wanted: impl Fn(&Place<C>) -> bool) {
-        for (index, place) in self.places.iter().enumerate() {
-            if place.guest.is_some() && wanted(place) {
-                into.push(Token { index: index as u32, generation: place.generation });
+    fn collect(&self, into: &mut Vec<Token>, wanted: impl Fn(&Slot<C>) -> bool) {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.entry.is_some() && wanted(slot) {
+                into.push(Token { index: index as u32, generation: slot.generation });
             }
         }
     }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(Token::from_data(token.to_data()), token);
     }
 
-    impl Resident for () {
+    impl Connection for () {
         fn deadline_ms(&self) -> u64 {
             u64::MAX
         }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// Goal: the name of a request finds its client while that has it, and neither the client's next request nor another
-    /// client in the same place.
+    /// client in the same slot.
     #[test]
     fn a_request_finds_its_client_and_no_other() {
         let mut clients = Clients::default();
@@ -198,6 +198,6 @@ mod tests {
         let successor = clients.insert(());
         assert_eq!(successor.index, first.index);
         assert_eq!(clients.of_request(next), None);
-        assert_eq!(clients.of_request(RequestId::new(u64::from(u32::MAX))), None, "there is no such place");
+        assert_eq!(clients.of_request(RequestId::new(u64::from(u32::MAX))), None, "there is no such slot");
     }
 }

@@ -13,7 +13,7 @@ use crate::log::AccessLog;
 use crate::metrics::Tally;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
-use crate::ways::Ways;
+use crate::send_way::SendWays;
 
 /// What a step may use; one for each kernel thread that runs steps.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Context {
     /// How outlets send.
     pub(crate) send: SendPolicy,
     /// What the ways of sending cost.
-    pub(crate) ways: Ways,
+    pub(crate) send_ways: SendWays,
     /// Whether connections are to end with the request under way.
     pub(crate) draining: bool,
     /// Connections that the architecture or its tuner lets into this loop; the configured limit holds besides.
@@ -69,7 +69,7 @@ impl Context {
         cache: Arc<Cache>,
         blocking: Blocking,
         send: SendPolicy,
-        ways: Ways,
+        send_ways: SendWays,
         records: Records,
     ) -> Self {
         let Records { tally, log, remarks } = records;
@@ -79,7 +79,7 @@ impl Context {
             cache,
             blocking,
             send,
-            ways,
+            send_ways,
             draining: false,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
@@ -133,7 +133,7 @@ impl Context {
             Arc::new(Cache::new(cache)),
             Blocking::Never,
             send,
-            Ways::new(SendWay::Measured),
+            SendWays::new(SendWay::Measured),
             Records { tally, log: None, remarks: |_| {} },
         )
     }

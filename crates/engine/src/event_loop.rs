@@ -23,19 +23,19 @@ use baton_gateway::Gateway;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
-use crate::acceptor::{Acceptor, Arrival, Arrivals};
+use crate::acceptor::{AcceptRound, Accepted, Acceptor};
 use crate::client::{Client, Wake};
-use crate::clients::{Clients, Guest, Token, Watched};
+use crate::clients::{Clients, Entry, Interest, Token};
+use crate::connection_count::ConnectionCount;
 use crate::context::Context;
-use crate::headcount::Headcount;
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
-use crate::lent::Lent;
 use crate::listen::Listener;
 use crate::log::{AccessLog, Outcome};
 use crate::metrics::Metric;
 use crate::session::{Need, Session};
-use crate::steering::{Orders, Phase, Subscription};
+use crate::steering::{Orders, Subscription, WorkerPhase};
+use crate::takeable::Takeable;
 
 /// What works for a loop: the loop itself, helpers that do blocking jobs, or stages that take clients' steps, too.
 pub(crate) trait Jobs<C> {
@@ -99,10 +99,10 @@ pub(crate) struct Load {
 pub(crate) struct EventLoop<C, J> {
     name: String,
     epoll: OwnedFd,
-    ctx: Lent<Context>,
+    ctx: Takeable<Context>,
     clients: Clients<C>,
     acceptor: Acceptor,
-    headcount: Headcount,
+    connection_count: ConnectionCount,
     gateway: Gateway,
     subscription: Subscription,
     jobs: J,
@@ -127,7 +127,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         name: String,
         ctx: Context,
         acceptor: Acceptor,
-        headcount: Headcount,
+        connection_count: ConnectionCount,
         subscription: Subscription,
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
@@ -143,10 +143,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             name,
             gateway,
             epoll,
-            ctx: Lent::new(ctx),
+            ctx: Takeable::new(ctx),
             clients: Clients::default(),
             acceptor,
-            headcount,
+            connection_count,
             subscription,
             jobs,
             tuner,
@@ -168,12 +168,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.ctx.clock.tick();
         loop {
             heart.beat();
-            self.obey_new_orders()?;
+            self.apply_new_orders()?;
             for event in &events {
                 self.handle_event(event);
                 heart.beat();
                 // Between any two: a request that arrives after an order finds it obeyed.
-                self.obey_new_orders()?;
+                self.apply_new_orders()?;
             }
             self.gateway.handle_time(self.ctx.clock.now_ms());
             self.bring_news();
@@ -245,7 +245,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Whether a client waits for an answer of which it cannot have got anything.
     fn is_unanswered(&mut self, token: Token) -> bool {
-        let request = self.clients.get_mut(token).and_then(|guest| guest.request);
+        let request = self.clients.get_mut(token).and_then(|entry| entry.request);
         request.is_some_and(|request| self.gateway.is_unanswered(request))
     }
 
@@ -260,14 +260,14 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     }
 
     fn accept(&mut self, data: u64) {
-        let arrivals = self.acceptor.begin(data);
-        self.let_in(arrivals);
+        let round = self.acceptor.begin(data);
+        self.accept_round(round);
     }
 
-    fn let_in(&mut self, mut arrivals: Arrivals) {
-        while let Some(arrival) = self.acceptor.next(&mut arrivals, self.room()) {
-            match arrival {
-                Arrival::Client { socket, peer, listener } => {
+    fn accept_round(&mut self, mut round: AcceptRound) {
+        while let Some(accepted) = self.acceptor.next(&mut round, self.room()) {
+            match accepted {
+                Accepted::Client { socket, peer, listener } => {
                     let session = Session::new(socket, peer, listener, &mut self.ctx);
                     let Some(client) = C::begin(session, &mut self.ctx) else {
                         self.ctx.tally.add(Metric::AcceptsPaused, 1);
@@ -275,10 +275,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         return;
                     };
                     let token = self.clients.insert(client);
-                    self.headcount.enter();
+                    self.connection_count.add();
                     self.advance(token, Wake::Turn);
                 }
-                Arrival::Paused => {
+                Accepted::Paused => {
                     if self.admitted() > 0 {
                         self.ctx.tally.add(Metric::AcceptsPaused, 1);
                     }
@@ -290,27 +290,27 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Takes a client as far as it goes.
     fn advance(&mut self, token: Token, wake: Wake) {
-        let Some(guest) = self.clients.get_mut(token) else { return };
-        let mut need = guest.client.advance(wake, &mut self.ctx);
+        let Some(entry) = self.clients.get_mut(token) else { return };
+        let mut need = entry.client.advance(wake, &mut self.ctx);
         loop {
             match need {
-                Need::Readable | Need::Writable if self.ctx.draining && guest.client.is_idle() => {
-                    need = guest.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
+                Need::Readable | Need::Writable if self.ctx.draining && entry.client.is_idle() => {
+                    need = entry.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
                 }
                 Need::Readable | Need::Writable => {
                     let least = match need {
-                        Need::Readable if guest.request.is_some() => Watched::Input,
-                        _ => Watched::BothWays,
+                        Need::Readable if entry.request.is_some() => Interest::Input,
+                        _ => Interest::InputAndOutput,
                     };
-                    if guest.watched < least && watch(&self.epoll, token, guest, least).is_err() {
+                    if entry.interest < least && watch(&self.epoll, token, entry, least).is_err() {
                         // No memory, or a limit on watched descriptors: this client cannot be served.
-                        need = guest.client.advance(Wake::End(Outcome::Failed), &mut self.ctx);
+                        need = entry.client.advance(Wake::End(Outcome::Failed), &mut self.ctx);
                         continue;
                     }
                     break;
                 }
                 Need::Turn => {
-                    if !self.jobs.give_step(token, &mut guest.client) {
+                    if !self.jobs.give_step(token, &mut entry.client) {
                         self.runnable.push_back(token);
                     }
                     break;
@@ -318,7 +318,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Need::Job(job) => {
                     self.jobs_begun += 1;
                     match self.jobs.begin(token, job) {
-                        Some(done) => need = guest.client.advance(Wake::Job(done), &mut self.ctx),
+                        Some(done) => need = entry.client.advance(Wake::Job(done), &mut self.ctx),
                         None => break,
                     }
                 }
@@ -326,54 +326,54 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Need::Delegate(request) => {
                     self.requests_given = self.requests_given.wrapping_add(1);
                     let name = token.name_request(self.requests_given);
-                    guest.request = Some(name);
-                    if guest.watched == Watched::BothWays && request.handover.is_some() {
+                    entry.request = Some(name);
+                    if entry.interest == Interest::InputAndOutput && request.handover.is_some() {
                         // What cannot be changed costs wake-ups for nothing, no more.
-                        let _ = watch(&self.epoll, token, guest, Watched::Input);
+                        let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
                     let now_ms = self.ctx.clock.now_ms();
                     self.gateway.begin(name, *request, now_ms);
                     need = Need::News;
                 }
                 Need::Body(part) => {
-                    let (whose, now_ms) = (guest.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (entry.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, now_ms),
                     }
                     let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
-                    need = guest.client.advance(wake, &mut self.ctx);
+                    need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::News => {
-                    let (whose, now_ms) = (guest.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (entry.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
                     self.gateway.note_sent(whose, now_ms);
                     let wake = match self.gateway.wants_body(whose) {
                         true => Wake::BodyWanted,
                         false => Wake::News(self.gateway.take(whose)),
                     };
-                    need = guest.client.advance(wake, &mut self.ctx);
+                    need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
                     // To hear of a reset before the answer comes; without that, sending it will tell.
-                    if guest.watched == Watched::Not {
-                        let _ = watch(&self.epoll, token, guest, Watched::Input);
+                    if entry.interest == Interest::Nothing {
+                        let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
                     break;
                 }
                 Need::Finished => {
-                    if let Some(guest) = self.clients.remove(token) {
-                        self.headcount.leave();
+                    if let Some(entry) = self.clients.remove(token) {
+                        self.connection_count.subtract();
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }
-                        if let Some(request) = guest.request {
+                        if let Some(request) = entry.request {
                             self.gateway.abandon(request, self.ctx.clock.now_ms());
                         }
-                        if guest.watched != Watched::Not && guest.client.socket().was_passed() {
+                        if entry.interest != Interest::Nothing && entry.client.socket().was_passed() {
                             // Where an application keeps a copy, closing takes nothing out of the interest set.
-                            let _ = epoll::delete(&self.epoll, guest.client.socket());
+                            let _ = epoll::delete(&self.epoll, entry.client.socket());
                         }
-                        guest.client.finish();
+                        entry.client.finish();
                     }
                     return;
                 }
@@ -441,30 +441,30 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             json!({
                 "connections": load.connections,
                 "jobs": self.jobs.report(),
-                "cache": crate::report::cache(&self.ctx.cache),
+                "cache": crate::cache_status::report(&self.ctx.cache),
                 "applications": self.gateway.report(),
-                "ways_of_sending": self.ctx.ways.report(),
+                "ways_of_sending": self.ctx.send_ways.report(),
                 "tuning": tuning,
             }),
         );
     }
 
-    fn obey_new_orders(&mut self) -> io::Result<()> {
+    fn apply_new_orders(&mut self) -> io::Result<()> {
         match self.subscription.poll() {
-            Some(orders) => self.obey(&orders),
+            Some(orders) => self.apply(&orders),
             None => Ok(()),
         }
     }
 
-    fn obey(&mut self, orders: &Orders) -> io::Result<()> {
+    fn apply(&mut self, orders: &Orders) -> io::Result<()> {
         self.ctx.plan = Arc::clone(&orders.plan);
         match orders.phase {
-            Phase::Serving => {
+            WorkerPhase::Serving => {
                 for left in self.acceptor.listen(&orders.listeners, &self.epoll)? {
-                    self.let_in(Acceptor::finish_with(left));
+                    self.accept_round(Acceptor::finish_with(left));
                 }
             }
-            Phase::Draining { limit_ms } => {
+            WorkerPhase::Draining { limit_ms } => {
                 self.leave()?;
                 self.gateway.drain();
                 self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
@@ -474,7 +474,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     self.advance(token, Wake::Ready { readable: true, input_ends: false, hung_up: false });
                 }
             }
-            Phase::Stopping => {
+            WorkerPhase::Stopping => {
                 self.leave()?;
                 self.drain_until_ms = Some(0);
             }
@@ -494,7 +494,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// How many more clients may come in.
     fn room(&self) -> usize {
-        self.admitted().min(self.headcount.room(&self.ctx))
+        self.admitted().min(self.connection_count.room(&self.ctx))
     }
 
     /// How many more clients this loop is to have, whatever the process has room for.
@@ -511,20 +511,22 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 fn watch<C: Client>(
     epoll: &OwnedFd,
     token: Token,
-    guest: &mut Guest<C>,
-    watched: Watched,
+    entry: &mut Entry<C>,
+    interest: Interest,
 ) -> rustix::io::Result<()> {
     let data = EventData::new_u64(token.to_data());
-    let events = match watched {
-        Watched::Not => return Ok(()),
-        Watched::Input => INPUT | EventFlags::ET,
-        Watched::BothWays => INPUT | EventFlags::OUT | EventFlags::ET,
+    let events = match interest {
+        Interest::Nothing => return Ok(()),
+        Interest::Input => INPUT | EventFlags::ET,
+        Interest::InputAndOutput => INPUT | EventFlags::OUT | EventFlags::ET,
     };
-    match guest.watched {
-        Watched::Not => epoll::add(epoll, guest.client.socket(), data, events)?,
-        Watched::Input | Watched::BothWays => epoll::modify(epoll, guest.client.socket(), data, events)?,
+    match entry.interest {
+        Interest::Nothing => epoll::add(epoll, entry.client.socket(), data, events)?,
+        Interest::Input | Interest::InputAndOutput => {
+            epoll::modify(epoll, entry.client.socket(), data, events)?;
+        }
     }
-    guest.watched = watched;
+    entry.interest = interest;
     Ok(())
 }
 

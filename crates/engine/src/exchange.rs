@@ -12,16 +12,16 @@
 //! [`Responder`].
 
 mod application;
-mod asked;
+mod assembly;
 mod delegated;
 mod env;
 mod file;
-mod gathering;
 mod location;
-mod named;
 mod page;
 mod record;
+mod routed;
 mod selection;
+mod x_sendfile;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ use crate::plan::{Action, Delegate, Plan, Route};
 use crate::protocol::{BodyRead, Responder, StreamId};
 use crate::upload::Upload;
 use application::{Program, split_path_info};
-use asked::Asked;
-use delegated::{Delegated, Told};
+use delegated::{Delegated, Reaction};
 use env::Ready;
 use page::Page;
+use routed::Routed;
 
 pub(crate) use env::{Delegation, Env, Wants};
 pub(crate) use record::Record;
@@ -134,8 +134,8 @@ impl Exchange {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let asked = Asked { refused, ..Asked::of(plan, site_index, route, head.method) };
-        self.go_on(env, plan, asked, head, None);
+        let routed = Routed { refused, ..Routed::of(plan, site_index, route, head.method) };
+        self.go_on(env, plan, routed, head, None);
     }
 
     /// Answers, with what a job has `found` for it.
@@ -143,24 +143,24 @@ impl Exchange {
         &mut self,
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        asked: Asked<'_>,
+        routed: Routed<'_>,
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
-        let source = match asked.source(env.ctx, env.stream, head, found) {
+        let source = match routed.source(env.ctx, env.stream, head, found) {
             Ok(Source::Program(delegate, program)) => {
-                let delegated = Delegated::new(env, plan, asked.site_index, head, delegate, program);
+                let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, program);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
             }
             Ok(source) => source,
             Err(job) => {
                 let is_its_own =
-                    |route: &&Route| asked.site.routes.iter().position(|own| std::ptr::eq(own, *route));
+                    |route: &&Route| routed.site.routes.iter().position(|own| std::ptr::eq(own, *route));
                 self.state = State::Finding(Box::new(Finding {
                     plan: Arc::clone(plan),
-                    site_index: asked.site_index,
-                    route_index: asked.route.as_ref().and_then(is_its_own).unwrap_or(usize::MAX),
+                    site_index: routed.site_index,
+                    route_index: routed.route.as_ref().and_then(is_its_own).unwrap_or(usize::MAX),
                     head: head.keep(),
                     progress: Progress::ToDo(job),
                 }));
@@ -169,8 +169,8 @@ impl Exchange {
         };
         // The answer does not depend on the body: what has arrived of it is read, and nothing is waited for.
         let ready = match env.reply.ignore_body(plan.limits.body_bytes_max) {
-            Ok(false) => asked.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply),
-            Ok(true) => asked.body_refused(env.ctx, None, &mut env.reply),
+            Ok(false) => routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply),
+            Ok(true) => routed.body_refused(env.ctx, None, &mut env.reply),
             Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         };
         self.finish(env, ready);
@@ -256,10 +256,10 @@ impl Exchange {
     pub(crate) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>) -> Option<Outcome> {
         let State::Delegated(delegated) = &mut self.state else { return None };
         match delegated.handle_news(env, news, &mut self.record) {
-            Told::More => {}
-            Told::Answered => self.state = State::Answered,
-            Told::NoClient(outcome) => return Some(outcome),
-            Told::Redirect(target) => match delegated.redirected(env, &target, self.redirects + 1) {
+            Reaction::More => {}
+            Reaction::Answered => self.state = State::Answered,
+            Reaction::NoClient(outcome) => return Some(outcome),
+            Reaction::Redirect(target) => match delegated.redirected(env, &target, self.redirects + 1) {
                 Ok(head) => {
                     self.redirects += 1;
                     let plan = Arc::clone(&env.ctx.plan);
@@ -298,8 +298,8 @@ impl Exchange {
             tell_hidden_link(env.ctx, tree);
         }
         let head = head.get();
-        let asked = Asked::of(&plan, site_index, route, head.method);
-        self.go_on(env, &plan, asked, &head, Some(found));
+        let routed = Routed::of(&plan, site_index, route, head.method);
+        self.go_on(env, &plan, routed, &head, Some(found));
     }
 }
 
@@ -318,7 +318,7 @@ impl<'a> Refused<'a> {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Routed<'a> {
     /// Finds out where the answer comes from; or what has to be done to find out.
     fn source(
         &self,
@@ -354,7 +354,7 @@ impl<'a> Asked<'a> {
         let looked_for = if path_info.is_empty() || name.len() > plain_len {
             Cow::Borrowed(head.path)
         } else {
-            Cow::Owned(named::escaped(&[b"/", name].concat()))
+            Cow::Owned(x_sendfile::escaped(&[b"/", name].concat()))
         };
         Ok(match found.map_or_else(|| find(ctx, stream, tree, head, &looked_for), Ok)? {
             Found::Script(script) => Source::Program(delegate, Program::script(tree, &script, path_info)),

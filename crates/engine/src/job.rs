@@ -36,7 +36,7 @@ pub(crate) enum Job {
         stamp: Stamp,
     },
     /// Bring a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
-    BringIn(FileSlice),
+    PageIn(FileSlice),
     /// Send a range of a file in a call that waits for the client (Harji, section 3.8.1: the workers of `knot-b`).
     Send {
         /// The client.
@@ -54,7 +54,7 @@ pub(crate) enum JobDone {
     /// What the name stands for.
     Found(StreamId, Found),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
-    BroughtIn {
+    PagedIn {
         /// End of the range.
         until: u64,
     },
@@ -88,12 +88,12 @@ impl Job {
             Self::Send { socket, slice, patience } => {
                 JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))
             }
-            Self::BringIn(slice) => {
+            Self::PageIn(slice) => {
                 let (file, offset, len) = (slice.file(), slice.offset(), slice.len());
                 if baton_sys::residency::bring_in(file, offset, len).is_err() {
                     touch(file, offset, len);
                 }
-                JobDone::BroughtIn { until: slice.offset() + slice.len() }
+                JobDone::PagedIn { until: slice.offset() + slice.len() }
             }
         }
     }

@@ -14,20 +14,20 @@
 mod acceptor;
 pub mod arch;
 mod architecture_name;
-mod blocked;
+mod blocked_time;
+mod cache_status;
 mod client;
 mod clients;
 mod clock;
 #[cfg(test)]
 mod cold_file;
+mod connection_count;
 mod context;
 mod event_loop;
 mod exchange;
-mod headcount;
 pub mod heartbeat;
 mod helpers;
 mod job;
-mod lent;
 pub mod listen;
 mod log;
 mod mailbox;
@@ -36,7 +36,7 @@ mod outlet;
 pub mod plan;
 mod process;
 mod protocol;
-mod report;
+mod send_way;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -44,9 +44,9 @@ mod simulated_disk;
 #[cfg(test)]
 mod simulation;
 mod steering;
+mod takeable;
 mod transport;
 mod upload;
-mod ways;
 mod worker;
 
 pub use arch::{ListenerSharing, Topology, topology};
@@ -57,6 +57,6 @@ pub use log::{LogFormat, LogSettings, Outcome};
 pub use metrics::{Counters, Kind, Metric};
 pub use plan::{Action, Delegate, ErrorPage, Plan, Route, Site};
 pub use settings::{Limits, SendWay, SendfileMode, Tuning};
-pub use steering::{Phase, Steering};
+pub use steering::Steering;
 pub use upload::UploadSettings;
 pub use worker::{Worker, run};

@@ -8,17 +8,17 @@ use baton_sys::descriptors;
 
 use crate::acceptor::Acceptor;
 use crate::client::Client;
+use crate::connection_count::ConnectionCount;
 use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
-use crate::headcount::Headcount;
 use crate::heartbeat::Heartbeats;
 use crate::log::{AccessLog, LogWriter};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
+use crate::send_way::SendWays;
 use crate::settings::Tuning;
 use crate::steering::Steering;
-use crate::ways::Ways;
 
 /// What the threads of a worker process share.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Process {
     pub(crate) log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
     pub(crate) remarks: Remarks,
-    pub(crate) headcount: Headcount,
+    pub(crate) connection_count: ConnectionCount,
 }
 
 impl Process {
@@ -51,10 +51,10 @@ impl Process {
             quantum_bytes: self.tuning.send_quantum_bytes,
             test_residency: blocking == Blocking::Never,
         };
-        let ways = Ways::new(self.tuning.way);
+        let send_ways = SendWays::new(self.tuning.way);
         let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
         let records = Records { tally: Tally::new(self.counters), log, remarks: self.remarks };
-        Context::new(Arc::clone(&self.plan), cache, blocking, send, ways, records)
+        Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records)
     }
 
     /// An event loop over all that this process listens to.
@@ -66,8 +66,16 @@ impl Process {
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
         let acceptor = Acceptor::new(&self.tuning, self.remarks);
-        let headcount = self.headcount.clone();
-        EventLoop::new(name.to_owned(), ctx, acceptor, headcount, self.steering.subscribe()?, jobs, tuner)
+        let connection_count = self.connection_count.clone();
+        EventLoop::new(
+            name.to_owned(),
+            ctx,
+            acceptor,
+            connection_count,
+            self.steering.subscribe()?,
+            jobs,
+            tuner,
+        )
     }
 }
 

@@ -19,7 +19,7 @@ use crate::plan::Plan;
 
 /// What a worker is to do with its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum WorkerPhase {
     /// Accept and serve.
     Serving,
     /// Accept no more, end what is under way, give up after so many milliseconds.
@@ -34,7 +34,7 @@ pub enum Phase {
 /// What is to be served, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
-    pub(crate) phase: Phase,
+    pub(crate) phase: WorkerPhase,
     pub(crate) plan: Arc<Plan>,
     pub(crate) listeners: Vec<Arc<Listener>>,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Orders {
 pub struct Steering {
     /// Grows with each order.
     epoch: AtomicU64,
-    desk: Mutex<Desk>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Desk {
-    phase: Option<Phase>,
+struct State {
+    phase: Option<WorkerPhase>,
     work: Option<(Arc<Plan>, Vec<Arc<Listener>>)>,
     wakers: Vec<Arc<OwnedFd>>,
     log: Option<Arc<LogWriter>>,
@@ -60,9 +60,9 @@ struct Desk {
 /// Dropped when no thread needs it any more.
 type Held = Arc<dyn Any + Send + Sync>;
 
-impl Desk {
+impl State {
     /// Closes sockets that no thread accepts from: clients would wait in their queues.
-    fn let_go_of_listeners(&mut self) {
+    fn close_listeners(&mut self) {
         if let Some((_, listeners)) = &mut self.work {
             listeners.clear();
         }
@@ -77,31 +77,31 @@ impl Steering {
 
     /// Ends the worker at once.
     pub fn stop(&self) {
-        self.order(|desk| {
-            desk.phase = Some(Phase::Stopping);
-            desk.let_go_of_listeners();
+        self.order(|state| {
+            state.phase = Some(WorkerPhase::Stopping);
+            state.close_listeners();
         });
     }
 
     /// Ends the worker when what is under way has ended, or after `limit_ms` milliseconds.
     pub fn drain(&self, limit_ms: u64) {
-        self.order(|desk| {
-            if desk.phase != Some(Phase::Stopping) {
-                desk.phase = Some(Phase::Draining { limit_ms });
-                desk.let_go_of_listeners();
+        self.order(|state| {
+            if state.phase != Some(WorkerPhase::Stopping) {
+                state.phase = Some(WorkerPhase::Draining { limit_ms });
+                state.close_listeners();
             }
         });
     }
 
     /// Serves this plan on these listeners from now on. Connections stay; each of their requests finds the new plan.
     pub fn reload(&self, plan: Arc<Plan>, listeners: Vec<Arc<Listener>>) {
-        self.order(|desk| desk.work = Some((plan, listeners)));
+        self.order(|state| state.work = Some((plan, listeners)));
     }
 
     /// Keeps something until every thread has found the orders that were given before the next call: what the plan at
     /// hand is about, if this is called behind each [`reload`](Self::reload).
     pub fn hold(&self, held: impl Any + Send + Sync) {
-        self.order(|desk| desk.held = Some(Arc::new(held)));
+        self.order(|state| state.held = Some(Arc::new(held)));
     }
 
     /// Lets all threads look for orders, and so beat.
@@ -128,9 +128,9 @@ impl Steering {
 
     /// The worker begins with this work, unless a reload was quicker.
     pub(crate) fn begin(&self, plan: Arc<Plan>, listeners: Vec<Arc<Listener>>, log: Option<Arc<LogWriter>>) {
-        self.order(|desk| {
-            desk.work.get_or_insert((plan, listeners));
-            desk.log = log;
+        self.order(|state| {
+            state.work.get_or_insert((plan, listeners));
+            state.log = log;
         });
     }
 
@@ -149,18 +149,18 @@ impl Steering {
         Subscription { steering: Arc::clone(self), waker: None, seen: 0, held: None, rests: false }
     }
 
-    fn order(&self, change: impl FnOnce(&mut Desk)) {
-        let mut desk = self.lock();
-        change(&mut desk);
+    fn order(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
         self.epoch.fetch_add(1, Ordering::Release);
-        for waker in &desk.wakers {
+        for waker in &state.wakers {
             // It can only fail because 2^64 - 1 wake-ups are pending.
             let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -187,9 +187,9 @@ impl Subscription {
         if epoch() == self.seen && !self.rests {
             return None;
         }
-        let desk = self.steering.lock();
+        let state = self.steering.lock();
         self.rests = false;
-        self.held.clone_from(&desk.held);
+        self.held.clone_from(&state.held);
         // Orders are changed under the lock: what is held belongs to these.
         let epoch = epoch();
         if std::mem::replace(&mut self.seen, epoch) == epoch {
@@ -198,8 +198,8 @@ impl Subscription {
         if let Some(waker) = &self.waker {
             let _ = rustix::io::read(waker, &mut [0; 8]);
         }
-        let (plan, listeners) = desk.work.clone()?;
-        Some(Orders { phase: desk.phase.unwrap_or(Phase::Serving), plan, listeners })
+        let (plan, listeners) = state.work.clone()?;
+        Some(Orders { phase: state.phase.unwrap_or(WorkerPhase::Serving), plan, listeners })
     }
 
     /// The thread may wait for long, woken by something else than orders, and asks for them before it serves a client:

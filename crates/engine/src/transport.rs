@@ -64,7 +64,7 @@ pub(crate) enum Received {
 
 /// What an application has to know to answer on the client's connection.
 #[derive(Debug)]
-pub(crate) struct Terms {
+pub(crate) struct HandOverTerms {
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.
     pub(crate) minor: u8,
     /// Whether the server is willing to go on with the connection.
@@ -245,8 +245,8 @@ impl Transport {
 
     /// Offers the connection to an application, behind `sent` bytes of ours. `None`: it is not one that can be passed, or
     /// it is over, so that nothing can be answered on it; the loop will not be told so again.
-    pub(crate) fn hand_over(&self, terms: Terms, sent: u64) -> Option<HandOver> {
-        let Terms { minor, keep, head, fields } = terms;
+    pub(crate) fn hand_over(&self, terms: HandOverTerms, sent: u64) -> Option<HandOver> {
+        let HandOverTerms { minor, keep, head, fields } = terms;
         match &self.kind {
             Kind::Socket(_) if self.hung_up => None,
             Kind::Socket(socket) => {

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::arch;
+use crate::connection_count::ConnectionCount;
 use crate::context::Remarks;
-use crate::headcount::Headcount;
 use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
 use crate::log::{LogSettings, LogWriter};
@@ -56,8 +56,8 @@ pub fn run(worker: Worker) -> io::Result<()> {
     let tuning = arch::adapted(tuning);
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
-    let headcount = Headcount::new(tuning.clients_max);
-    let process = Process { tuning, plan, counters, heartbeats, log, steering, remarks, headcount };
+    let connection_count = ConnectionCount::new(tuning.clients_max);
+    let process = Process { tuning, plan, counters, heartbeats, log, steering, remarks, connection_count };
     arch::serve(&process)?;
     if let Some(log) = &process.log {
         log.sync();

@@ -26,13 +26,13 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::client::{Client, Wake};
-use crate::clients::Resident;
+use crate::clients::Connection;
 use crate::context::Context;
 use crate::helpers::Helpers;
-use crate::lent::Lent;
 use crate::log::Outcome;
 use crate::process::{Process, on_threads};
 use crate::session::{Need, Session, Stage};
+use crate::takeable::Takeable;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_| 1,
@@ -111,15 +111,15 @@ impl Client for UserThread {
         Some(Self { coroutine: Coroutine::with_stack(stack, body), socket, known })
     }
 
-    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
-        match self.coroutine.resume((wake, ctx.lend())) {
-            CoroutineResult::Yield((need, known, lent)) => {
-                ctx.give_back(lent);
+    fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
+        match self.coroutine.resume((wake, ctx.take())) {
+            CoroutineResult::Yield((need, known, context)) => {
+                ctx.put_back(context);
                 self.known = known;
                 need
             }
-            CoroutineResult::Return(lent) => {
-                ctx.give_back(lent);
+            CoroutineResult::Return(context) => {
+                ctx.put_back(context);
                 Need::Finished
             }
         }
@@ -140,7 +140,7 @@ impl Client for UserThread {
     }
 }
 
-impl Resident for UserThread {
+impl Connection for UserThread {
     fn deadline_ms(&self) -> u64 {
         self.known.deadline_ms
     }

@@ -14,14 +14,14 @@ use baton_fcgi::params;
 use baton_gateway::{Admission, BodyRest, Request};
 use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, Version, as_uri};
 
-use super::asked::Asked;
 use super::env::{Delegation, Env, Ready};
 use super::page::{Page, SERVER};
+use super::routed::Routed;
 use crate::context::Context;
 use crate::log::Outcome;
 use crate::plan::{Delegate, Plan};
 use crate::protocol::Responder;
-use crate::transport::{Terms, Transport};
+use crate::transport::{HandOverTerms, Transport};
 
 /// What is known of a request that an application answers.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Origin {
 
     /// Answers with an error page.
     pub(super) fn page(&self, ctx: &mut Context, status: Status, reply: &mut Responder<'_>) -> Ready {
-        self.asked().page(ctx, Page::error(status), reply)
+        self.routed().page(ctx, Page::error(status), reply)
     }
 
     /// The same, and says in the error log what the application did.
@@ -59,9 +59,9 @@ impl Origin {
         Ready { outcome: Outcome::ApplicationFailed, ..self.page(ctx, status, reply) }
     }
 
-    pub(super) fn asked(&self) -> Asked<'_> {
-        let asked = Asked::of(&self.plan, self.site_index, None, self.head.get().method);
-        Asked { headers: &self.delegate.headers, ..asked }
+    pub(super) fn routed(&self) -> Routed<'_> {
+        let routed = Routed::of(&self.plan, self.site_index, None, self.head.get().method);
+        Routed { headers: &self.delegate.headers, ..routed }
     }
 
     /// The fields that every response of the route has, complete lines, behind what becomes of the application's own.
@@ -103,7 +103,7 @@ impl Origin {
         let terms = (delegate.hand_over && rest.is_none()).then(|| {
             let Client { minor, keep, head } = env.reply.client();
             let keep = keep && delegate.keep_passed;
-            Terms { minor, keep, head, fields: self.response_fields(env.ctx) }
+            HandOverTerms { minor, keep, head, fields: self.response_fields(env.ctx) }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);

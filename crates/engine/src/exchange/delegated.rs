@@ -8,7 +8,7 @@
 //!   Waiting ─┼─ Rest ─► Sending ── Body … ── End ────────────────────────────────────────────► answered
 //!            │
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
-//!            │    └───► Collecting ── End ─► Gathering: its answer is put together from files ──► answered
+//!            │    └───► Collecting ── End ─► Assembly: its answer is put together from files ──► answered
 //!            │
 //!            └─ Failed: an error page. Later on: what there is, and a cut, so that nothing looks complete
 //! ```
@@ -23,8 +23,8 @@ use baton_gateway::{Admission, Failure, News, Why};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
 
 use super::application::{Origin, Program};
+use super::assembly::Assembly;
 use super::env::{Env, Ready, Wants};
-use super::gathering::Gathering;
 use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
@@ -63,12 +63,12 @@ enum Progress {
     /// The head has been sent, by the server or by the application itself.
     Sending,
     /// The application has ended; its answer is put together from files that it named.
-    Gathering(Box<Gathering>),
+    Assembly(Box<Assembly>),
 }
 
 /// What news come to.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Reaction {
     /// More is to come.
     More,
     /// The response is in the outlet, or with the client, or as much of it as will come.
@@ -137,13 +137,13 @@ impl Delegated {
             Progress::Receiving { upload, .. } => Some(&**upload),
             _ => None,
         };
-        self.origin.asked().body_refused(env.ctx, upload, &mut env.reply)
+        self.origin.routed().body_refused(env.ctx, upload, &mut env.reply)
     }
 
     /// A job has found a file that the application named.
     pub(super) fn handle_found(&mut self, found: Found) {
-        if let Progress::Gathering(gathering) = &mut self.progress {
-            gathering.handle_found(found);
+        if let Progress::Assembly(assembly) = &mut self.progress {
+            assembly.handle_found(found);
         }
     }
 
@@ -156,7 +156,7 @@ impl Delegated {
     pub(super) fn poll(&mut self, env: &mut Env<'_>) -> Result<Wants, Ready> {
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
-            Progress::Gathering(gathering) => return gathering.go_on(env, &self.origin).map(Wants::Job),
+            Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
             Progress::Ready { .. } => {}
             _ if std::mem::take(&mut self.quiet) => return Ok(Wants::NewsUnderWay),
             _ => return Ok(Wants::News),
@@ -167,7 +167,12 @@ impl Delegated {
     }
 
     /// News of the answer; `None`: nothing more for now.
-    pub(super) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>, record: &mut Record) -> Told {
+    pub(super) fn handle_news(
+        &mut self,
+        env: &mut Env<'_>,
+        news: Option<News>,
+        record: &mut Record,
+    ) -> Reaction {
         self.quiet = news.is_none();
         // Whether the application was passed the socket is known now.
         if env.client.was_passed() && !self.origin.delegate.keep_passed {
@@ -183,7 +188,7 @@ impl Delegated {
             Some(News::Answered(answered)) => return self.answered_elsewhere(env, answered, record),
             Some(News::Failed(failure)) => return self.fail(env, &failure, record),
         }
-        Told::More
+        Reaction::More
     }
 
     fn take_head(&mut self, head: Box<CgiHead>) {
@@ -239,7 +244,7 @@ impl Delegated {
     }
 
     /// The application has said all.
-    fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Told {
+    fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
         if let Progress::Held { body, .. } = &self.progress {
             let whole = body.len();
             self.begin_held(env, Some(whole), record);
@@ -260,7 +265,7 @@ impl Delegated {
             return self.cut(env, Outcome::ApplicationFailed, record);
         }
         record.close();
-        Told::Answered
+        Reaction::Answered
     }
 
     /// Does what the head of the answer says. `text`: the body, if it is not too long.
@@ -270,14 +275,14 @@ impl Delegated {
         head: Box<CgiHead>,
         text: Option<Vec<u8>>,
         record: &mut Record,
-    ) -> Told {
+    ) -> Reaction {
         if let Instruction::LocalRedirect(target) = head.instruction() {
-            return Told::Redirect(target.clone());
+            return Reaction::Redirect(target.clone());
         }
-        match Gathering::new(&self.origin, head, text) {
-            Ok(gathering) => {
-                self.progress = Progress::Gathering(Box::new(gathering));
-                Told::More
+        match Assembly::new(&self.origin, head, text) {
+            Ok(assembly) => {
+                self.progress = Progress::Assembly(Box::new(assembly));
+                Reaction::More
             }
             Err(why) => {
                 let ready = self.refuse(env, Status::BAD_GATEWAY, why);
@@ -304,7 +309,7 @@ impl Delegated {
     }
 
     /// The application has written its answer to the client's socket.
-    fn answered_elsewhere(&mut self, env: &mut Env<'_>, answered: Answered, record: &mut Record) -> Told {
+    fn answered_elsewhere(&mut self, env: &mut Env<'_>, answered: Answered, record: &mut Record) -> Reaction {
         let outcome = match answered.outcome {
             AnswerOutcome::Complete if answered.complete => Outcome::Complete,
             AnswerOutcome::ClientGone => Outcome::ClientGone,
@@ -316,17 +321,17 @@ impl Delegated {
         match outcome {
             Outcome::Complete if answered.may_go_on && !env.ctx.draining => {}
             Outcome::Complete => env.reply.close_behind(),
-            Outcome::ClientGone => return Told::NoClient(outcome),
+            Outcome::ClientGone => return Reaction::NoClient(outcome),
             _ => {
                 self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
                 env.reply.close_behind();
             }
         }
-        Told::Answered
+        Reaction::Answered
     }
 
     /// There is no answer, or no more of it.
-    fn fail(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Told {
+    fn fail(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Reaction {
         let outcome = match failure.why {
             Why::ClientGone => Outcome::ClientGone,
             Why::BodyTimedOut => Outcome::TimedOut,
@@ -339,7 +344,7 @@ impl Delegated {
         let nothing_sent = !matches!(self.progress, Progress::Sending);
         if failure.client_lost || outcome == Outcome::ClientGone {
             record.give_up(status);
-            return Told::NoClient(outcome);
+            return Reaction::NoClient(outcome);
         }
         if !nothing_sent {
             return self.cut(env, outcome, record);
@@ -352,11 +357,11 @@ impl Delegated {
     }
 
     /// The rest of a response will not come. The client gets what there is of it, and then the end of the connection.
-    fn cut(&mut self, env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Told {
+    fn cut(&mut self, env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Reaction {
         env.reply.cut();
         record.fail(outcome);
         record.close();
-        Told::Answered
+        Reaction::Answered
     }
 
     /// Answers with an error page, and says in the error log what the application did.
@@ -364,11 +369,11 @@ impl Delegated {
         self.origin.refuse(env.ctx, status, what, &mut env.reply)
     }
 
-    fn finish(&mut self, env: &mut Env<'_>, ready: &Ready, record: &mut Record) -> Told {
+    fn finish(&mut self, env: &mut Env<'_>, ready: &Ready, record: &mut Record) -> Reaction {
         env.trial = ready.trial;
         record.begin(ready);
         record.close();
-        Told::Answered
+        Reaction::Answered
     }
 
     /// Passes on what the application has to say to the operator.

@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::protocol::{Responder, StreamId};
-use crate::transport::{Terms, Transport};
-use crate::ways::Trial;
+use crate::send_way::Trial;
+use crate::transport::{HandOverTerms, Transport};
 
 /// What an exchange works with.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Delegation {
     /// What the application is asked, without what only the client's transport can give.
     pub(crate) request: Box<baton_gateway::Request>,
     /// How it would have to answer on the client's own connection, if it may.
-    pub(crate) terms: Option<Terms>,
+    pub(crate) terms: Option<HandOverTerms>,
 }
 
 /// A response that has begun.

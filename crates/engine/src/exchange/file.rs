@@ -5,16 +5,16 @@ use baton_content::{Stored, Way};
 use baton_http::multipart::Multipart;
 use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status};
 
-use super::asked::Asked;
 use super::env::Ready;
 use super::page::Page;
+use super::routed::Routed;
 use super::selection::{Selection, select};
 use crate::context::Context;
 use crate::outlet::{SendPolicy, is_resident};
 use crate::protocol::Responder;
-use crate::ways::Trial;
+use crate::send_way::Trial;
 
-impl Asked<'_> {
+impl Routed<'_> {
     /// Answers with what the client should get of a file.
     pub(super) fn file(
         &self,
@@ -126,7 +126,7 @@ pub(super) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) ->
 /// The way for so many bytes of a file, and whether it is to be measured.
 fn choose(ctx: &mut Context, stored: &Stored, len: u64) -> (Way, Option<Trial>) {
     match stored.has_both_ways() {
-        true => ctx.ways.choose(len),
+        true => ctx.send_ways.choose(len),
         false => (Way::Memory, None),
     }
 }

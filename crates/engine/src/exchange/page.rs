@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use baton_content::Listed;
 use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
 
-use super::asked::Asked;
 use super::env::Ready;
+use super::routed::Routed;
 use crate::context::Context;
 use crate::log::Outcome;
 use crate::protocol::Responder;
@@ -97,7 +97,7 @@ impl<'a> Page<'a> {
     }
 }
 
-impl Asked<'_> {
+impl Routed<'_> {
     /// Answers with a page.
     pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, reply: &mut Responder<'_>) -> Ready {
         let own = self.site.error_page(page.status.code());

@@ -15,7 +15,7 @@ impl Session {
                 self.wait_for(Waiting::Send, ctx);
                 Need::Writable
             }
-            Waiting::Body if self.feeding.is_some() => Need::Body(Err(self.time_out_body())),
+            Waiting::Body if self.streamed_body.is_some() => Need::Body(Err(self.time_out_body())),
             Waiting::Head | Waiting::Body if self.outlet.is_empty() => {
                 self.refuse_late(ctx);
                 self.step(ctx, Stage::Any)

@@ -4,9 +4,9 @@
 //! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
 
 mod deadline;
-mod feeding;
 mod input;
 mod state;
+mod streamed_body;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::{Flush, Outlet};
 use crate::protocol::{Http1, LastClose, StreamId};
+use crate::send_way::Trial;
 use crate::transport::{Received, Transport};
-use crate::ways::Trial;
-use state::{Feeding, State, Waiting};
+use state::{State, StreamedBody, Waiting};
 
 /// What a session needs before its next step.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(crate) struct Session {
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
     /// The rest of the body of the request that was given away, if that was not complete.
-    feeding: Option<Feeding>,
+    streamed_body: Option<StreamedBody>,
     /// What is in the outlet is measured: nothing else is in it.
     trial: Option<Trial>,
     state: State,
@@ -108,7 +108,7 @@ impl Session {
             exchanges: VecDeque::new(),
             inbox: Vec::new(),
             inbox_untried: false,
-            feeding: None,
+            streamed_body: None,
             trial: None,
             state: State::Open,
             waiting: Waiting::FirstRequest,
@@ -180,7 +180,7 @@ impl Session {
                     exchange.handle_found(found);
                 }
             }
-            JobDone::BroughtIn { until } => self.outlet.handle_pages(until),
+            JobDone::PagedIn { until } => self.outlet.handle_pages(until),
             JobDone::Sent(sent) => self.outlet.handle_waited(sent),
         }
         self.wait_for(Waiting::Send, ctx);
@@ -199,7 +199,7 @@ impl Session {
     fn go(&mut self, ctx: &mut Context, stage: Stage) -> Need {
         loop {
             // First, whatever is to be sent: the client may take nothing before it has sent its body.
-            if let Some(need) = self.feed(ctx) {
+            if let Some(need) = self.stream_body(ctx) {
                 return need;
             }
             if !self.outlet.is_empty() {
@@ -308,8 +308,8 @@ impl Session {
     fn delegate(&mut self, stream: StreamId, delegation: Delegation) -> Box<baton_gateway::Request> {
         let Delegation { mut request, terms } = delegation;
         request.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
-        self.feeding = request.rest.as_ref().map(|rest| Feeding::new(rest.left()));
-        if self.feeding.is_some() {
+        self.streamed_body = request.rest.as_ref().map(|rest| StreamedBody::new(rest.left()));
+        if self.streamed_body.is_some() {
             self.protocol.handle_body_lent();
         }
         if let Some(exchange) = self.exchange(stream).filter(|_| request.handover.is_some()) {
@@ -334,7 +334,7 @@ impl Session {
                 }
             }
             Some(News::End { .. } | News::Failed(_)) => {
-                let left = self.stop_feeding();
+                let left = self.stop_streaming();
                 self.protocol.pass_unread(left);
             }
             _ => {}
@@ -416,7 +416,7 @@ impl Session {
         let flush = self.transport.flush(&mut self.outlet, &ctx.send, &mut ctx.scratch, last, unix_seconds);
         // Only what leaves at once can be compared: the rest depends on the client.
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
-            ctx.ways.handle_cost(trial, started.elapsed());
+            ctx.send_ways.handle_cost(trial, started.elapsed());
         }
         let sent = self.outlet.sent() - before;
         ctx.tally.add(Metric::BytesSent, sent);
@@ -434,7 +434,7 @@ impl Session {
             Flush::Quantum => Some(Need::Turn),
             Flush::NeedsPages(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);
-                Some(Need::Job(Job::BringIn(slice)))
+                Some(Need::Job(Job::PageIn(slice)))
             }
             Flush::Waits(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);

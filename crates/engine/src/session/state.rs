@@ -32,7 +32,7 @@ pub(super) enum Waiting {
 
 /// How far the body of a request is that was given away before it was complete.
 #[derive(Debug)]
-pub(super) struct Feeding {
+pub(super) struct StreamedBody {
     /// Bytes that have not been read from the client.
     pub(super) left: u64,
     /// The application has taken what it was given.
@@ -41,7 +41,7 @@ pub(super) struct Feeding {
     pub(super) pieces: usize,
 }
 
-impl Feeding {
+impl StreamedBody {
     pub(super) fn new(left: u64) -> Self {
         Self { left, is_wanted: false, pieces: 0 }
     }

@@ -23,9 +23,9 @@ use crate::context::{Context, Records};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::send_way::SendWays;
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::upload::UploadSettings;
-use crate::ways::Ways;
 
 /// What happens to a session.
 #[derive(Clone, Debug)]
@@ -290,7 +290,7 @@ fn context(folder: &TempDir) -> Context {
         Arc::new(Cache::new(CacheSettings::default())),
         Blocking::Never,
         send,
-        Ways::new(SendWay::Measured),
+        SendWays::new(SendWay::Measured),
         records,
     )
 }

@@ -34,12 +34,12 @@ use crate::log::Outcome;
 use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
+use crate::send_way::SendWays;
 use crate::session::{Need, Session, Stage};
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::simulated_disk;
 use crate::transport::Transport;
 use crate::transport::memory::{Readiness, connect};
-use crate::ways::Ways;
 
 thread_local! {
     /// The precise clock of the simulation on this thread.
@@ -151,11 +151,12 @@ impl<'a> World<'a> {
             quantum_bytes: choices.one(&[10_000, 1 << 20]) as u64,
             test_residency: choices.chance(50),
         };
-        let ways = Ways::new(choices.one(&[SendWay::Memory, SendWay::File]));
+        let send_ways = SendWays::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
         // Whether an answer needs a job is the word of `simulated_disk`, not the kernel's.
-        let ctx = Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, ways, records);
+        let ctx =
+            Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, send_ways, records);
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let mut world = Self {
             gateway: Gateway::new(epoll.try_clone().unwrap()).with_precise_clock(|| NOW_US.get()),
@@ -300,7 +301,7 @@ impl<'a> World<'a> {
             }
             Event::Poll(who) => {
                 self.seats[who].is_poll_due = false;
-                let Some(news) = self.seats[who].client.end.take_news() else { return };
+                let Some(news) = self.seats[who].client.end.take_readiness() else { return };
                 self.note(|| format!("client {who}: {news:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = news;
                 let wake = match hung_up && self.gateway.is_unanswered(request_of(who)) {
@@ -356,7 +357,7 @@ impl<'a> World<'a> {
     /// What an edge-triggered poller is told, it tells some time later.
     fn note_news(&mut self, who: usize) {
         let seat = &mut self.seats[who];
-        if seat.client.end.has_news() && seat.session.is_some() && !seat.is_poll_due {
+        if seat.client.end.has_readiness() && seat.session.is_some() && !seat.is_poll_due {
             seat.is_poll_due = true;
             let after_ms = if self.choices.chance(80) { 0 } else { self.choices.ms(0..50) };
             self.later(after_ms, Event::Poll(who));
@@ -447,7 +448,7 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::Job(job) => {
-                    let is_sending = matches!(job, Job::BringIn(_));
+                    let is_sending = matches!(job, Job::PageIn(_));
                     assert!(
                         is_sending || session.stage() == Stage::Read,
                         "answers wait for the disk of others"
@@ -539,12 +540,15 @@ impl<'a> World<'a> {
                 assert!(is_bounded, "client {who}: {deadline_ms} to send more of its body");
             }
             Waits::Room => {
-                assert!(!client.end.has_room() || client.end.has_news(), "client {who}: there is room");
+                assert!(!client.end.has_room() || client.end.has_readiness(), "client {who}: there is room");
                 let latest_ms = self.now_ms + limits.send_timeout_ms;
                 assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} to take more");
             }
             Waits::Input => {
-                assert!(!client.end.has_input() || client.end.has_news(), "client {who}: there is input");
+                assert!(
+                    !client.end.has_input() || client.end.has_readiness(),
+                    "client {who}: there is input"
+                );
                 assert!(!client.awaits_answer(), "client {who}: a request is there and not answered");
                 if let Some(since_ms) = client.is_in_head() {
                     due(

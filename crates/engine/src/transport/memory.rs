@@ -57,7 +57,7 @@ struct Wire {
     /// The client takes and sends nothing any more.
     client_closed: bool,
     reset_by_client: bool,
-    news: Readiness,
+    readiness: Readiness,
 }
 
 /// Both ends of a connection with room for so many bytes of output.
@@ -73,7 +73,7 @@ pub(crate) fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) 
         lost_output: false,
         client_closed: false,
         reset_by_client: false,
-        news: Readiness::default(),
+        readiness: Readiness::default(),
     };
     let wire = Arc::new(Mutex::new(wire));
     (ServerEnd { wire: Arc::clone(&wire), sends_files }, ClientEnd(wire))
@@ -148,7 +148,7 @@ impl Drop for ServerEnd {
         wire.server_closed = true;
         if wire.left != Left::ByReset {
             wire.left = Left::InOrder;
-            wire.lost_output = !wire.input.is_empty() && !wire.client_closed && !wire.news.readable;
+            wire.lost_output = !wire.input.is_empty() && !wire.client_closed && !wire.readiness.readable;
         }
     }
 }
@@ -193,7 +193,7 @@ impl ClientEnd {
         let mut wire = lock(&self.0);
         if !wire.server_closed && !wire.client_closed {
             wire.input.extend(bytes);
-            wire.news.readable = true;
+            wire.readiness.readable = true;
         }
     }
 
@@ -201,7 +201,7 @@ impl ClientEnd {
     pub(crate) fn make_room(&self, bytes: usize) {
         let mut wire = lock(&self.0);
         // An edge-triggered poller tells of room only where there was none.
-        wire.news.writable |= wire.room == 0;
+        wire.readiness.writable |= wire.room == 0;
         wire.room = wire.room.saturating_add(bytes);
     }
 
@@ -209,7 +209,7 @@ impl ClientEnd {
     pub(crate) fn end_input(&self) {
         let mut wire = lock(&self.0);
         wire.input_ended = true;
-        (wire.news.readable, wire.news.input_ends) = (true, true);
+        (wire.readiness.readable, wire.readiness.input_ends) = (true, true);
     }
 
     /// Leaves: what has been sent can still be read.
@@ -217,7 +217,7 @@ impl ClientEnd {
         self.end_input();
         let mut wire = lock(&self.0);
         wire.client_closed = true;
-        (wire.news.writable, wire.news.hung_up) = (true, true);
+        (wire.readiness.writable, wire.readiness.hung_up) = (true, true);
     }
 
     /// Leaves at once.
@@ -227,9 +227,9 @@ impl ClientEnd {
     }
 
     /// What there is to tell the server since this was asked last.
-    pub(crate) fn take_news(&self) -> Option<Readiness> {
-        let news = std::mem::take(&mut lock(&self.0).news);
-        (news != Readiness::default()).then_some(news)
+    pub(crate) fn take_readiness(&self) -> Option<Readiness> {
+        let readiness = std::mem::take(&mut lock(&self.0).readiness);
+        (readiness != Readiness::default()).then_some(readiness)
     }
 
     /// Takes the output that has not been taken yet.
@@ -238,8 +238,8 @@ impl ClientEnd {
     }
 
     /// Whether there is something to tell the server.
-    pub(crate) fn has_news(&self) -> bool {
-        lock(&self.0).news != Readiness::default()
+    pub(crate) fn has_readiness(&self) -> bool {
+        lock(&self.0).readiness != Readiness::default()
     }
 
     /// Whether the server could read without waiting.

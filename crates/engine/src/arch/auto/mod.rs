@@ -19,7 +19,7 @@
 //! Source: Pai 1999, chapter 4 (AMPED); Harji 2010, sections 4.4 (partitioning) and 6.1, who asks for servers that
 //! tune themselves and warns that idle time alone is a bad signal: the signals here are waiting jobs and blocking.
 
-mod tuning;
+mod self_tuning;
 
 use std::io;
 
@@ -27,14 +27,14 @@ use super::{Architecture, ListenerSharing};
 use baton_content::Blocking;
 use serde_json::{Value, json};
 
-use crate::blocked::BlockedTime;
+use crate::blocked_time::BlockedTime;
 use crate::context::Context;
 use crate::event_loop::{Load, Tuner};
 use crate::helpers::Helpers;
 use crate::metrics::Metric;
 use crate::process::Process;
 use crate::session::Session;
-use tuning::{Measured, SelfTuning, Sending};
+use self_tuning::{Measured, SelfTuning, Sending};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |cpus| cpus,
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (4, usize::MAX));
         for job in 0..8 * 16 {
             // Until its answer is taken a job is under way.
-            helpers.submit(Token::from_data(job), Job::BringIn(FileSlice::new(Arc::clone(&file), 0, 1)));
+            helpers.submit(Token::from_data(job), Job::PageIn(FileSlice::new(Arc::clone(&file), 0, 1)));
         }
         assert_eq!(pass(1, 0, &mut ctx, &mut helpers)["connections_admitted"], 70);
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (8, 70));

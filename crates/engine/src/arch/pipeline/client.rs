@@ -6,10 +6,10 @@ use baton_gateway::ClientSocket;
 use rustix::net::Shutdown;
 
 use crate::client::{Client, Wake};
-use crate::clients::{Resident, Token};
+use crate::clients::{Connection, Token};
 use crate::context::Context;
-use crate::lent::Lent;
 use crate::session::{Need, Session, Stage};
+use crate::takeable::Takeable;
 
 /// `None`: it has ended, perhaps while a stage was about to take its step.
 pub(super) struct SharedSession(Mutex<Option<Session>>);
@@ -27,7 +27,7 @@ pub(super) struct Step {
 }
 
 /// A client, seen from the loop.
-pub(super) struct Traveller {
+pub(super) struct PipelineClient {
     session: Arc<SharedSession>,
     socket: Arc<ClientSocket>,
     /// A stage takes its step, or a writer does a job for it.
@@ -38,7 +38,7 @@ pub(super) struct Traveller {
     missed_want: bool,
 }
 
-impl Traveller {
+impl PipelineClient {
     /// Goes to a stage.
     pub(super) fn leave(&mut self) -> Arc<SharedSession> {
         self.is_away = true;
@@ -62,7 +62,7 @@ impl Traveller {
     }
 }
 
-impl Client for Traveller {
+impl Client for PipelineClient {
     fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
         let socket = Arc::clone(session.socket());
         let session = Arc::new(SharedSession(Mutex::new(Some(session))));
@@ -70,7 +70,7 @@ impl Client for Traveller {
     }
 
     /// Never reads requests, writes or looks for content: where that is next, the client needs a turn, which is a stage's.
-    fn advance(&mut self, wake: Wake, ctx: &mut Lent<Context>) -> Need {
+    fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match wake {
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
             Wake::BodyWanted if self.is_away => {
@@ -112,7 +112,7 @@ impl Client for Traveller {
     }
 }
 
-impl Resident for Traveller {
+impl Connection for PipelineClient {
     fn deadline_ms(&self) -> u64 {
         let session = (!self.is_away).then(|| self.session.lock());
         session.and_then(|session| session.as_ref().map(Session::deadline_ms)).unwrap_or(u64::MAX)
@@ -132,11 +132,11 @@ mod tests {
     use super::*;
     use crate::log::Outcome;
 
-    fn begin() -> (Traveller, Lent<Context>, UnixStream) {
+    fn begin() -> (PipelineClient, Takeable<Context>, UnixStream) {
         let (socket, client) = UnixStream::pair().unwrap();
         let mut ctx = Context::without_sites(CacheSettings::default());
         let session = Session::new(socket.into(), None, 0, &mut ctx);
-        (Traveller::begin(session, &mut ctx).unwrap(), Lent::new(ctx), client)
+        (PipelineClient::begin(session, &mut ctx).unwrap(), Takeable::new(ctx), client)
     }
 
     /// The kernel tells of an event once, perhaps while a stage finds nothing to do any more.
@@ -144,30 +144,30 @@ mod tests {
     fn an_event_that_comes_during_a_step_is_not_lost() {
         let ready = |readable, hung_up| Wake::Ready { readable, input_ends: hung_up, hung_up };
         for events in [vec![ready(true, false)], vec![ready(false, true), Wake::Turn], vec![Wake::Turn]] {
-            let (mut traveller, mut ctx, _client) = begin();
-            assert!(matches!(traveller.advance(Wake::Turn, &mut ctx), Need::Turn));
-            traveller.leave();
+            let (mut pipelined, mut ctx, _client) = begin();
+            assert!(matches!(pipelined.advance(Wake::Turn, &mut ctx), Need::Turn));
+            pipelined.leave();
             for event in events {
-                assert!(matches!(traveller.advance(event, &mut ctx), Need::JobUnderWay));
+                assert!(matches!(pipelined.advance(event, &mut ctx), Need::JobUnderWay));
             }
-            assert_eq!(traveller.deadline_ms(), u64::MAX, "no deadline is the stage's");
-            let stepped = |traveller: &mut Traveller, ctx: &mut _| {
-                traveller.leave();
-                traveller.advance(Wake::Stepped(Need::Readable), ctx)
+            assert_eq!(pipelined.deadline_ms(), u64::MAX, "no deadline is the stage's");
+            let stepped = |pipelined: &mut PipelineClient, ctx: &mut _| {
+                pipelined.leave();
+                pipelined.advance(Wake::Stepped(Need::Readable), ctx)
             };
-            assert!(matches!(stepped(&mut traveller, &mut ctx), Need::Turn), "another step");
-            assert!(matches!(stepped(&mut traveller, &mut ctx), Need::Readable), "for each event one");
-            assert!(traveller.deadline_ms() < u64::MAX);
+            assert!(matches!(stepped(&mut pipelined, &mut ctx), Need::Turn), "another step");
+            assert!(matches!(stepped(&mut pipelined, &mut ctx), Need::Readable), "for each event one");
+            assert!(pipelined.deadline_ms() < u64::MAX);
         }
     }
 
     /// A stage that comes to a client that has ended finds none, and a writer that waits for it goes on.
     #[test]
     fn a_client_may_end_while_a_stage_has_it() {
-        let (mut traveller, mut ctx, client) = begin();
-        traveller.advance(Wake::Turn, &mut ctx);
-        let step = traveller.leave();
-        assert!(matches!(traveller.advance(Wake::End(Outcome::Stopped), &mut ctx), Need::Finished));
+        let (mut pipelined, mut ctx, client) = begin();
+        pipelined.advance(Wake::Turn, &mut ctx);
+        let step = pipelined.leave();
+        assert!(matches!(pipelined.advance(Wake::End(Outcome::Stopped), &mut ctx), Need::Finished));
         assert!(step.lock().is_none());
         let mut byte = [0];
         assert_eq!(std::io::Read::read(&mut &client, &mut byte).unwrap(), 0, "the connection has ended");

@@ -43,7 +43,7 @@ use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
 use crate::process::{Process, on_threads};
-use client::{Step, Traveller};
+use client::{PipelineClient, Step};
 use cohort::Kind;
 use stage::{Stages, Steps};
 
@@ -68,7 +68,7 @@ fn serve(process: &Process) -> io::Result<()> {
         }
         let to_stages = ToStages { stages: &stages, steps: Steps::default() };
         let served = process
-            .event_loop::<Traveller, _>("pipeline", ctx, to_stages, None)
+            .event_loop::<PipelineClient, _>("pipeline", ctx, to_stages, None)
             .and_then(|event_loop| event_loop.run(process.heartbeats.heart(0)));
         stages.close();
         served
@@ -82,14 +82,14 @@ struct ToStages<'a> {
     steps: Steps,
 }
 
-impl Jobs<Traveller> for ToStages<'_> {
+impl Jobs<PipelineClient> for ToStages<'_> {
     /// Writers do the jobs: that is what there are several for.
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
         self.stages.to_write.put_long((whose, job));
         None
     }
 
-    fn give_step(&mut self, whose: Token, client: &mut Traveller) -> bool {
+    fn give_step(&mut self, whose: Token, client: &mut PipelineClient) -> bool {
         let session = client.leave();
         self.steps.add(Step { whose, session });
         true

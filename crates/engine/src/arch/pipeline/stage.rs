@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::log::AccessLog;
 use crate::mailbox::Mailbox;
 use crate::session::{Need, Session, Stage};
-use crate::steering::{Phase, Subscription};
+use crate::steering::{Subscription, WorkerPhase};
 
 /// What the loop and the threads of the stages share.
 pub(super) struct Stages {
@@ -95,7 +95,7 @@ impl Stages {
                         // Between any two: a request that arrives after an order finds it obeyed.
                         if let Some(orders) = subscription.poll() {
                             ctx.plan = Arc::clone(&orders.plan);
-                            ctx.draining = orders.phase != Phase::Serving;
+                            ctx.draining = orders.phase != WorkerPhase::Serving;
                         }
                         let need = step.session.lock().as_mut().map(|session| session.step(ctx, stage));
                         match need {

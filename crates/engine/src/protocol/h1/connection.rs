@@ -14,7 +14,7 @@ use crate::protocol::StreamId;
 /// that was taken is answered through its [`Responder`](super::Responder).
 #[derive(Debug)]
 pub(crate) struct Http1 {
-    pub(super) phase: Phase,
+    pub(super) input_state: InputState,
     pub(super) scanner: HeadScanner,
     /// Requests that were taken.
     pub(super) requests: u64,
@@ -25,7 +25,7 @@ impl Http1 {
     /// A connection before its first request.
     pub(crate) fn new() -> Self {
         Self {
-            phase: Phase::Head,
+            input_state: InputState::Head,
             scanner: HeadScanner::new(),
             requests: 0,
             response: Response::to_no_request(),
@@ -51,7 +51,7 @@ impl Http1 {
 
 /// How far the input is.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum InputState {
     /// Before or in a head.
     Head,
     /// Behind the head of a request whose body nothing was decided about. `awaited`: the client waits for `100 Continue`

@@ -9,7 +9,7 @@
 use baton_http::{BodyFraming, Refusal, RequestHead};
 
 use super::body::{BodyRead, BodyRest, BodySink, Nowhere};
-use super::connection::{Http1, Phase, Response};
+use super::connection::{Http1, InputState, Response};
 use crate::Limits;
 
 /// What was found at the front of the input.
@@ -32,17 +32,17 @@ pub(crate) enum Taken<'a> {
 impl Http1 {
     /// Whether a body is being read that is to be kept.
     pub(crate) fn is_in_body(&self) -> bool {
-        matches!(self.phase, Phase::Body(_))
+        matches!(self.input_state, InputState::Body(_))
     }
 
     /// Whether the input ahead belongs to a request that was answered.
     pub(crate) fn is_in_unwanted_body(&self) -> bool {
-        matches!(self.phase, Phase::Unwanted(_))
+        matches!(self.input_state, InputState::Unwanted(_))
     }
 
     /// Whether the client may still be sending the body of the request that was taken last.
     pub(crate) fn has_body_ahead(&self) -> bool {
-        !matches!(self.phase, Phase::Head)
+        !matches!(self.input_state, InputState::Head)
     }
 
     /// Looks at the input behind the last request and what was read of its body.
@@ -50,11 +50,11 @@ impl Http1 {
     /// # Errors
     /// Nothing more can be taken: where the next request begins is unknown.
     pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Refusal> {
-        if let Phase::Unwanted(rest) = &mut self.phase {
+        if let InputState::Unwanted(rest) = &mut self.input_state {
             return Ok(match rest.read(input, &mut Nowhere) {
                 Err(_) | Ok((_, BodyRead::TooLarge)) => Taken::Unusable,
                 Ok((len, BodyRead::Complete)) => {
-                    self.phase = Phase::Head;
+                    self.input_state = InputState::Head;
                     Taken::Unwanted(len)
                 }
                 Ok((len, _)) => Taken::Unwanted(len),
@@ -69,7 +69,7 @@ impl Http1 {
         if !head.framing.is_empty() {
             // A body that is there already waits for nothing (RFC 9110, section 10.1.1).
             let awaited = head.expects_continue && input.len() == head_len;
-            self.phase = Phase::Ahead { framing: head.framing, awaited };
+            self.input_state = InputState::Ahead { framing: head.framing, awaited };
         }
         self.response = Response::to(&head, self.requests, limits);
         self.requests += 1;
@@ -78,10 +78,10 @@ impl Http1 {
 
     /// The body that is ahead is to be read, `bytes_max` of it at the most. Returns whether the client waits to be told.
     pub(super) fn begin_body(&mut self, bytes_max: u64) -> bool {
-        let Phase::Ahead { framing, awaited } = self.phase else { return false };
+        let InputState::Ahead { framing, awaited } = self.input_state else { return false };
         let rest = BodyRest::new(framing, bytes_max);
         let is_invited = awaited && !rest.is_too_large();
-        self.phase = Phase::Body(rest);
+        self.input_state = InputState::Body(rest);
         is_invited
     }
 
@@ -94,11 +94,11 @@ impl Http1 {
         input: &[u8],
         sink: &mut impl BodySink,
     ) -> Result<(usize, BodyRead), Refusal> {
-        let Phase::Body(rest) = &mut self.phase else { return Ok((0, BodyRead::Complete)) };
+        let InputState::Body(rest) = &mut self.input_state else { return Ok((0, BodyRead::Complete)) };
         let (len, read) = rest.read(input, sink)?;
         match read {
-            BodyRead::Complete => self.phase = Phase::Head,
-            BodyRead::Begun => self.phase = Phase::Unwanted(rest.clone()),
+            BodyRead::Complete => self.input_state = InputState::Head,
+            BodyRead::Begun => self.input_state = InputState::Unwanted(rest.clone()),
             BodyRead::Part => {}
             BodyRead::TooLarge => self.close_behind(),
         }
@@ -111,18 +111,21 @@ impl Http1 {
     /// # Errors
     /// It is malformed: where the next request begins is unknown.
     pub(super) fn ignore_body(&mut self, input: &[u8], bytes_max: u64) -> Result<(usize, BodyRead), Refusal> {
-        match self.phase {
+        match self.input_state {
             // The final status tells the client that it need not send it.
-            Phase::Ahead { framing, awaited: true } if !BodyRest::new(framing, bytes_max).is_too_large() => {
+            InputState::Ahead { framing, awaited: true }
+                if !BodyRest::new(framing, bytes_max).is_too_large() =>
+            {
                 Ok((0, BodyRead::Begun))
             }
-            Phase::Ahead { framing, .. } => {
+            InputState::Ahead { framing, .. } => {
                 let mut rest = BodyRest::new(framing, bytes_max);
                 let (len, read) = rest.read(input, &mut Nowhere)?;
                 if read == BodyRead::TooLarge {
                     self.close_behind();
                 }
-                self.phase = if read == BodyRead::Complete { Phase::Head } else { Phase::Unwanted(rest) };
+                self.input_state =
+                    if read == BodyRead::Complete { InputState::Head } else { InputState::Unwanted(rest) };
                 Ok((len, read))
             }
             _ => Ok((0, BodyRead::Complete)),
@@ -135,13 +138,13 @@ impl Http1 {
         if left > UNREAD_BYTES_MAX {
             self.close_behind();
         } else if left > 0 {
-            self.phase = Phase::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
+            self.input_state = InputState::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
         }
     }
 
     /// The rest of the body that has begun is read by others.
     pub(crate) fn handle_body_lent(&mut self) {
-        self.phase = Phase::Head;
+        self.input_state = InputState::Head;
     }
 }
 

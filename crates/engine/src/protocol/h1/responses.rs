@@ -7,7 +7,7 @@ use baton_fcgi::offer::Client;
 use baton_http::{Refusal, ReplyHead, Stamp, Status, Version};
 
 use super::body::BodyRead;
-use super::connection::{Frame, Http1, Phase, Response};
+use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
 
 /// How a connection ends behind its last response.
@@ -97,7 +97,7 @@ impl Responder<'_> {
 
     /// Whether a body follows that was not read.
     pub(crate) fn has_body_ahead(&self) -> bool {
-        matches!(self.protocol.phase, Phase::Ahead { .. })
+        matches!(self.protocol.input_state, InputState::Ahead { .. })
     }
 
     /// Has the body read, `bytes_max` of it at the most. A client that waits for leave to send it gets that.
@@ -286,7 +286,7 @@ impl Responder<'_> {
 
     fn decide(&mut self) {
         // Whether a body follows that the client has not been told to send is unknown (RFC 9110, section 10.1.1).
-        let is_next_known = !matches!(self.protocol.phase, Phase::Ahead { .. });
+        let is_next_known = !matches!(self.protocol.input_state, InputState::Ahead { .. });
         self.protocol.response.keeps &= is_next_known && !self.draining;
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::{Plan, Route, Site};
 
 /// Where a request belongs, and what the parts of its answer need to know.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct Routed<'a> {
     pub(super) site: &'a Site,
     pub(super) site_index: usize,
     pub(super) route: Option<&'a Route>,
@@ -18,7 +18,7 @@ pub(super) struct Asked<'a> {
     pub(super) headers: &'a FieldRules,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Routed<'a> {
     pub(super) fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
         let site = &plan.sites()[site_index];
         let headers = route.map_or(&site.headers, |route| &route.headers);

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;
 use crate::protocol::{Responder, StreamId};
-use crate::ways::Trial;
+use crate::send_way::Trial;
 
 /// A name that an application gave, found to be in a folder that it may name files of.
 #[derive(Clone, Debug)]

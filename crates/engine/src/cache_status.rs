@@ -1,10 +1,10 @@
-//! What a loop says of itself in the worker's status.
+//! The file caches in the worker's status.
 
 use baton_content::{Cache, HitStats};
 use serde_json::{Value, json};
 
 /// How the file caches are doing.
-pub(crate) fn cache(cache: &Cache) -> Value {
+pub(crate) fn report(cache: &Cache) -> Value {
     let stats = cache.stats();
     let hits = |stats: HitStats| {
         json!({

@@ -5,25 +5,25 @@ use std::ops::{Deref, DerefMut};
 /// A value that can be lent *by value*, where a borrow would have to outlive its scope: to a coroutine, which may be
 /// suspended while it holds it.
 #[derive(Debug)]
-pub(crate) struct Lent<T>(Option<Box<T>>);
+pub(crate) struct Takeable<T>(Option<Box<T>>);
 
-impl<T> Lent<T> {
+impl<T> Takeable<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Some(Box::new(value)))
     }
 
     /// Gives the value away.
-    pub(crate) fn lend(&mut self) -> Box<T> {
+    pub(crate) fn take(&mut self) -> Box<T> {
         self.0.take().expect(AWAY)
     }
 
     /// Takes it back.
-    pub(crate) fn give_back(&mut self, value: Box<T>) {
+    pub(crate) fn put_back(&mut self, value: Box<T>) {
         self.0 = Some(value);
     }
 }
 
-impl<T> Deref for Lent<T> {
+impl<T> Deref for Takeable<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -31,7 +31,7 @@ impl<T> Deref for Lent<T> {
     }
 }
 
-impl<T> DerefMut for Lent<T> {
+impl<T> DerefMut for Takeable<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.0.as_deref_mut().expect(AWAY)
     }

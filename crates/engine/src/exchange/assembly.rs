@@ -13,16 +13,16 @@ use baton_http::Status;
 use super::application::Origin;
 use super::env::{Env, Ready};
 use super::file::range;
-use super::named::{NamedFile, answer_with_body, answer_with_file};
+use super::x_sendfile::{NamedFile, answer_with_body, answer_with_file};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;
 use crate::protocol::StreamId;
-use crate::ways::Trial;
+use crate::send_way::Trial;
 
 /// An answer that is put together from files.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct Assembly {
     head: Box<CgiHead>,
     work: Work,
     /// What a job found.
@@ -56,7 +56,7 @@ enum Part {
     File(NamedFile),
 }
 
-impl Gathering {
+impl Assembly {
     /// What the head of an answer asks for. `text`: the body, if it is not too long.
     ///
     /// # Errors

@@ -13,30 +13,30 @@ use crate::transport::Received;
 impl Session {
     /// The application wants more of the body.
     pub(crate) fn handle_body_wanted(&mut self) {
-        if let Some(feeding) = &mut self.feeding {
-            feeding.is_wanted = feeding.left > 0;
+        if let Some(streamed_body) = &mut self.streamed_body {
+            streamed_body.is_wanted = streamed_body.left > 0;
         }
     }
 
     /// Whether it is the client's turn to send more of that body.
     pub(super) fn awaits_body(&self) -> bool {
-        self.feeding.as_ref().is_some_and(|feeding| feeding.is_wanted)
+        self.streamed_body.as_ref().is_some_and(|streamed_body| streamed_body.is_wanted)
     }
 
     /// The next piece of the body, if it is wanted and there.
-    pub(super) fn feed(&mut self, ctx: &mut Context) -> Option<Need> {
-        let feeding = self.feeding.as_mut().filter(|feeding| feeding.is_wanted)?;
-        if !self.transport.is_readable() || feeding.pieces == PIECES_PER_TURN {
-            feeding.pieces = 0;
+    pub(super) fn stream_body(&mut self, ctx: &mut Context) -> Option<Need> {
+        let streamed_body = self.streamed_body.as_mut().filter(|streamed_body| streamed_body.is_wanted)?;
+        if !self.transport.is_readable() || streamed_body.pieces == PIECES_PER_TURN {
+            streamed_body.pieces = 0;
             return self.transport.is_readable().then_some(Need::Turn);
         }
         let mut memory = ctx.bodies.take();
-        memory.resize(usize::try_from(feeding.left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
+        memory.resize(usize::try_from(streamed_body.left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
         let received = self.transport.receive(&mut memory);
         if let Received::Bytes(count) = received {
             memory.truncate(count);
-            feeding.left -= count as u64;
-            feeding.pieces += 1;
+            streamed_body.left -= count as u64;
+            streamed_body.pieces += 1;
         }
         let memory = ctx.bodies.freeze(memory);
         let part = match received {
@@ -46,21 +46,21 @@ impl Session {
             Received::Bytes(count) if count <= COPIED_BYTES_MAX => Ok(Slice::from(memory.to_vec())),
             Received::Bytes(_) => Ok(memory.into()),
         };
-        feeding.is_wanted = false;
+        streamed_body.is_wanted = false;
         Some(Need::Body(part))
     }
 
     /// The client has been silent for too long in the middle of the body: why there will be no more of it.
     pub(super) fn time_out_body(&mut self) -> Why {
-        if let Some(feeding) = &mut self.feeding {
-            feeding.is_wanted = false;
+        if let Some(streamed_body) = &mut self.streamed_body {
+            streamed_body.is_wanted = false;
         }
         Why::BodyTimedOut
     }
 
     /// The request has been answered: how much of its body was not read.
-    pub(super) fn stop_feeding(&mut self) -> u64 {
-        let left = self.feeding.take().map_or(0, |feeding| feeding.left);
+    pub(super) fn stop_streaming(&mut self) -> u64 {
+        let left = self.streamed_body.take().map_or(0, |streamed_body| streamed_body.left);
         if left > 0 {
             // More may come at any time; what is known of the socket may be older.
             self.transport.handle_readable();

@@ -22,7 +22,7 @@ pub(crate) struct Trial {
 
 /// What the ways cost, as far as one thread has seen.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct SendWays {
     wish: SendWay,
     classes: [Class; CLASSES],
 }
@@ -43,7 +43,7 @@ struct Costs {
     count: usize,
 }
 
-impl Ways {
+impl SendWays {
     pub(crate) fn new(wish: SendWay) -> Self {
         let chosen = if wish == SendWay::File { Way::File } else { Way::Memory };
         let class = Class { chosen, responses: 0, costs: Default::default() };
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     /// Lets `responses` of a size go out at these costs and returns how many went from memory.
-    fn send(ways: &mut Ways, size: u64, responses: u32, memory_ns: u64, file_ns: u64) -> u32 {
+    fn send(ways: &mut SendWays, size: u64, responses: u32, memory_ns: u64, file_ns: u64) -> u32 {
         (0..responses)
             .filter(|_| {
                 let (way, trial) = ways.choose(size);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_cheaper_way_is_found_for_each_class_and_found_again_when_it_changes() {
-        let mut ways = Ways::new(SendWay::Measured);
+        let mut ways = SendWays::new(SendWay::Measured);
         send(&mut ways, 16 << 10, 2000, 5000, 4000);
         send(&mut ways, 1 << 20, 2000, 100_000, 200_000);
         assert!(send(&mut ways, 16 << 10, 3200, 5000, 4000) <= 100, "sendfile, but for the trials");
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn ways_of_equal_cost_do_not_take_turns() {
-        let mut ways = Ways::new(SendWay::Measured);
+        let mut ways = SendWays::new(SendWay::Measured);
         assert!(send(&mut ways, 16 << 10, 6400, 5000, 4900) >= 6200);
     }
 
     /// A few bytes out of the middle of a file say nothing of files.
     #[test]
     fn what_is_smaller_than_any_class_is_not_measured() {
-        let mut ways = Ways::new(SendWay::Measured);
+        let mut ways = SendWays::new(SendWay::Measured);
         assert_eq!(send(&mut ways, SMALLEST_BYTES - 1, 2000, 5000, 1000), 2000);
         assert_eq!(ways.report().as_array().map(Vec::len), Some(0), "no class has seen a response");
         assert!(send(&mut ways, SMALLEST_BYTES, 3200, 5000, 1000) < 3200);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_not_questioned() {
-        let mut ways = Ways::new(SendWay::File);
+        let mut ways = SendWays::new(SendWay::File);
         assert_eq!(send(&mut ways, 16 << 10, 1000, 1, 1000), 0);
     }
 }
