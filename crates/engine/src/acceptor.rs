@@ -23,14 +23,14 @@ pub(crate) struct Acceptor {
     flags: SocketFlags,
     /// Whether the listeners are in the interest set.
     watching: bool,
-    /// When to try again, after running out of something.
+    /// When to accept again, after a shortage of descriptors or memory.
     resume_ms: Option<u64>,
-    /// So that running out of descriptors is said once, not with every client.
+    /// The shortage has been reported: once, not with every client.
     reported: bool,
     remarks: Remarks,
 }
 
-/// What [`Acceptor::next`] found.
+/// What [`Acceptor::next`] returns.
 #[derive(Debug)]
 pub(crate) enum Accepted {
     Client {
@@ -70,9 +70,9 @@ impl Acceptor {
         (FIRST_DATA..1 << 32).contains(&data)
     }
 
-    /// Listens to these sockets and no others. Returns those that it lets go of although their address stays: other
-    /// processes go on with them, but a client that was announced to this one was announced to no other.
-    /// [`finish_with`](Self::finish_with) lets such clients in.
+    /// Watches these listeners and no others. Returns the former listeners whose address stays: other processes go on
+    /// with them, but a client that the kernel announced to this process was announced to no other.
+    /// [`finish_with`](Self::finish_with) accepts such clients.
     pub(crate) fn listen(
         &mut self,
         listeners: &[Arc<Listener>],
@@ -95,8 +95,8 @@ impl Acceptor {
         Ok(left)
     }
 
-    /// Stops watching. Returns the data with which [`begin`](Self::begin) lets in the clients that were announced to this
-    /// process, and so to no other.
+    /// Stops watching. Returns the event data with which [`begin`](Self::begin) accepts the clients that the kernel
+    /// announced to this process only.
     pub(crate) fn leave(&mut self, epoll: impl AsFd) -> io::Result<Range<u64>> {
         if std::mem::replace(&mut self.watching, false) {
             for listener in &self.listeners {
@@ -122,12 +122,12 @@ impl Acceptor {
         AcceptRound { listener, left: self.accepts_per_wake }
     }
 
-    /// Begins a last round with a listener that was let go of.
+    /// Begins a last round with a former listener.
     pub(crate) fn finish_with(listener: Arc<Listener>) -> AcceptRound {
         AcceptRound { listener: Some(listener), left: usize::MAX }
     }
 
-    /// The next client, until there are no more or enough for this round. There is room for `room` more.
+    /// The next client, until none waits or the round is full. `room`: how many more may be accepted.
     pub(crate) fn next(&mut self, round: &mut AcceptRound, room: usize) -> Option<Accepted> {
         let listener = round.listener.clone()?;
         if round.left == 0 {
@@ -145,12 +145,12 @@ impl Acceptor {
                     let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
                     Some(Accepted::Client { socket, peer, listener: listener.id })
                 }
-                // The client was gone before it was its turn, or so says the network.
+                // The client was gone before it was accepted, or the network reports an error for it.
                 Err(
                     Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NETUNREACH | Errno::HOSTUNREACH,
                 ) => continue,
                 Err(Errno::AGAIN) => {
-                    self.reported = false; // Everybody is in: the next time is another time.
+                    self.reported = false; // All waiting clients are in: a later shortage is reported anew.
                     None
                 }
                 Err(error) => {
@@ -181,13 +181,13 @@ impl Acceptor {
         ));
     }
 
-    /// There was no memory for a client that had been accepted.
+    /// Pauses because there was no memory for a client that had been accepted.
     pub(crate) fn run_out(&mut self, now_ms: u64, epoll: impl AsFd) {
         self.report(Errno::NOMEM);
         self.pause(now_ms, epoll);
     }
 
-    /// Accepts no more until there is room, and looks again a moment later.
+    /// Stops accepting for [`PAUSE_MS`].
     pub(crate) fn pause(&mut self, now_ms: u64, epoll: impl AsFd) {
         self.resume_ms = Some(now_ms + PAUSE_MS);
         if std::mem::replace(&mut self.watching, false) {
@@ -208,7 +208,7 @@ impl Acceptor {
         self.resume_ms
     }
 
-    /// Goes on after a pause if there is room.
+    /// Accepts again after a pause if there is room.
     pub(crate) fn handle_time(&mut self, now_ms: u64, has_room: bool, epoll: impl AsFd) {
         if self.resume_ms.is_some_and(|resume| now_ms >= resume) {
             if has_room && self.watch(epoll).is_ok() {
@@ -220,8 +220,8 @@ impl Acceptor {
     }
 }
 
-/// How long accepting rests after running out of something.
+/// How long accepting pauses after a shortage.
 const PAUSE_MS: u64 = 50;
 
-/// Data of the first listener's events; smaller numbers mean other things to a loop.
+/// Event data of the first listener; a loop uses smaller numbers for other descriptors.
 const FIRST_DATA: u64 = 16;

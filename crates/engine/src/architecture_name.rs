@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Gives the table of all architectures to the macro that is named, behind what stands there already. A row: variant,
-/// module, word, and who runs the steps.
+/// Passes the table of all architectures to the named macro, after the tokens that follow its name. A row: variant,
+/// module, word, and which processes and threads run the steps.
 ///
-/// [`ArchitectureName`] is made of this table, and so are the tests that run under every architecture.
+/// The table generates [`ArchitectureName`] and the tests that run under every architecture.
 #[macro_export]
 macro_rules! for_each_architecture {
     ($first:ident $(:: $next:ident)* ! $($before:tt)*) => {
@@ -46,7 +46,7 @@ macro_rules! architecture_names {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// Who runs the steps, in a line.
+            /// Which processes and threads run the steps, in a line.
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)+ }
             }

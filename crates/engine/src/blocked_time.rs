@@ -1,9 +1,9 @@
-//! For how long a thread was kept waiting inside calls that should not wait.
+//! How long a thread waited inside calls that should not wait.
 
 use baton_sys::usage::thread_usage;
 
-/// Of the time that a loop was busy, what was neither spent on a CPU nor in the queue for one: it was waiting for
-/// something else, which can only be a disk (or a page that had to come from one).
+/// The part of a loop's busy time that it spent neither on a CPU nor in the queue for one. It can only have waited for
+/// a disk, or for a page that had to be read from one.
 #[derive(Debug, Default)]
 pub(crate) struct BlockedTime {
     before: Option<Account>,
@@ -17,8 +17,8 @@ struct Account {
 }
 
 impl BlockedTime {
-    /// Microseconds blocked since the last call; to be called on the thread in question. `busy_us` is the time that
-    /// it has been outside of its wait for events, ever.
+    /// Microseconds blocked since the last call; to be called on the thread in question. `busy_us`: the total time that
+    /// it has spent outside of its wait for events.
     pub(crate) fn since_last(&mut self, busy_us: u64) -> u64 {
         let (Ok(usage), Some(queued_us)) = (thread_usage(), queued_us()) else { return 0 };
         let now = Account { busy_us, cpu_us: usage.cpu_us, queued_us };

@@ -20,20 +20,20 @@ pub(crate) enum Wake {
         readable: bool,
         /// The client sends no more.
         input_ends: bool,
-        /// Nor does it take any more.
+        /// The client takes no more either.
         hung_up: bool,
     },
     /// The job it waited for is done.
     Job(JobDone),
-    /// Another thread has taken its step, which ended with this need.
+    /// Another thread has run its step, which ended with this need.
     Stepped(Need),
-    /// What there is new of the answer that an application gives.
+    /// The gateway's next event for its request.
     News(Option<News>),
     /// The application wants more of the request's body.
     BodyWanted,
     /// Its deadline has passed.
     TimedOut,
-    /// It has to end now, with this outcome for what is under way.
+    /// It has to end now; unfinished requests are logged with this outcome.
     End(Outcome),
 }
 
@@ -41,10 +41,10 @@ pub(crate) enum Wake {
 pub(crate) trait Client: Connection + Sized {
     /// The client of a session that has just been made. `None`: there is no memory for it, and the session has ended.
     fn begin(session: Session, ctx: &mut Context) -> Option<Self>;
-    /// Goes as far as it can without waiting. After [`Wake::End`], and whenever the session is over, the answer is
-    /// [`Need::Finished`].
+    /// Advances the client until it has to wait. Returns [`Need::Finished`] after [`Wake::End`] and whenever the
+    /// session is over.
     fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need;
-    /// It is over: whatever of it is of use to others may be kept.
+    /// The client has ended: keeps what other clients can use again.
     fn finish(self) {}
     /// Its socket, to wait on.
     fn socket(&self) -> &ClientSocket;
@@ -79,7 +79,7 @@ impl Connection for Box<Session> {
 }
 
 impl Session {
-    /// Tells the session why it goes on; `None`: by a step.
+    /// Tells the session why it was woken. `None`: its next step shows what it needs.
     pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
         match wake {
             Wake::Ready { input_ends: true, hung_up, .. } => {

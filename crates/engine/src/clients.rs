@@ -1,17 +1,17 @@
-//! The clients of one loop, found by token or by the name of a request.
+//! The clients of one loop, found by token or by the id of a request.
 
 use baton_gateway::RequestId;
 
-/// What is asked of a client without waking it.
+/// What the table asks of a client without waking it.
 pub(crate) trait Connection {
-    /// When it is to be told that it has taken too long, in milliseconds of the clock; `u64::MAX`: never.
+    /// When its wait times out, in milliseconds of the clock; `u64::MAX`: never.
     fn deadline_ms(&self) -> u64;
     /// Whether it can be closed without loss.
     fn is_idle(&self) -> bool;
 }
 
-/// Names a client for as long as it lives: a token of one that is gone finds nothing, even when its slot is
-/// taken by another.
+/// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
+/// has its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     index: u32,
@@ -29,22 +29,21 @@ impl Token {
         Self { index: data as u32, generation: (data >> 32) as u32 }
     }
 
-    /// The name of a request of this client: the `number`th of all clients. It is not used again while the request or its
-    /// client is there, since that keeps its slot; so it does not matter that numbers begin again after 2^32.
+    /// The name of a request of this client: the `number`th of all clients. It is not used again while the request or
+    /// its client is there, since that keeps its slot; so it does not matter that numbers begin again after 2^32.
     pub(crate) fn name_request(self, number: u32) -> RequestId {
         RequestId::new(u64::from(number) << 32 | u64::from(self.index))
     }
 }
 
-/// What a loop is told of a socket.
+/// The events of a socket that epoll reports to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Interest {
-    /// Nothing: it is not in the interest set.
+    /// None: the socket is not in the interest set.
     Nothing,
-    /// That there is something to read. While an application writes to the client itself, it is nobody else's business
-    /// that the socket takes more.
+    /// Input only. While an application writes to the socket itself, room for output concerns only the application.
     Input,
-    /// That it can be read or written.
+    /// Input, and room for output.
     InputAndOutput,
 }
 
@@ -52,13 +51,12 @@ pub(crate) enum Interest {
 #[derive(Debug)]
 pub(crate) struct Entry<C> {
     pub(crate) client: C,
-    /// How the socket is in the loop's interest set.
     pub(crate) interest: Interest,
-    /// Its last request that an application was given.
+    /// Its last delegated request.
     pub(crate) request: Option<RequestId>,
 }
 
-/// Clients by token. Places are used again; a slot costs a few bytes beside the client.
+/// Clients by token. Slots are used again; a slot costs a few bytes beside the client.
 #[derive(Debug)]
 pub(crate) struct Clients<C> {
     slots: Vec<Slot<C>>,
@@ -68,7 +66,7 @@ pub(crate) struct Clients<C> {
 #[derive(Debug)]
 struct Slot<C> {
     generation: u32,
-    /// Beside the client, so that looking for overdue ones touches no client that is not.
+    /// Beside the client, so that a search for overdue clients touches no other client.
     deadline_ms: u64,
     entry: Option<Entry<C>>,
 }
@@ -121,7 +119,7 @@ impl<C: Connection> Clients<C> {
         Some(entry)
     }
 
-    /// Takes note of a client's deadline after a step.
+    /// Copies a client's deadline into its slot, after a step.
     pub(crate) fn note_deadline(&mut self, token: Token) {
         let slot = &mut self.slots[token.index as usize];
         if let Some(entry) = &slot.entry {
@@ -131,8 +129,8 @@ impl<C: Connection> Clients<C> {
 
     /// Tokens of clients whose deadline has passed.
     ///
-    /// A walk over all slots once a second costs less than any order kept up to date with each request: ten
-    /// thousand slots are looked at in some ten microseconds.
+    /// Scanning all slots once a second is cheaper than keeping them ordered with each request: ten thousand slots take
+    /// about ten microseconds.
     pub(crate) fn overdue(&self, now_ms: u64, into: &mut Vec<Token>) {
         self.collect(into, |slot| slot.deadline_ms <= now_ms);
     }
@@ -179,8 +177,8 @@ mod tests {
         }
     }
 
-    /// Goal: the name of a request finds its client while that has it, and neither the client's next request nor another
-    /// client in the same slot.
+    /// Goal: the name of a request finds its client while that has it, and neither the client's next request nor
+    /// another client in the same slot.
     #[test]
     fn a_request_finds_its_client_and_no_other() {
         let mut clients = Clients::default();

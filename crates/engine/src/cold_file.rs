@@ -10,10 +10,10 @@ use tempfile::NamedTempFile;
 const ATTEMPTS: usize = 100;
 
 /// Hands `look` files of `len` bytes whose pages are not in memory, one after the other, until it says that it was told
-/// to wait. The look itself has the kernel fetch what is missing, and a disk may be quick enough for it; a hundred times
-/// in a row it is not.
+/// to wait. The look itself has the kernel fetch what is missing, and a disk may be quick enough for it; a hundred
+/// times in a row it is not.
 ///
-/// Where the file system keeps all pages (tmpfs), nobody has to wait, and there is nothing to look at.
+/// Where the file system keeps all pages (tmpfs), no read waits, and there is nothing to test.
 pub(crate) fn first_cold(len: u64, mut look: impl FnMut(&NamedTempFile, Arc<OpenFile>) -> bool) {
     for _ in 0..ATTEMPTS {
         let Some(named) = cold(len) else { return };
@@ -22,10 +22,10 @@ pub(crate) fn first_cold(len: u64, mut look: impl FnMut(&NamedTempFile, Arc<Open
             return;
         }
     }
-    panic!("nobody was told to wait");
+    panic!("no attempt was told to wait");
 }
 
-/// Pages that somebody just looks at stay: hence several attempts.
+/// The kernel keeps pages that another process reads at that moment: hence several attempts.
 fn cold(len: u64) -> Option<NamedTempFile> {
     let mut named = NamedTempFile::new_in(".").unwrap();
     named.write_all(&vec![9; len as usize]).unwrap();

@@ -1,15 +1,15 @@
-//! The clients of one worker process, however many loops serve them: descriptors and limits are the process's.
+//! Open connections of one worker process: descriptors and limits belong to the process, however many loops it has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::context::Context;
 
-/// Counts clients. Clones count the same ones.
+/// Counts open connections. Clones share the count.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionCount {
     open: Arc<AtomicUsize>,
-    /// Clients for whom there are descriptors.
+    /// Connections for which there are descriptors.
     clients_max: usize,
 }
 
@@ -18,7 +18,7 @@ impl ConnectionCount {
         Self { open: Arc::default(), clients_max }
     }
 
-    /// How many more clients may come in. Loops that ask at the same instant may let in one too many each.
+    /// How many more connections may be accepted. Loops that ask at the same instant may each accept one too many.
     pub(crate) fn room(&self, ctx: &Context) -> usize {
         ctx.plan.limits.connections_max.min(self.clients_max).saturating_sub(self.open())
     }

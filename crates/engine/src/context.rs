@@ -1,4 +1,4 @@
-//! What a step may use.
+//! What a step of a session may use.
 //!
 //! There is one context for each kernel thread that runs steps; nothing in it is shared with other CPUs but the
 //! plan, which does not change, and the file cache where an architecture shares it.
@@ -28,34 +28,34 @@ pub(crate) struct Context {
     pub(crate) blocking: Blocking,
     /// How outlets send.
     pub(crate) send: SendPolicy,
-    /// What the ways of sending cost.
+    /// What sending from memory and from the page cache costs.
     pub(crate) send_ways: SendWays,
     /// Whether connections are to end with the request under way.
     pub(crate) draining: bool,
-    /// Connections that the architecture or its tuner lets into this loop; the configured limit holds besides.
+    /// Connections that the architecture or its tuner admits to this loop; the configured limit holds as well.
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
     pub(crate) heads: Pool,
-    /// Memory for pieces of bodies that applications are given while they arrive.
+    /// Memory for pieces of streamed request bodies.
     pub(crate) bodies: Pool,
     /// What has been counted.
     pub(crate) tally: Tally,
     pub(crate) log: Option<AccessLog>,
-    /// Where remarks for whoever runs the server go.
+    /// Writes a line for the operator into the error log.
     pub(crate) remarks: Remarks,
     /// Where paths are decoded into.
     pub(crate) path: Vec<u8>,
-    /// Where sockets are read into. A connection that waits keeps nothing of it but an incomplete head.
+    /// Where sockets are read into. A waiting connection copies at most an incomplete head out of it.
     pub(crate) scratch: Vec<u8>,
 }
 
 impl Context {
-    /// Tells whoever runs the server.
+    /// Tells the operator, in the error log.
     pub(crate) fn remark(&self, remark: std::fmt::Arguments<'_>) {
         (self.remarks)(remark);
     }
 
-    /// What there is at a path, if it can be told without waiting where this thread must not wait.
+    /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
     pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
         #[cfg(test)]
         if crate::simulated_disk::is_cold() == Some(true) {
@@ -93,7 +93,7 @@ impl Context {
     }
 }
 
-/// Where a step tells what happened.
+/// Where a step records what happened.
 #[derive(Debug)]
 pub(crate) struct Records {
     pub(crate) tally: Tally,
@@ -101,7 +101,7 @@ pub(crate) struct Records {
     pub(crate) remarks: Remarks,
 }
 
-/// What takes remarks for whoever runs the server: a line in the error log each.
+/// Takes remarks for the operator: each becomes a line in the error log.
 pub type Remarks = fn(std::fmt::Arguments<'_>);
 
 /// Heads under way at a time that the pool remembers.
@@ -113,7 +113,7 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Room for one incomplete head and a full read behind it.
 pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// Bytes of a body that an application is given at a time.
+/// Bytes of a streamed body that are passed to an application at a time.
 pub(crate) const BODY_PIECE_BYTES: usize = 64 * 1024;
 
 /// Pieces of memory for them that a loop keeps: 4 MiB.

@@ -9,9 +9,9 @@
 //!   applications ───────────────┘◄─ Gateway ◄┘ Delegate, News
 //! ```
 //!
-//! Clients are registered edge-triggered, once, for both directions, and only when they have to be waited for: a
-//! connection whose request is there when it is accepted is answered and closed without ever being registered. One
-//! whose socket an application is given is watched for input only, until we have something to write ourselves.
+//! The loop registers a client edge-triggered, once, for both directions, and only when it has to wait for it. If the
+//! request has arrived when the connection is accepted, the loop can answer and close it without ever registering it. A
+//! socket that an application was given is watched for input only, until the loop has something to write itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,19 +37,19 @@ use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
 use crate::takeable::Takeable;
 
-/// What works for a loop: the loop itself, helpers that do blocking jobs, or stages that take clients' steps, too.
+/// Runs blocking jobs for a loop: the loop itself, helper threads, or stages, which also run steps of clients.
 pub(crate) trait Jobs<C> {
-    /// Begins a job: done at once, or later.
+    /// Begins a job; `Some`: it is done already.
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone>;
-    /// Gives a client that goes on without an event to another thread. False: the loop takes its step itself.
+    /// Gives a runnable client to another thread. False: the loop runs its step itself.
     fn give_step(&mut self, _whose: Token, _client: &mut C) -> bool {
         false
     }
-    /// Lets other threads begin with what they were given, before the loop asks for events.
+    /// Lets other threads start on what they were given, before the loop waits for events.
     fn rest(&mut self) {}
     /// Readable when there is something to take.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
-    /// Takes what is done: what clients go on with.
+    /// Takes what is done, with the tokens of the clients that wait for it.
     fn take_done(&mut self, into: &mut Vec<(Token, Wake)>);
     /// For the status of the worker.
     fn report(&self) -> Value;
@@ -78,7 +78,7 @@ impl Stopwatch {
     }
 }
 
-/// Looks at a loop once a second and changes how it works.
+/// Observes a loop once a second and adjusts it.
 pub(crate) trait Tuner<J> {
     /// What it changed and why, for the status of the worker.
     fn tick(&mut self, ctx: &mut Context, jobs: &mut J, load: &Load) -> Value;
@@ -107,12 +107,12 @@ pub(crate) struct EventLoop<C, J> {
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
-    /// Clients that go on without an event.
+    /// Clients whose next step waits for no event.
     runnable: VecDeque<Token>,
     done: Vec<(Token, Wake)>,
     tokens: Vec<Token>,
     jobs_begun: u64,
-    /// Requests that were given to applications, of all clients.
+    /// Delegated requests of all clients; wraps around.
     requests_given: u32,
     busy: Stopwatch,
     next_second_ms: u64,
@@ -122,7 +122,7 @@ pub(crate) struct EventLoop<C, J> {
 }
 
 impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
-    /// A loop that has not begun. `name` is its name in the worker's status.
+    /// A loop that is not running yet. `name`: its name in the worker's status.
     pub(crate) fn new(
         name: String,
         ctx: Context,
@@ -172,7 +172,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             for event in &events {
                 self.handle_event(event);
                 heart.beat();
-                // Between any two: a request that arrives after an order finds it obeyed.
+                // After each event: a request that arrives after an order finds it applied.
                 self.apply_new_orders()?;
             }
             self.gateway.handle_time(self.ctx.clock.now_ms());
@@ -213,7 +213,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     fn handle_event(&mut self, event: &Event) {
         let (data, flags) = (event.data.u64(), event.flags);
         match data {
-            ORDERS => {} // Obeyed by the loop.
+            ORDERS => {} // Applied by the loop.
             JOBS => {
                 self.jobs.take_done(&mut self.done);
                 let mut done = std::mem::take(&mut self.done);
@@ -224,7 +224,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
             _ if Gateway::owns(data) => {
                 self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
-                // At once: what has just been read is still in the caches, and its memory is free for the next.
+                // At once: what was just read is still in the CPU's caches, and its memory becomes free for the next.
                 self.bring_news();
                 self.gateway.serve_released(self.ctx.clock.now_ms());
             }
@@ -243,13 +243,13 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
     }
 
-    /// Whether a client waits for an answer of which it cannot have got anything.
+    /// Whether a client waits for an answer and cannot have received any of it.
     fn is_unanswered(&mut self, token: Token) -> bool {
         let request = self.clients.get_mut(token).and_then(|entry| entry.request);
         request.is_some_and(|request| self.gateway.is_unanswered(request))
     }
 
-    /// Lets those go on for whom there is something new from an application.
+    /// Wakes the clients whose requests have events from the gateway.
     fn bring_news(&mut self) {
         while let Some(request) = self.gateway.poll_news() {
             let wake = if self.gateway.wants_body(request) { Wake::BodyWanted } else { Wake::Turn };
@@ -288,7 +288,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
     }
 
-    /// Takes a client as far as it goes.
+    /// Advances a client until it has to wait.
     fn advance(&mut self, token: Token, wake: Wake) {
         let Some(entry) = self.clients.get_mut(token) else { return };
         let mut need = entry.client.advance(wake, &mut self.ctx);
@@ -328,7 +328,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     let name = token.name_request(self.requests_given);
                     entry.request = Some(name);
                     if entry.interest == Interest::InputAndOutput && request.handover.is_some() {
-                        // What cannot be changed costs wake-ups for nothing, no more.
+                        // A failure only costs needless wake-ups.
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
                     let now_ms = self.ctx.clock.now_ms();
@@ -336,7 +336,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = Need::News;
                 }
                 Need::Body(part) => {
-                    let (whose, now_ms) = (entry.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (entry.request.expect(DELEGATED), self.ctx.clock.now_ms());
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, now_ms),
@@ -345,7 +345,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::News => {
-                    let (whose, now_ms) = (entry.request.expect(GIVEN_AWAY), self.ctx.clock.now_ms());
+                    let (whose, now_ms) = (entry.request.expect(DELEGATED), self.ctx.clock.now_ms());
                     self.gateway.note_sent(whose, now_ms);
                     let wake = match self.gateway.wants_body(whose) {
                         true => Wake::BodyWanted,
@@ -354,7 +354,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
-                    // To hear of a reset before the answer comes; without that, sending it will tell.
+                    // To notice a reset before the answer comes; otherwise sending it shows the reset.
                     if entry.interest == Interest::Nothing {
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
@@ -388,7 +388,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
     }
 
-    /// How long there is nothing to do but wait for events.
+    /// How long the loop may wait for events; `None`: without a limit.
     fn timeout(&mut self) -> Option<rustix::event::Timespec> {
         if !self.runnable.is_empty() {
             return Some(rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 });
@@ -398,7 +398,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             clients.then_some(self.next_second_ms),
             self.ctx.tally.is_dirty().then_some(self.next_publish_ms),
             self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
-            // A loop that has all clients that it is to have sees by itself when one leaves.
+            // A loop at its own limit notices when one of its clients leaves.
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until_ms,
             self.gateway.deadline_ms(),
@@ -470,7 +470,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
                 self.clients.idle(&mut self.tokens);
                 for token in std::mem::take(&mut self.tokens) {
-                    // Whoever has asked already is answered; all others are closed.
+                    // Idle clients that have already sent a request are answered; all others are closed.
                     self.advance(token, Wake::Ready { readable: true, input_ends: false, hung_up: false });
                 }
             }
@@ -482,7 +482,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         Ok(())
     }
 
-    /// Accepts the clients that were announced to this process, and no more.
+    /// Accepts the clients that the kernel has announced to this process, and no more.
     fn leave(&mut self) -> io::Result<()> {
         self.ctx.draining = true;
         for data in self.acceptor.leave(&self.epoll)? {
@@ -492,12 +492,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         Ok(())
     }
 
-    /// How many more clients may come in.
+    /// How many more clients may be accepted.
     fn room(&self) -> usize {
         self.admitted().min(self.connection_count.room(&self.ctx))
     }
 
-    /// How many more clients this loop is to have, whatever the process has room for.
+    /// How many more clients this loop admits, regardless of the room in the process.
     fn admitted(&self) -> usize {
         self.ctx.connections_admitted.saturating_sub(self.clients.len())
     }
@@ -507,7 +507,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     }
 }
 
-/// Puts a client's socket into the interest set, or changes what is told of it.
+/// Adds a client's socket to the interest set, or changes its events.
 fn watch<C: Client>(
     epoll: &OwnedFd,
     token: Token,
@@ -532,24 +532,24 @@ fn watch<C: Client>(
 
 const NONE: &[Arc<Listener>] = &[];
 
-const GIVEN_AWAY: &str = "a session asks only for what becomes of a request that it has given away";
+const DELEGATED: &str = "a session asks only about a request that it has delegated";
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;
 
-/// How old the shared counters may be while there is something to count.
+/// How old the shared counters may be while something is counted.
 const PUBLISH_MS: u64 = 100;
 
-/// What says that the client will send nothing more.
+/// The client will send nothing more.
 const INPUT_ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
-/// What says that the connection is over in both directions.
+/// The connection is over in both directions.
 const HUNG_UP: EventFlags = EventFlags::HUP.union(EventFlags::ERR);
 
-/// What makes a socket worth reading.
+/// There is something to read, or the input has ended.
 const INPUT: EventFlags = EventFlags::IN.union(INPUT_ENDS);
 
-/// Data of the descriptor that announces orders. Tokens of sessions begin at 2^32.
+/// Event data of the orders' waker. Tokens of clients begin at 2^32.
 const ORDERS: u64 = 0;
-/// Data of the descriptor that announces jobs done.
+/// Event data of the waker for finished jobs.
 const JOBS: u64 = 1;

@@ -3,13 +3,13 @@
 //! ```text
 //!   head ─► site ─► route ─► what there is ─► conditions ─► ranges ─► response ──────────► Answered
 //!                     │            │                                                          ▲
-//!                     │            └─► Finding: a job tells, where it might wait for a disk ──┤
+//!                     │            └─► Finding: a job looks it up, on a disk perhaps ─────────┤
 //!                     └─► Delegated: an application answers ──────────────────────────────────┘
 //! ```
 //!
-//! A request that needs nothing but the cache is answered in place, from the head as it lies in the input. One that has to
-//! wait takes its head along. An exchange knows no socket, no framing and no version: it answers through the protocol's
-//! [`Responder`].
+//! A request that needs only the cache is answered in place, from the head in the input buffer. A request that has to
+//! wait keeps a copy of its head. An exchange knows no socket, no framing and no version: it answers through the
+//! protocol's [`Responder`].
 
 mod application;
 mod assembly;
@@ -52,15 +52,15 @@ pub(crate) struct Exchange {
     pub(crate) stream: StreamId,
     pub(crate) record: Record,
     state: State,
-    /// How often the request was sent elsewhere within the site.
+    /// Local redirects so far.
     redirects: u32,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The response is in the outlet, or as much of it as will come.
+    /// The response is in the outlet, as far as it will come.
     Answered,
-    /// A job finds out what the path stands for.
+    /// A job looks the path up.
     Finding(Box<Finding>),
     /// An application answers.
     Delegated(Box<Delegated>),
@@ -89,36 +89,36 @@ enum Source<'a> {
     /// What there is at the path.
     Found(Found),
     Program(&'a Arc<Delegate>, Program),
-    /// What the route says, or a page that tells why there is nothing else.
+    /// What the route says, or a page that explains why there is nothing else.
     Page(Option<PathRefusal>),
 }
 
 impl Exchange {
-    /// An exchange whose request has not been looked at.
+    /// An exchange before [`begin`](Self::begin).
     pub(crate) fn new(stream: StreamId, now_ms: u64) -> Self {
         Self { stream, record: Record::new(now_ms), state: State::Answered, redirects: 0 }
     }
 
-    /// Answers input that is no request. The connection ends with it.
+    /// Refuses input that is no request. The connection ends with the response.
     pub(crate) fn refuse_input(&mut self, env: &mut Env<'_>, input: &[u8], refused: &Refused<'_>) {
         self.note_unreadable(input, env.ctx);
         self.refuse(env, refused);
     }
 
-    /// Takes note of input that is no request.
+    /// Notes input that is no request, for the log.
     pub(crate) fn note_unreadable(&mut self, input: &[u8], ctx: &mut Context) {
         let log = ctx.log.as_mut();
         self.record.identify(usize::MAX, || log.map(|log| log.note_unreadable(input)));
     }
 
-    /// Answers that no more of the request is taken. The connection ends with it.
+    /// Refuses the rest of the request. The connection ends with the response.
     pub(crate) fn refuse(&mut self, env: &mut Env<'_>, refused: &Refused<'_>) {
         let plan = Arc::clone(&env.ctx.plan);
         let ready = refuse(env.ctx, &plan, refused, &mut env.reply);
         self.finish(env, ready);
     }
 
-    /// Takes a request as far as it goes without waiting.
+    /// Advances a new request until it has to wait.
     pub(crate) fn begin(&mut self, env: &mut Env<'_>, plan: &Arc<Plan>, head: &RequestHead<'_>) {
         let site_index = plan.site(env.listener, head.host);
         let site = site_index.map(|index| &plan.sites()[index]);
@@ -138,7 +138,7 @@ impl Exchange {
         self.go_on(env, plan, routed, head, None);
     }
 
-    /// Answers, with what a job has `found` for it.
+    /// Answers, with the result of a job if one ran.
     fn go_on(
         &mut self,
         env: &mut Env<'_>,
@@ -167,7 +167,7 @@ impl Exchange {
                 return;
             }
         };
-        // The answer does not depend on the body: what has arrived of it is read, and nothing is waited for.
+        // The answer does not depend on the body: read what has arrived of it, and wait for nothing.
         let ready = match env.reply.ignore_body(plan.limits.body_bytes_max) {
             Ok(false) => routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply),
             Ok(true) => routed.body_refused(env.ctx, None, &mut env.reply),
@@ -184,12 +184,12 @@ impl Exchange {
         self.state = State::Answered;
     }
 
-    /// Whether the response is in the outlet, or as much of it as will come.
+    /// Whether the response is in the outlet, as far as it will come.
     pub(crate) fn is_answered(&self) -> bool {
         matches!(self.state, State::Answered)
     }
 
-    /// Whether it waits for something that is under way: a job, or an application.
+    /// Whether a job or an application works on it.
     pub(crate) fn is_under_way(&self) -> bool {
         match &self.state {
             State::Answered => false,
@@ -216,7 +216,7 @@ impl Exchange {
         }
     }
 
-    /// All that has arrived of the body was read: no more is waited for, or taken.
+    /// The body is complete as far as it is needed, or refused.
     pub(crate) fn handle_body(&mut self, env: &mut Env<'_>, read: Result<BodyRead, Refusal>) {
         let State::Delegated(delegated) = &mut self.state else { return };
         match read {
@@ -238,7 +238,7 @@ impl Exchange {
         }
     }
 
-    /// What the application was given beside the request: the client's socket.
+    /// The application was given the client's socket, too.
     pub(crate) fn handle_handed_over(&mut self) {
         if let State::Delegated(delegated) = &mut self.state {
             delegated.handed_over = true;
@@ -252,7 +252,7 @@ impl Exchange {
         }
     }
 
-    /// News of the answer; `None`: nothing more for now. Returns how the request ends if the client is gone.
+    /// The gateway's next event; `None`: nothing more for now. Returns the outcome if the client is gone.
     pub(crate) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>) -> Option<Outcome> {
         let State::Delegated(delegated) = &mut self.state else { return None };
         match delegated.handle_news(env, news, &mut self.record) {
@@ -271,7 +271,7 @@ impl Exchange {
         None
     }
 
-    /// Goes on, now that all before it has been sent.
+    /// Advances the request, once every response in front of its own has been sent.
     pub(crate) fn poll(&mut self, env: &mut Env<'_>) -> Wants {
         loop {
             match &mut self.state {
@@ -303,7 +303,7 @@ impl Exchange {
     }
 }
 
-/// Why no more of a request is taken.
+/// Why a request, or the rest of it, is refused.
 #[derive(Debug)]
 pub(crate) struct Refused<'a> {
     pub(crate) status: Status,
@@ -319,7 +319,7 @@ impl<'a> Refused<'a> {
 }
 
 impl<'a> Routed<'a> {
-    /// Finds out where the answer comes from; or what has to be done to find out.
+    /// Where the answer comes from, or the job that finds out.
     fn source(
         &self,
         ctx: &mut Context,
@@ -344,13 +344,13 @@ impl<'a> Routed<'a> {
             Some(Action::Scripts(tree, delegate)) => (tree, delegate),
             _ => return Ok(Source::Page(self.refused)),
         };
-        // Split as it is routed, decoded: else what is behind a name could lead out of the route again that allows it.
+        // Split the decoded path, like the router: else the path behind the name could leave the route that allows it.
         let plain_len = match delegate.decode(head.path, &mut ctx.path) {
             Ok(plain_len) => plain_len,
             Err(refusal) => return Ok(Source::Page(Some(refusal))),
         };
         let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
-        // Only in what is for the script may there be what no file's name may have.
+        // Only the part for the script may contain what no file name may contain.
         let looked_for = if path_info.is_empty() || name.len() > plain_len {
             Cow::Borrowed(head.path)
         } else {
@@ -359,7 +359,7 @@ impl<'a> Routed<'a> {
         Ok(match found.map_or_else(|| find(ctx, stream, tree, head, &looked_for), Ok)? {
             Found::Script(script) => Source::Program(delegate, Program::script(tree, &script, path_info)),
             Found::Fallback(script) => Source::Program(delegate, Program::fallback(tree, &script, &ctx.path)),
-            // Only a program has something to do with what comes behind its name.
+            // Only a program can use the path behind its name.
             _ if !path_info.is_empty() => Source::Found(Found::Missing),
             file => Source::Found(file),
         })
@@ -414,7 +414,7 @@ impl<'a> Routed<'a> {
                 let location = location::with_slash(head);
                 self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), reply)
             }
-            // A script that is not run is not to be read either.
+            // A script that does not run must not be readable either.
             Found::Missing | Found::Script(_) | Found::Fallback(_) => {
                 self.page(ctx, Page::error(Status::NOT_FOUND), reply)
             }
@@ -429,7 +429,7 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// What there is at a path; or what has to be done to find out.
+/// What there is at a path, or the job that finds out.
 fn find(
     ctx: &Context,
     stream: StreamId,
@@ -447,15 +447,14 @@ fn find(
     found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
 }
 
-/// Tells the operator of a link that is not followed, and so of a path that is not found, when the first request comes upon
-/// it.
+/// Tells the operator, at its first request, of a link that is not followed and thus of a path that is not found.
 fn tell_hidden_link(ctx: &Context, tree: &Tree) {
     if let Some(link) = tree.take_hidden_link() {
         ctx.remark(format_args!("{link}"));
     }
 }
 
-/// Refuses something that is not a request, or not all of it; the connection ends with it.
+/// Refuses input that is no request, or the rest of a request; the connection ends with the response.
 fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Responder<'_>) -> Ready {
     let Refused { status, why, outcome } = *refused;
     reply.refuse();
@@ -468,7 +467,7 @@ fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Res
     Ready { outcome, ..Ready::from(status) }
 }
 
-/// What a failed look at a file means to the client.
+/// The status for a file that could not be opened or read.
 fn status_of(errno: Errno) -> Status {
     match errno {
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::STALE => Status::SERVICE_UNAVAILABLE,

@@ -1,6 +1,6 @@
-//! Whether loops move: each beats in memory that the supervisor sees, without a call.
+//! Heartbeats of event loops, counted in memory that the supervisor shares, without a system call.
 //!
-//! A loop that does not beat waits for events, or stands still. To tell one from the other the supervisor wakes it
+//! A loop that does not beat waits for events, or is stuck. To tell one from the other the supervisor wakes it
 //! ([`Steering::wake`](crate::Steering::wake)): only a loop that waits for events beats then.
 
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats(&'static [AtomicU64]);
 
-/// What the supervisor sees of a loop.
+/// A loop's heartbeat, as the supervisor sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// Changes as long as the loop moves.
@@ -39,7 +39,7 @@ impl Heartbeats {
         self.0.chunks(LOOP_WORDS).map(beat).enumerate().filter(|(_, beat)| beat.thread != 0)
     }
 
-    /// Forgets the loops, for the worker that follows.
+    /// Clears the heartbeats for the next worker.
     pub fn reset(&self) {
         self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
@@ -52,7 +52,7 @@ impl Heartbeats {
     }
 }
 
-/// What beats: one loop's.
+/// One loop's heartbeat.
 #[derive(Debug)]
 pub(crate) struct Heart {
     words: &'static [AtomicU64],
@@ -67,7 +67,7 @@ impl Heart {
     }
 }
 
-/// A loop that has ended does not stand still.
+/// A loop that has ended must not look stuck.
 impl Drop for Heart {
     fn drop(&mut self) {
         self.words[THREAD].store(0, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Helpers: threads that do blocking jobs one at a time, so that an event loop need not wait.
 //!
-//! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper is started when all others are busy, and kept, unless
-//! there shall be fewer. It works on the caches that it shares with the loop and returns no bytes, only word that the job is
-//! done, as an event.
+//! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper starts when all others are busy, and stays until the
+//! bound is lowered. It works on the caches that it shares with the loop, and returns no bytes, only an event for the
+//! finished job.
 
 use std::collections::VecDeque;
 use std::io;
@@ -60,7 +60,7 @@ impl Helpers {
         self.under_way
     }
 
-    /// Threads there are.
+    /// Running threads.
     pub(crate) fn count(&self) -> usize {
         lock(&self.shared.queue).helpers
     }
@@ -90,7 +90,7 @@ impl Helpers {
             if helper.spawn(move || shared.help()).is_ok() {
                 queue.helpers += 1;
             } else if queue.helpers == 0 {
-                // No thread to be had at all: the loop waits for the disk itself rather than never answer.
+                // No thread can be started: the loop waits for the disk itself, or the client would never be answered.
                 let mine = queue.jobs.pop_back();
                 drop(queue);
                 if let Some((whose, job)) = mine {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Goal: helpers come with the jobs and leave when there shall be fewer, busy ones later, and what comes then is done.
+    /// Goal: helpers start with the jobs and end when the bound is lowered, busy ones later; later jobs are still done.
     #[test]
     fn there_are_as_many_helpers_as_jobs_and_bound_allow() {
         let named = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! Work that may wait for a disk, cut out of a step so that an architecture can decide who waits.
+//! Work that may wait for a disk, cut out of a step so that an architecture can decide which thread waits.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::outlet::send_waiting;
 use crate::protocol::StreamId;
 
-/// Something that a step needs and that may block. Run it on any thread, then give the result to
+/// Work that a step needs and that may block. Run it on any thread, then give the result to
 /// [`Session::handle_job`](crate::session::Session::handle_job).
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -22,9 +22,9 @@ pub(crate) enum Job {
     Find {
         /// The request that waits for it.
         stream: StreamId,
-        /// Where the answer is kept for the next request, too.
+        /// Keeps the result for later requests.
         cache: Arc<Cache>,
-        /// Where it is looked for.
+        /// The tree to search.
         tree: Arc<Tree>,
         /// The path of the request, as it was sent.
         path: Box<[u8]>,
@@ -35,15 +35,15 @@ pub(crate) enum Job {
         /// The time of the request.
         stamp: Stamp,
     },
-    /// Bring a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
+    /// Read a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
     PageIn(FileSlice),
     /// Send a range of a file in a call that waits for the client (Harji, section 3.8.1: the workers of `knot-b`).
     Send {
         /// The client.
         socket: Arc<ClientSocket>,
-        /// What it is to get.
+        /// What to send.
         slice: FileSlice,
-        /// For how long it may take nothing.
+        /// How long the client may take nothing.
         patience: Duration,
     },
 }
@@ -58,7 +58,7 @@ pub(crate) enum JobDone {
         /// End of the range.
         until: u64,
     },
-    /// So much of the range has been sent.
+    /// Bytes of the range that were sent.
     Sent(Result<u64, Errno>),
 }
 
@@ -82,7 +82,7 @@ impl Job {
             Self::Find { stream, cache, tree, path, accepted, accept_json, stamp } => {
                 let query = Query { path: &path, accepted, accept_json };
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
-                // Whoever may wait is not told to wait.
+                // With `Blocking::Allowed` the cache waits itself.
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
             Self::Send { socket, slice, patience } => {
@@ -99,7 +99,7 @@ impl Job {
     }
 }
 
-/// Reads a range and forgets it: the pages stay. The way for kernels and file systems that know no better one.
+/// Reads a range and discards it: the pages stay. For kernels and file systems without a better call.
 fn touch(file: &OpenFile, mut offset: u64, len: u64) {
     let end = offset + len;
     let mut bytes = [0; 64 * 1024];

@@ -1,7 +1,7 @@
 //! The connection machine and the server architectures that drive it.
 //!
 //! ```text
-//!                 what flows                               who lets it flow
+//!                 what flows                               what drives it
 //!   socket ─► Session ─► protocol ─► exchange              arch/  decides which thread or process runs a
 //!                │        bytes to    request to                  step of a session, and which may block
 //!                │        requests    answer               EventLoop, Helpers, …  are what arch/ is made of

@@ -28,7 +28,7 @@ impl<T> Mailbox<T> {
         self.waker.as_fd()
     }
 
-    /// Adds messages. Those that find others have been announced with them.
+    /// Adds messages. The waker is signalled only when the mailbox was empty.
     pub(crate) fn send(&self, new: impl IntoIterator<Item = T>) {
         let mut messages = self.lock();
         let was_empty = messages.is_empty();

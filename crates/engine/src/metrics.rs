@@ -105,7 +105,7 @@ impl Counters {
         self.0[metric as usize].load(Ordering::Relaxed)
     }
 
-    /// The counter of a metric itself, for what is counted elsewhere.
+    /// The counter of a metric itself, for a crate that counts directly.
     pub fn cell(&self, metric: Metric) -> &'static AtomicU64 {
         &self.0[metric as usize]
     }
@@ -125,7 +125,7 @@ impl Counters {
     }
 }
 
-/// What one thread has counted since it last told others: plain numbers, so that counting costs nothing.
+/// What one thread has counted since it last published: plain numbers, so that counting costs nothing.
 #[derive(Debug)]
 pub struct Tally {
     pending: [u64; Metric::ALL.len()],
@@ -156,7 +156,7 @@ impl Tally {
         self.dirty
     }
 
-    /// Lets others see what was counted.
+    /// Adds what was counted to the shared counters.
     pub fn publish(&mut self) {
         for (&metric, pending) in Metric::ALL.iter().zip(&mut self.pending) {
             if *pending != 0 {

@@ -2,7 +2,8 @@
 //!
 //! The outlet writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
 //! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile` ([`Sender`]). What is known to follow is
-//! announced (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last segment.
+//! announced (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last
+//! segment.
 //!
 //! Whether `sendfile` waits is decided by a flag of the socket's file description, which an application that was passed
 //! the socket can change. On such a socket files are sent through memory: of all calls that send, only those of the
@@ -23,10 +24,10 @@ use crate::SendfileMode;
 pub(crate) struct SendPolicy {
     /// Whether `sendfile` waits for the client.
     pub(crate) sendfile: SendfileMode,
-    /// Bytes that one flush may send before it lets others have their turn.
+    /// Bytes that one flush may send before other clients have a turn.
     pub(crate) quantum_bytes: u64,
-    /// Whether a file's pages are looked for in memory before they are sent, because this thread must not wait
-    /// for a disk.
+    /// Whether the outlet tests that a file's pages are in memory before it sends them, because this thread must not
+    /// wait for a disk.
     pub(crate) test_residency: bool,
 }
 
@@ -48,7 +49,7 @@ pub(crate) enum Flush {
     Done,
     /// The socket takes no more for now.
     Full,
-    /// There is more to send, and the socket may take it, but it is others' turn.
+    /// There is more to send, and the socket may take it, but other clients have a turn first.
     Quantum,
     /// This range is next, and some of it is not in memory.
     NeedsPages(FileSlice),
@@ -62,15 +63,16 @@ pub(crate) enum Flush {
 #[derive(Debug, Default)]
 pub(crate) struct Outlet {
     sender: Sender,
-    /// Up to where the file in front is known to be in memory.
+    /// The offset up to which the file in front is known to be in memory.
     resident_until: u64,
-    /// Bytes of a file that are looked for in memory at once: for a slow client, little more than it takes. `None`: all.
+    /// Bytes of a file that are tested for residency at once: for a slow client, little more than it takes. `None`:
+    /// all.
     tested_bytes_max: Option<u64>,
-    /// What became of the range that [`Flush::Waits`] named.
+    /// The result for the range that [`Flush::Waits`] named.
     waited: Option<Result<u64, Errno>>,
 }
 
-/// However slow a client is: as much as the kernel reads ahead.
+/// The least that is tested for a slow client: as much as the kernel reads ahead.
 const TESTED_BYTES_MIN: u64 = 128 * 1024;
 
 impl Outlet {
@@ -110,12 +112,12 @@ impl Outlet {
         self.sender.queue.clear();
     }
 
-    /// Takes note that the range that [`Flush::NeedsPages`] named has been brought into memory.
+    /// The range that [`Flush::NeedsPages`] named is in memory.
     pub(crate) fn handle_pages(&mut self, until: u64) {
         self.resident_until = until;
     }
 
-    /// Takes note of what [`send_waiting`] returned for the range that [`Flush::Waits`] named.
+    /// [`send_waiting`] returned this for the range that [`Flush::Waits`] named.
     pub(crate) fn handle_waited(&mut self, sent: Result<u64, Errno>) {
         self.waited = Some(sent);
     }
@@ -168,7 +170,7 @@ impl Outlet {
                     }
                 }
                 Err(Stop::Full) => {
-                    // By the time the client takes more, the pages may have been given to others.
+                    // By the time the client takes more, the kernel may have evicted the pages.
                     self.resident_until = 0;
                     self.tested_bytes_max = Some(((self.sent() - sent_before) * 2).max(TESTED_BYTES_MIN));
                     return Flush::Full;
@@ -197,10 +199,10 @@ pub(crate) fn is_resident(slice: &FileSlice, window: u64, unix_seconds: u64) -> 
     resident
 }
 
-/// Sends a range of a file in one call that ends when the client has taken all, or nothing for as long as `patience`.
+/// Sends a range of a file in one call that returns when the client has taken all of it, or nothing for `patience`.
 ///
-/// The socket is in blocking mode for this call, during which nothing else uses it. Its timeout goes again: an application
-/// that is passed the socket would not expect one.
+/// The socket is in blocking mode during this call, and nothing else uses it. The call removes the socket's timeout
+/// again: an application that is passed the socket would not expect one.
 pub(crate) fn send_waiting(
     socket: BorrowedFd<'_>,
     slice: &FileSlice,
@@ -286,7 +288,7 @@ mod tests {
             match outlet.flush(&ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
                 Flush::Done => break,
                 Flush::Full => {
-                    // Nobody reads before: a reader that keeps up would test nothing.
+                    // The reader starts only now: one that keeps up would test nothing.
                     if let Some(mut theirs) = theirs.take() {
                         reader = Some(std::thread::spawn(move || {
                             let mut received = vec![0; total];
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_more_than_a_quantum_at_a_time() {
+    fn no_client_gets_more_than_a_quantum_at_a_time() {
         let (ours, _theirs) = pair();
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));

@@ -68,7 +68,7 @@ pub enum Action {
     /// An application answers.
     Application(Arc<Delegate>),
     /// The client is sent elsewhere. At the end of the location, `$uri` stands for the request's path
-    /// and query, `$rest` for what of them is behind the path of the route.
+    /// and query, `$rest` for the part behind the path of the route.
     Redirect {
         /// 301, 302, 303, 307 or 308.
         status: u16,
@@ -95,9 +95,9 @@ pub struct Delegate {
     pub path: String,
     /// Whether it may be given the client's socket.
     pub hand_over: bool,
-    /// Whether it is told paths that no file could have: with encoded slashes, backslashes or control characters.
+    /// Whether it gets paths that no file can have: with encoded slashes, backslashes or control characters.
     pub encoded_slashes: bool,
-    /// Whether a connection goes on whose socket it was given.
+    /// Whether a connection goes on after its socket was passed to the application.
     pub keep_passed: bool,
     /// `DOCUMENT_ROOT`, below which scripts are.
     pub document_root: Option<PathBuf>,
@@ -129,7 +129,7 @@ impl Delegate {
     }
 }
 
-/// A body for a status of our own making.
+/// A configured body for a status.
 #[derive(Clone, Debug)]
 pub struct ErrorPage {
     /// The status that it belongs to.
@@ -203,7 +203,7 @@ impl Site {
     /// memory to do so.
     ///
     /// # Errors
-    /// If the path means nothing, or not the same to everybody.
+    /// If the path is invalid, or ambiguous.
     pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
             && only.path == "/"

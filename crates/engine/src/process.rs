@@ -34,7 +34,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A new file cache, one of so many in this process, which share what is configured.
+    /// A new file cache: one of `caches` in this process, which share the configured limits.
     pub(crate) fn cache(&self, caches: usize) -> Arc<Cache> {
         let mut settings = self.tuning.cache.clone();
         settings.files_max /= caches;
@@ -57,7 +57,7 @@ impl Process {
         Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records)
     }
 
-    /// An event loop over all that this process listens to.
+    /// An event loop on all listeners of this process.
     pub(crate) fn event_loop<C: Client, J: Jobs<C>>(
         &self,
         name: &str,

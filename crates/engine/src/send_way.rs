@@ -1,10 +1,10 @@
-//! Which way a file is sent that can go either way: from memory or from the page cache.
+//! How a file is sent that is both in memory and open: from the server's memory or from the page cache.
 //!
-//! One `send` of head and body copies the body once more and finds it in one piece; `sendfile` copies nothing and
-//! looks up every page. Which costs less depends on the size, the processor, the network card, and on whether the
-//! bytes are still in the CPU's caches: measured here, one was three times the other at 1 MB on one machine, and a
-//! fifth dearer on the next. So it is not settled by a constant: a small part of the responses is timed, the other
-//! way is tried now and then, and the cheaper one is used, for each class of sizes by itself.
+//! One `send` of head and body copies the body once more and finds it in one piece; `sendfile` copies nothing and looks
+//! up every page. Which costs less depends on the size, the processor, the network card, and on whether the bytes are
+//! still in the CPU's caches: measured here, one was three times the other at 1 MB on one machine, and a fifth dearer
+//! on the next. So no constant decides. The server times a small part of the responses, tries the other way now and
+//! then, and uses the cheaper one, separately for each class of sizes.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl SendWays {
         (way, Some(Trial { class: index, way }))
     }
 
-    /// What a response has cost that went out at once.
+    /// Records the cost of a response that was sent at once.
     pub(crate) fn handle_cost(&mut self, trial: Trial, cost: Duration) {
         let class = &mut self.classes[trial.class];
         class.costs[trial.way as usize].add(cost);
@@ -106,7 +106,7 @@ impl Costs {
         self.count += 1;
     }
 
-    /// The median of the last costs, whatever an interruption made of some; `None`: there are too few.
+    /// The median of the last costs, which single interruptions do not distort; `None`: there are too few.
     fn median(&self) -> Option<u32> {
         let mut sorted = self.recent;
         sorted.sort_unstable();

@@ -58,7 +58,7 @@ impl Default for Limits {
 /// How the work is done. Fixed for the life of a worker process.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// Who runs the steps.
+    /// Which processes and threads run the steps.
     pub architecture: ArchitectureName,
     /// Worker processes; `None`: the architecture's own choice.
     pub processes: Option<usize>,
@@ -68,23 +68,24 @@ pub struct Tuning {
     pub helpers_max: usize,
     /// Writers of `pipeline`.
     pub writers: usize,
-    /// Clients at a time in one worker process for whom there are descriptors; [`Limits::connections_max`] holds besides.
+    /// Connections of one worker process for which there are descriptors; [`Limits::connections_max`] holds as well.
     pub clients_max: usize,
     /// Connections accepted per wake-up of a listener, at the most.
     pub accepts_per_wake: usize,
-    /// Which way files go that are in memory and open, too.
+    /// How files are sent that are both in memory and open.
     pub way: SendWay,
     /// Whether `sendfile` waits for the client.
     pub sendfile: SendfileMode,
-    /// Bytes sent to one client before others get their turn.
+    /// Bytes sent to one client before other clients have a turn.
     pub send_quantum_bytes: u64,
     /// Whether processes are bound to CPUs where the architecture has one per CPU.
     pub affinity: bool,
-    /// Whether connections go to the worker on the CPU on which they arrive; see [`Topology::cpu_of_listener`](crate::Topology).
+    /// Whether connections go to the worker on the CPU on which they arrive; see
+    /// [`Topology::cpu_of_listener`](crate::Topology).
     pub steering: bool,
     /// Size of a connection's send buffer; `None`: the kernel's choice.
     pub socket_send_buffer_bytes: Option<usize>,
-    /// How long a connection without data is kept from the server, in seconds; 0: not at all.
+    /// How long the kernel withholds a connection without data from the server, in seconds; 0: not at all.
     pub defer_accept_s: u32,
     /// The file caches of one process.
     pub cache: CacheSettings,
@@ -112,10 +113,10 @@ impl Default for Tuning {
     }
 }
 
-/// From where a file is sent that can be sent either way.
+/// How a file is sent that is both in memory and open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendWay {
-    /// The way that costs less, which is measured all the time for each class of sizes.
+    /// The way that costs less, measured continuously for each class of sizes.
     #[default]
     Measured,
     /// From the server's memory, with one `send`.

@@ -1,4 +1,4 @@
-//! A disk that is slow when the seed says so: whether the kernel has something in memory is no matter of seeds.
+//! A simulated disk for tests: a seed, not the kernel's page cache, decides what is in memory.
 
 use std::cell::RefCell;
 

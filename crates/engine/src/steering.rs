@@ -17,12 +17,12 @@ use crate::listen::Listener;
 use crate::log::LogWriter;
 use crate::plan::Plan;
 
-/// What a worker is to do with its clients.
+/// What a worker does with its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerPhase {
     /// Accept and serve.
     Serving,
-    /// Accept no more, end what is under way, give up after so many milliseconds.
+    /// Accept no more, finish requests under way, and stop after so many milliseconds.
     Draining {
         /// The limit.
         limit_ms: u64,
@@ -57,11 +57,11 @@ struct State {
     reports: BTreeMap<String, Value>,
 }
 
-/// Dropped when no thread needs it any more.
+/// Dropped when no thread needs it.
 type Held = Arc<dyn Any + Send + Sync>;
 
 impl State {
-    /// Closes sockets that no thread accepts from: clients would wait in their queues.
+    /// Closes the listeners: no thread accepts from them, and clients would wait in their backlogs.
     fn close_listeners(&mut self) {
         if let Some((_, listeners)) = &mut self.work {
             listeners.clear();
@@ -83,7 +83,7 @@ impl Steering {
         });
     }
 
-    /// Ends the worker when what is under way has ended, or after `limit_ms` milliseconds.
+    /// Ends the worker when its requests under way have ended, or after `limit_ms` milliseconds.
     pub fn drain(&self, limit_ms: u64) {
         self.order(|state| {
             if state.phase != Some(WorkerPhase::Stopping) {
@@ -98,13 +98,13 @@ impl Steering {
         self.order(|state| state.work = Some((plan, listeners)));
     }
 
-    /// Keeps something until every thread has found the orders that were given before the next call: what the plan at
-    /// hand is about, if this is called behind each [`reload`](Self::reload).
+    /// Keeps a value until every thread has applied the orders given before the next call. Called after each
+    /// [`reload`](Self::reload), it keeps what the current plan refers to.
     pub fn hold(&self, held: impl Any + Send + Sync) {
         self.order(|state| state.held = Some(Arc::new(held)));
     }
 
-    /// Lets all threads look for orders, and so beat.
+    /// Wakes all threads, so that each looks for orders and beats.
     pub fn wake(&self) {
         self.order(|_| {});
     }
@@ -116,12 +116,12 @@ impl Steering {
         }
     }
 
-    /// What the worker's threads say of themselves, a JSON object.
+    /// The status reports of the worker's threads, a JSON object.
     pub fn status(&self) -> String {
         Value::from_iter(self.lock().reports.clone()).to_string()
     }
 
-    /// A thread says how it is.
+    /// Stores a thread's status report.
     pub(crate) fn report(&self, thread: &str, report: Value) {
         self.lock().reports.insert(thread.to_owned(), report);
     }
@@ -134,7 +134,7 @@ impl Steering {
         });
     }
 
-    /// What a thread that runs steps waits on, and where it finds its orders.
+    /// A waker and the orders, for a thread that runs steps.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.
@@ -144,7 +144,7 @@ impl Steering {
         Ok(Subscription { waker: Some(waker), ..self.follow() })
     }
 
-    /// Where a thread finds its orders that waits for something else.
+    /// The orders without a waker, for a thread that waits for something else.
     pub(crate) fn follow(self: &Arc<Self>) -> Subscription {
         Subscription { steering: Arc::clone(self), waker: None, seen: 0, held: None, rests: false }
     }
@@ -171,7 +171,7 @@ pub(crate) struct Subscription {
     waker: Option<Arc<OwnedFd>>,
     seen: u64,
     held: Option<Held>,
-    /// Whether the thread asks for orders before it serves a client.
+    /// The thread will ask for orders before it serves a client.
     rests: bool,
 }
 
@@ -202,13 +202,13 @@ impl Subscription {
         Some(Orders { phase: state.phase.unwrap_or(WorkerPhase::Serving), plan, listeners })
     }
 
-    /// The thread may wait for long, woken by something else than orders, and asks for them before it serves a client:
-    /// nothing is held for it meanwhile.
+    /// The thread may wait for long without being woken by orders, and asks for them before it serves a client. Nothing
+    /// is held for it meanwhile.
     pub(crate) fn rest(&mut self) {
         (self.held, self.rests) = (None, true);
     }
 
-    /// Tells how this thread is.
+    /// Reports this thread's status.
     pub(crate) fn report(&self, thread: &str, report: Value) {
         self.steering.report(thread, report);
     }

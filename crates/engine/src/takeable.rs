@@ -1,9 +1,9 @@
-//! Something that its owner gives away for a while.
+//! A value that its owner gives away by value for a while.
 
 use std::ops::{Deref, DerefMut};
 
-/// A value that can be lent *by value*, where a borrow would have to outlive its scope: to a coroutine, which may be
-/// suspended while it holds it.
+/// Moves its value out and back, where a borrow would have to outlive its scope: a coroutine may be suspended while it
+/// holds the value.
 #[derive(Debug)]
 pub(crate) struct Takeable<T>(Option<Box<T>>);
 
@@ -37,4 +37,4 @@ impl<T> DerefMut for Takeable<T> {
     }
 }
 
-const AWAY: &str = "used only while it is not lent";
+const AWAY: &str = "used only while it is not taken";

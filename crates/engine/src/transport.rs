@@ -1,4 +1,4 @@
-//! The way to a client: a byte stream, and what it can do beside.
+//! The connection to a client: a byte stream, and what else it can do.
 //!
 //! A session asks what its transport can do instead of knowing what it is: whether ranges of files may leave by
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
@@ -29,17 +29,17 @@ pub(crate) struct Transport {
     kind: Kind,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
-    /// Our end of the connection, which applications are told: it stays what it is.
+    /// The server's address of the connection, for applications; it never changes.
     local: OnceCell<Option<SocketAddr>>,
     /// There may be something to read.
     readable: bool,
     /// The client will send nothing more, and all that it sent has been read.
     input_ended: bool,
-    /// The end of its input was announced, but data may be in front of it; it will not be announced again.
+    /// The poller reported the end of the input, which it does once. Unread data may precede the end.
     end_announced: bool,
     /// The connection was reset, or is over in both directions.
     hung_up: bool,
-    /// Bytes that applications have written, as far as they have told: how they framed them, they have not.
+    /// Bytes that applications claim to have written, without the framing that they added.
     sent_by_others: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Received {
     End,
 }
 
-/// What an application has to know to answer on the client's connection.
+/// What an application needs to know to answer on the client's connection.
 #[derive(Debug)]
 pub(crate) struct HandOverTerms {
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.
@@ -110,7 +110,7 @@ impl Transport {
         }
     }
 
-    /// Who the client is; `None`: one on a Unix socket.
+    /// The client's address; `None`: a client on a Unix socket.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
@@ -162,7 +162,7 @@ impl Transport {
         self.readable = true;
     }
 
-    /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
+    /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
     pub(crate) fn handle_input_end(&mut self) {
         self.readable = true;
         self.end_announced = true;
@@ -173,12 +173,12 @@ impl Transport {
         self.hung_up = true;
     }
 
-    /// Others have read from the connection: how far its input is must be found out anew.
+    /// An application may have read from the connection: the state of the input is unknown again.
     pub(crate) fn handle_read_by_others(&mut self) {
         (self.readable, self.input_ended) = (true, false);
     }
 
-    /// An application says that it has written so many bytes, be it true or not.
+    /// An application claims to have written so many bytes. The claim is not verified.
     pub(crate) fn handle_sent_by_others(&mut self, bytes: u64) {
         self.sent_by_others = self.sent_by_others.saturating_add(bytes);
     }
@@ -199,8 +199,8 @@ impl Transport {
                     return Received::End;
                 }
                 Ok(count) => {
-                    // Less than there was room for: all there was. New data will be announced, but not the end that came
-                    // with this.
+                    // A short read took everything. The poller announces new data, but not an end that came with this
+                    // data.
                     self.readable = count == into.len() || self.end_announced;
                     return Received::Bytes(count);
                 }
@@ -214,8 +214,8 @@ impl Transport {
         }
     }
 
-    /// Sends what the outlet holds, as much as the connection takes; ranges of files through `scratch` where they cannot
-    /// go by reference. `last`: the connection ends behind it.
+    /// Sends what the outlet holds, as much as the connection takes; ranges of files through `scratch` where they
+    /// cannot go by reference. `last`: the connection ends behind it.
     pub(crate) fn flush(
         &self,
         outlet: &mut Outlet,
@@ -233,7 +233,7 @@ impl Transport {
         }
     }
 
-    /// Ends our half, behind what has been sent. `false`: the client is gone.
+    /// Ends the server's half of the connection, after what has been sent. `false`: the client is gone.
     pub(crate) fn end_output(&mut self) -> bool {
         self.readable = true;
         match &self.kind {
@@ -243,14 +243,14 @@ impl Transport {
         }
     }
 
-    /// Offers the connection to an application, behind `sent` bytes of ours. `None`: it is not one that can be passed, or
-    /// it is over, so that nothing can be answered on it; the loop will not be told so again.
+    /// Offers the connection to an application, after the server has sent `sent` bytes. `None`: the connection cannot
+    /// be passed, or it is over; the poller will not report its end again.
     pub(crate) fn hand_over(&self, terms: HandOverTerms, sent: u64) -> Option<HandOver> {
         let HandOverTerms { minor, keep, head, fields } = terms;
         match &self.kind {
             Kind::Socket(_) if self.hung_up => None,
             Kind::Socket(socket) => {
-                // Without encryption the kernel counts what we do.
+                // Without encryption the kernel's count of bytes is the same as this one.
                 socket.note_written(sent.saturating_add(self.sent_by_others));
                 Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
             }
@@ -259,7 +259,8 @@ impl Transport {
         }
     }
 
-    /// Cuts the connection: what the client has not taken yet is dropped. It is to be closed behind this.
+    /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client
+    /// has not taken.
     pub(crate) fn reset(&self) {
         match &self.kind {
             Kind::Socket(socket) => socket.reset(),

@@ -1,13 +1,13 @@
-//! The body of a request, kept until the request can be given away: in memory while it is small.
+//! The body of a request, kept until the request can be delegated: in memory while it is small.
 //!
 //! ```text
-//!   complete within memory_bytes_max ───────────────────────────► given away
-//!   longer, of a known length, and the application admits it ───► given away; the rest follows as it arrives
-//!   longer ───► a file without a name ───► complete ────────────► given away
+//!   complete within memory_bytes_max ───────────────────────────► delegated
+//!   longer, of a known length, and the application admits it ───► delegated; the rest follows as it arrives
+//!   longer ───► a file without a name ───► complete ────────────► delegated
 //! ```
 //!
-//! A client that sends slowly holds a process of the application from the moment in which the request is given away. So
-//! only so many are admitted before their bodies are complete ([`StreamedBodies`]).
+//! A slow client occupies a process of the application from the moment of delegation. So the number of requests that
+//! are delegated before their bodies are complete is limited ([`StreamedBodies`]).
 
 use baton_buf::{Aggregate, Buffer};
 use baton_gateway::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
@@ -19,7 +19,7 @@ use crate::protocol::BodySink;
 pub struct UploadSettings {
     /// Bytes of a body; beyond it 413.
     pub bytes_max: u64,
-    /// Bytes of it that are kept in memory; a longer one is given to the application while it arrives, or goes to a file.
+    /// Bytes of it that are kept in memory; a longer one is streamed to the application, or goes to a file.
     pub memory_bytes_max: usize,
     /// Where such files are.
     pub temporary: TemporaryFiles,
@@ -32,27 +32,27 @@ pub(crate) struct Upload {
     memory: Vec<u8>,
     file: Option<TemporaryFile>,
     len: u64,
-    /// How many may be given away before they are complete, if this one may.
+    /// Admits bodies before they are complete, if this one may be.
     streamed: Option<StreamedBodies>,
-    /// It will be given away now.
+    /// This body has been admitted: the request is delegated now.
     admission: Option<Admission>,
-    /// What keeps the rest from being kept.
+    /// Why the rest cannot be kept.
     trouble: Option<NoRoom>,
 }
 
 impl Upload {
-    /// `streamed`: how many may be given away before they are complete, if this one may.
+    /// `streamed`: admits bodies before they are complete, if this one may be.
     pub(crate) fn new(settings: UploadSettings, streamed: Option<StreamedBodies>) -> Self {
         let (memory, file, len, admission, trouble) = (Vec::new(), None, 0, None, None);
         Self { settings, memory, file, len, streamed, admission, trouble }
     }
 
-    /// What kept the body from being kept, if something did.
+    /// Why the body could not be kept, if it could not.
     pub(crate) fn trouble(&self) -> Option<NoRoom> {
         self.trouble
     }
 
-    /// The bytes, ready to be sent, and what allows to send them before the rest is there.
+    /// The bytes, ready to be sent, and the permission to send them before the rest has arrived.
     pub(crate) fn into_parts(self) -> (Aggregate, Option<Admission>) {
         let mut body = Aggregate::default();
         if let Some(file) = self.file {
@@ -70,7 +70,7 @@ impl Upload {
         }
         let fits = self.memory.len() + data.len() <= self.settings.memory_bytes_max;
         if !fits && self.admission.is_none() {
-            // Asked for once: what has begun to go to a file stays there.
+            // Asked once: a body that has begun in a file stays there.
             self.admission = self.streamed.take().and_then(|streamed| streamed.admit());
         }
         if fits || self.admission.is_some() {
@@ -122,7 +122,7 @@ mod tests {
                     rustix::io::pread(slice.file(), &mut part, slice.offset()).unwrap();
                     bytes.extend_from_slice(&part);
                 }
-                baton_buf::Piece::Shared(_) => panic!("of whom?"),
+                baton_buf::Piece::Shared(_) => panic!("a body is never in shared memory"),
             }
         }
         bytes

@@ -26,19 +26,19 @@ pub struct Worker {
     pub listeners: Vec<Arc<Listener>>,
     /// Its part of the counters.
     pub counters: Counters,
-    /// Where it shows that its loops move.
+    /// Shows the master that its loops move.
     pub heartbeats: Heartbeats,
     /// The access log, if there is one.
     pub log: Option<LogSettings>,
-    /// Where its orders come from.
+    /// Its orders: reload, drain, stop.
     pub steering: Arc<Steering>,
-    /// Where its remarks go.
+    /// Takes its remarks for the operator.
     pub remarks: Remarks,
 }
 
 impl Heartbeats {
-    /// Allocates the heartbeats of so many workers; to be called before they are forked. The architecture decides how many
-    /// loops a worker has.
+    /// Allocates the heartbeats of so many workers; to be called before they are forked. The architecture decides how
+    /// many loops a worker has.
     ///
     /// # Errors
     /// `ENOMEM`.

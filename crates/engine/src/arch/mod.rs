@@ -1,4 +1,4 @@
-//! Who runs which step: the server architectures, a file each.
+//! The server architectures, a file each: which process or thread runs which step.
 //!
 //! All of them drive the same machines ([`Session::step`](crate::session::Session::step)), so that a comparison
 //! compares architectures and nothing else. Open two of the files side by side: that *is* the comparison.
@@ -30,7 +30,7 @@ pub struct Topology {
     pub processes: usize,
     /// The CPU that each process is bound to, if any.
     pub cpu_of_process: Vec<Option<usize>>,
-    /// Who accepts from which socket.
+    /// Which process accepts from which socket.
     pub listeners: ListenerSharing,
 }
 
@@ -57,7 +57,7 @@ impl Topology {
     }
 }
 
-/// Who accepts from which socket.
+/// Which process accepts from which socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerSharing {
     /// All processes accept from the same sockets.
@@ -66,17 +66,17 @@ pub enum ListenerSharing {
     PerProcess,
 }
 
-/// What an architecture has decided before the first client comes: its file says it, beside what it does.
+/// What an architecture decides before the first client connects; declared in its file.
 struct Architecture {
-    /// Worker processes on so many CPUs, unless the configuration says it.
+    /// Worker processes on so many CPUs, unless the configuration sets their number.
     processes: fn(cpus: usize) -> usize,
-    /// What several processes accept from.
+    /// Which sockets several processes accept from.
     listeners: ListenerSharing,
     /// Loops of a worker process, each with an interest set of its own.
     loops: fn(&Tuning) -> usize,
-    /// Whom a client holds up that takes nothing, if `sendfile` waits for it; `None`: only the thread that sends to it.
+    /// What a client that takes nothing holds up, if `sendfile` waits for it; `None`: only the thread that sends to it.
     held_up_by_a_slow_client: Option<&'static str>,
-    /// Turns what is configured into what the architecture is about.
+    /// Overrides the settings that the architecture determines.
     adapt: fn(&mut Tuning),
     /// Serves until told to stop.
     serve: fn(&Process) -> io::Result<()>,
@@ -110,7 +110,8 @@ pub fn loops(tuning: &Tuning) -> usize {
     (architecture(tuning.architecture).loops)(tuning)
 }
 
-/// Whom a client would hold up that takes nothing, if `sendfile` waited for it; `None`: only the thread that sends to it.
+/// What a client that takes nothing would hold up, if `sendfile` waited for it; `None`: only the thread that sends to
+/// it.
 pub fn held_up_by_a_slow_client(name: ArchitectureName) -> Option<&'static str> {
     architecture(name).held_up_by_a_slow_client
 }
@@ -120,7 +121,7 @@ pub fn uses_sendfile(architecture: ArchitectureName) -> bool {
     adapted(Tuning { architecture, ..Tuning::default() }).sendfile != SendfileMode::Never
 }
 
-/// What is configured, as the architecture has it.
+/// The settings, as the architecture overrides them.
 pub(crate) fn adapted(mut tuning: Tuning) -> Tuning {
     (architecture(tuning.architecture).adapt)(&mut tuning);
     tuning

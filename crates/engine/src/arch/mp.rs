@@ -1,9 +1,9 @@
 //! `mp`: a process per connection.
 //!
-//! A pool of processes, each with one client at a time, as `mt` has threads. They share a listening socket and nothing else:
-//! a client that brings a process down takes no other with it, and each process has caches of its own, which are small
-//! because there are many. As many clients as there are processes are served at a time, idle ones included; the others wait
-//! in the listener's queue.
+//! A pool of processes, each with one client at a time, as `mt` has threads. They share a listening socket and nothing
+//! else: a client that brings a process down takes no other with it, and each process has caches of its own, which are
+//! small because there are many. As many clients as there are processes are served at a time, idle ones included; the
+//! others wait in the listener's queue.
 //!
 //! ```text
 //!                    ┌─► process: accept → read → find → send → … → close

@@ -1,9 +1,9 @@
 //! `mt`: a kernel thread per connection.
 //!
-//! A pool of threads, each with one client at a time: it accepts a connection, takes it to its end, waiting for whatever
-//! that needs, and accepts the next. No thread has two clients to interleave: that is left to the kernel's scheduler. The
-//! threads share one table of open files and heads. As many clients as there are threads are served at a time, idle ones
-//! included; the others wait in the listener's queue.
+//! A pool of threads, each with one client at a time: it accepts a connection, serves it to its end, waiting as often
+//! as necessary, and accepts the next. No thread has two clients to interleave: that is left to the kernel's scheduler.
+//! The threads share one table of open files and heads. As many clients as there are threads are served at a time, idle
+//! ones included; the others wait in the listener's queue.
 //!
 //! ```text
 //!                    ┌─► thread: accept → read → find → send → … → close ─┐   ┌───────────────────────────┐
@@ -11,11 +11,12 @@
 //!   socket           └─► thread: accept → read → find → send → … → close ─┘   └───────────────────────────┘
 //! ```
 //!
-//! What differs from `shared-symped` is the number of threads and that one client is enough for each. Even the wait is the
-//! same call, on an interest set of one client: so orders, deadlines and applications are heard by a thread that waits.
+//! What differs from `shared-symped` is the number of threads and that one client is enough for each. Even the wait is
+//! the same call, on an interest set of one client: so orders, deadlines and applications are heard by a thread that
+//! waits.
 //!
-//! Source: Pai 1999, section 4.2.2 (MT; Flash-MT had 64 threads); Harji 2010, section 2.2.2 (thread per connection, from a
-//! static pool).
+//! Source: Pai 1999, section 4.2.2 (MT; Flash-MT had 64 threads); Harji 2010, section 2.2.2 (thread per connection,
+//! from a static pool).
 
 use std::io;
 

@@ -11,8 +11,8 @@
 //!                                               └───────────────────────────┘
 //! ```
 //!
-//! Source: Harji 2010, sections 3.8.4 (shared-SYMPED), 4.6.1 (two-tier locks) and 5.1 (no lock across `open`). His processes shared a
-//! descriptor table and mapped memory; threads share both by nature.
+//! Source: Harji 2010, sections 3.8.4 (shared-SYMPED), 4.6.1 (two-tier locks) and 5.1 (no lock across `open`). His
+//! processes shared a descriptor table and mapped memory; threads share both by nature.
 
 use std::io;
 

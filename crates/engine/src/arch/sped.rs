@@ -41,14 +41,14 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
     serve_at_most(usize::MAX, process)
 }
 
-/// The same with so many clients at a time.
+/// Like [`serve`], with at most so many clients at a time.
 pub(super) fn serve_at_most(clients: usize, process: &Process) -> io::Result<()> {
     let mut ctx = process.context(process.cache(1), Blocking::Allowed);
     ctx.connections_admitted = clients;
     process.event_loop::<Box<Session>, _>("loop", ctx, Inline, None)?.run(process.heartbeats.heart(0))
 }
 
-/// The loop does blocking jobs itself, on the spot.
+/// The loop runs blocking jobs itself, at once.
 pub(super) struct Inline;
 
 impl<C> Jobs<C> for Inline {

@@ -2,8 +2,8 @@
 //!
 //! Each client has a thread of its own with a stack of its own, whose code reads from top to bottom: step, wait for
 //! what the step needs, step. The thread does not know that waiting means suspending itself; a scheduler per kernel
-//! thread, the loop of the event-driven architectures, resumes it. Whatever might block the kernel thread goes to
-//! workers.
+//! thread, the loop of the event-driven architectures, resumes it. Calls that might block the kernel
+//! thread go to workers.
 //!
 //! ```text
 //!   user-level threads    ┌client┐ ┌client┐ ┌client┐ …  10,000 and more
@@ -62,7 +62,7 @@ pub(super) fn kernel_threads(tuning: &Tuning) -> usize {
 /// What a thread is given when it goes on: why, and what it may use meanwhile.
 type Resume = (Wake, Box<Context>);
 
-/// What a thread gives back when it waits: what for, and what is known of it meanwhile.
+/// What a thread gives back when it waits: what for, and what the scheduler may know of it meanwhile.
 type Wait = (Need, Known, Box<Context>);
 
 /// The code of a client's thread.

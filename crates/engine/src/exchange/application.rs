@@ -1,4 +1,4 @@
-//! A request that an application answers: what the application is told of it.
+//! What an application is told of a request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::plan::{Delegate, Plan};
 use crate::protocol::Responder;
 use crate::transport::{HandOverTerms, Transport};
 
-/// What is known of a request that an application answers.
+/// A delegated request with its plan, site and application.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) plan: Arc<Plan>,
@@ -33,7 +33,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Tells the operator something about the application, and about which request it is.
+    /// Tells the operator something about the application, and names the request.
     pub(super) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
         let line = self.head.get().line;
         let request = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
@@ -47,7 +47,7 @@ impl Origin {
         self.routed().page(ctx, Page::error(status), reply)
     }
 
-    /// The same, and says in the error log what the application did.
+    /// Like [`page`](Self::page), and writes to the error log what the application did.
     pub(super) fn refuse(
         &self,
         ctx: &mut Context,
@@ -64,7 +64,7 @@ impl Origin {
         Routed { headers: &self.delegate.headers, ..routed }
     }
 
-    /// The fields that every response of the route has, complete lines, behind what becomes of the application's own.
+    /// The fields of every response of the route, as complete lines, after the rules for the application's own fields.
     pub(super) fn response_fields(&self, ctx: &Context) -> Vec<u8> {
         let headers = &self.delegate.headers;
         let mut fields = Vec::with_capacity(64);
@@ -99,7 +99,7 @@ impl Origin {
         };
         let rest = admission.filter(|_| left > 0).map(|admission| BodyRest::new(left, admission));
         let params = self.parameters(&head, env.client, program, body.len() + left);
-        // A connection from which a body is still read cannot be given away.
+        // A connection from which a body is still read cannot be passed.
         let terms = (delegate.hand_over && rest.is_none()).then(|| {
             let Client { minor, keep, head } = env.reply.client();
             let keep = keep && delegate.keep_passed;
@@ -153,7 +153,7 @@ impl Origin {
         fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
         environment::push_fields(&mut block, fields.iter().copied());
         if !delegate.params.is_empty() {
-            // Libraries disagree about which of two values counts, so there must be one.
+            // Libraries disagree on which of two equal names counts, so there must be only one.
             params::remove(&mut block, |name| delegate.params.iter().any(|(own, _)| own.as_bytes() == name));
             for (name, value) in &delegate.params {
                 params::push(&mut block, name.as_bytes(), value.as_bytes());
@@ -163,7 +163,7 @@ impl Origin {
     }
 }
 
-/// The program that a path names, and what comes behind it. All paths are decoded, and begin with `/` or are empty.
+/// The program that a path names, and the path behind its name. All paths are decoded, and begin with `/` or are empty.
 #[derive(Debug)]
 pub(super) struct Program {
     /// `SCRIPT_NAME`, as in a URL, and behind it `PATH_INFO`.
@@ -180,7 +180,7 @@ impl Program {
         Self { path: [name, slash_behind(name), path_info].concat(), name_len: name.len(), file: None }
     }
 
-    /// A file that is run, and what is decoded behind its name.
+    /// A script, and the decoded path behind its name.
     pub(super) fn script(tree: &Tree, script: &[u8], path_info: &[u8]) -> Self {
         let TreeConfig { root, strip_prefix, .. } = tree.config();
         if strip_prefix.is_empty() {
@@ -191,8 +191,8 @@ impl Program {
         Self { path, name_len, file: Some([root.as_os_str().as_bytes(), b"/", script].concat()) }
     }
 
-    /// The file that is run where nothing is at a path. What was asked for, below the folder of that file, is what stands
-    /// behind its name, as if it had been asked for by it.
+    /// The fallback script for a path at which there is nothing. Its `PATH_INFO` is the requested path below the
+    /// script's folder, as if the client had requested the script by name.
     pub(super) fn fallback(tree: &Tree, script: &[u8], path: &[u8]) -> Self {
         let Script { name, path_info } = below(&tree.config().strip_prefix, path);
         let asked = [slash_behind(name), path_info].concat();
@@ -207,29 +207,29 @@ impl Program {
     }
 }
 
-/// Splits a decoded path, which has no slash in front, behind the path of a route.
+/// Splits a decoded path without a leading slash after the path of a route.
 fn below<'a>(own: &'a str, path: &'a [u8]) -> Script<'a> {
     Script::below(path, own.as_bytes()).unwrap_or(Script { name: b"", path_info: path })
 }
 
-/// What stands between these parts: where there is no name, the slash that a decoded path lacks.
+/// The separator of these parts: without a name, the slash that a decoded path lacks.
 fn slash_behind(name: &[u8]) -> &'static [u8] {
     if name.is_empty() { b"/" } else { b"" }
 }
 
-/// Where the name of a script ends in a decoded path, and what is for the script begins.
+/// Splits a decoded path after the name of its first script: the name, and the rest for the script.
 pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u8], &'a [u8]) {
     let scripts = endings.iter().filter_map(|ending| Script::with_extension(path, ending.as_bytes()));
     let first = scripts.min_by_key(|script| script.name.len());
     first.map_or((path, b""), |script| (script.name, script.path_info))
 }
 
-/// Of a request line, in a remark.
+/// Bytes of a request line in a remark.
 const REMARKED_BYTES_MAX: usize = 200;
 
-/// Fields that a browser's request has.
+/// Fields of a browser's request.
 const FIELDS_USUAL: usize = 16;
 
-/// Bytes that the parameters of a simple request take. More than 1,032 are not kept by glibc for the next request of a
-/// thread, which costs more than to grow once for a browser's.
+/// Bytes of a simple request's parameters. glibc caches blocks of up to 1,032 bytes per thread: a larger first block
+/// costs more than growing once for a browser's request.
 const BLOCK_BYTES_USUAL: usize = 1024;

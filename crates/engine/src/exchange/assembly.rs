@@ -1,5 +1,4 @@
-//! Answers that are put together from files that an application has named: the application has ended, the rest is the
-//! server's.
+//! Responses that the server assembles from files that an application has named, after the application has ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::plan::Delegate;
 use crate::protocol::StreamId;
 use crate::send_way::Trial;
 
-/// An answer that is put together from files.
+/// A response that is assembled from files.
 #[derive(Debug)]
 pub(super) struct Assembly {
     head: Box<CgiHead>,
@@ -29,7 +28,7 @@ pub(super) struct Assembly {
     found: Option<Found>,
 }
 
-/// What is put together.
+/// What is assembled.
 #[derive(Debug)]
 enum Work {
     /// One file, whole or in part.
@@ -37,7 +36,7 @@ enum Work {
     Body(Composite),
 }
 
-/// A body that is put together.
+/// A body of text and files.
 #[derive(Debug)]
 struct Composite {
     /// What is left of it.
@@ -46,7 +45,7 @@ struct Composite {
     body: Aggregate,
     /// Whether it is one file and nothing else.
     is_one_file: bool,
-    /// What is to be measured when it is sent.
+    /// The measurement to make when it is sent.
     trial: Option<Trial>,
 }
 
@@ -57,7 +56,7 @@ enum Part {
 }
 
 impl Assembly {
-    /// What the head of an answer asks for. `text`: the body, if it is not too long.
+    /// What the head of an application's answer asks for. `text`: the body, if it is not too long.
     ///
     /// # Errors
     /// What the application did wrong.
@@ -83,7 +82,7 @@ impl Assembly {
         self.found = Some(found);
     }
 
-    /// Goes on until a file has to be waited for; or answers.
+    /// Continues until a file needs a job, or answers.
     pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &Origin) -> Result<Job, Ready> {
         let found = self.found.take();
         let looked = match &mut self.work {
@@ -107,7 +106,7 @@ impl Assembly {
     }
 }
 
-/// The file of a name, if it is one; or what has to be done to find out.
+/// The file of a name, if it is one, or the job that finds out.
 fn look(
     file: &NamedFile,
     found: Option<Found>,
@@ -126,7 +125,7 @@ impl Composite {
         Self { parts, body: Aggregate::default(), is_one_file, trial: None }
     }
 
-    /// Goes on until a part has to be waited for; false: one is not there.
+    /// Continues until a part needs a job; false: a file is missing.
     fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context, stream: StreamId) -> Result<bool, Job> {
         while let Some(part) = self.parts.front() {
             match part {
@@ -147,7 +146,7 @@ impl Composite {
     }
 }
 
-/// Takes a body apart: text, and files that are named between. `None`: something is named that may not be.
+/// Splits a body into text and the files named in it. `None`: it names a file that is not allowed.
 fn parts(delegate: &Delegate, text: Vec<u8>, map: &NameMap) -> Option<VecDeque<Part>> {
     if !map.fits(text.len() as u64) {
         return None;

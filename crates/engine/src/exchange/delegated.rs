@@ -1,16 +1,16 @@
 //! A request that an application answers.
 //!
 //! ```text
-//!   Receiving ── its body is there, or so much of it as has to be ─► Ready ── given away ─► Waiting
+//!   Receiving ── its body has arrived, as far as it is needed ─► Ready ── delegated ─► Waiting
 //!
 //!            ┌─ Answered: the application wrote to the client itself ─────────────────────────► answered
 //!            │
 //!   Waiting ─┼─ Rest ─► Sending ── Body … ── End ────────────────────────────────────────────► answered
 //!            │
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
-//!            │    └───► Collecting ── End ─► Assembly: its answer is put together from files ──► answered
+//!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
 //!            │
-//!            └─ Failed: an error page. Later on: what there is, and a cut, so that nothing looks complete
+//!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
 //! ```
 
 use std::sync::Arc;
@@ -38,23 +38,23 @@ pub(super) struct Delegated {
     /// The application may have the client's socket.
     pub(super) handed_over: bool,
     progress: Progress,
-    /// There was nothing new when it was asked for last.
+    /// The gateway had no event when it was asked last.
     quiet: bool,
 }
 
-/// How far the answer is.
+/// The state of the request and its answer.
 #[derive(Debug)]
 enum Progress {
     /// The body arrives.
     Receiving { program: Program, upload: Box<Upload> },
-    /// The application can be asked.
+    /// The request can be delegated.
     Ready { program: Program, body: Aggregate, admission: Option<Admission> },
-    /// It was asked.
+    /// The request is delegated, and its answer has not begun.
     Waiting,
-    /// The head is known, and perhaps some of the body. They wait for each other, to leave together, and for the end,
-    /// which tells the length.
+    /// The head has arrived, and perhaps some of the body. They wait to be sent together, and for the end, which tells
+    /// the length.
     Held { head: Box<CgiHead>, body: Aggregate },
-    /// The head is something for the server to do, when all of the body is there.
+    /// The head instructs the server to do something once the body is complete.
     Collecting {
         head: Box<CgiHead>,
         /// `None`: it is too long to be text.
@@ -62,25 +62,25 @@ enum Progress {
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
-    /// The application has ended; its answer is put together from files that it named.
+    /// The application has ended; the server assembles the answer from files that it named.
     Assembly(Box<Assembly>),
 }
 
-/// What news come to.
+/// What an event of the gateway leads to.
 #[derive(Debug)]
 pub(super) enum Reaction {
     /// More is to come.
     More,
-    /// The response is in the outlet, or with the client, or as much of it as will come.
+    /// The response is in the outlet or with the client, as far as it will come.
     Answered,
-    /// No client is there to take more of a response; the request ends like this.
+    /// The client is gone; the request ends with this outcome.
     NoClient(Outcome),
-    /// The request is to be answered as if it had asked for this target.
+    /// Answer the request as if it had asked for this target.
     Redirect(Box<[u8]>),
 }
 
 impl Delegated {
-    /// A request whose body, if it has one, is asked for.
+    /// A request, whose body is read first if it has one.
     pub(super) fn new(
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
@@ -120,7 +120,7 @@ impl Delegated {
         !matches!(self.progress, Progress::Receiving { .. } | Progress::Ready { .. })
     }
 
-    /// No more of the body is waited for.
+    /// The body is complete as far as it is needed.
     pub(super) fn handle_body(&mut self) {
         self.progress = match std::mem::replace(&mut self.progress, Progress::Waiting) {
             Progress::Receiving { program, upload } => {
@@ -131,7 +131,7 @@ impl Delegated {
         };
     }
 
-    /// Answers that no more of the body is taken.
+    /// Refuses the rest of the body.
     pub(super) fn body_refused(&mut self, env: &mut Env<'_>) -> Ready {
         let upload = match &self.progress {
             Progress::Receiving { upload, .. } => Some(&**upload),
@@ -147,12 +147,12 @@ impl Delegated {
         }
     }
 
-    /// The gateway is asked for news again, whatever it had to say last.
+    /// Asks the gateway for its next event again, even if it had none last.
     pub(super) fn handle_room(&mut self) {
         self.quiet = false;
     }
 
-    /// What is needed to go on; or the response, which is in the outlet as a whole.
+    /// What is needed next, or the complete response, which is in the outlet.
     pub(super) fn poll(&mut self, env: &mut Env<'_>) -> Result<Wants, Ready> {
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
@@ -166,7 +166,7 @@ impl Delegated {
         Ok(Wants::Delegation(self.origin.delegation(env, &program, (body, admission))))
     }
 
-    /// News of the answer; `None`: nothing more for now.
+    /// The gateway's next event; `None`: nothing more for now.
     pub(super) fn handle_news(
         &mut self,
         env: &mut Env<'_>,
@@ -174,7 +174,7 @@ impl Delegated {
         record: &mut Record,
     ) -> Reaction {
         self.quiet = news.is_none();
-        // Whether the application was passed the socket is known now.
+        // By now it is known whether the socket was passed to the application.
         if env.client.was_passed() && !self.origin.delegate.keep_passed {
             env.reply.close_behind();
         }
@@ -195,7 +195,7 @@ impl Delegated {
         self.handed_over = false;
         self.progress = match head.instruction() {
             Instruction::None => Progress::Held { head, body: Aggregate::default() },
-            // The head has the status for it already: 302.
+            // The head already has the right status: 302.
             Instruction::LocalRedirect(_) if !self.origin.delegate.local_redirects => {
                 Progress::Held { head, body: Aggregate::default() }
             }
@@ -222,7 +222,7 @@ impl Delegated {
         }
     }
 
-    /// Sends the head that is held, and what there is of the body. `whole`: that is all of it.
+    /// Sends the held head and body. `whole`: the body's length, if it is complete.
     fn begin_held(&mut self, env: &mut Env<'_>, whole: Option<u64>, record: &mut Record) {
         let progress = std::mem::replace(&mut self.progress, Progress::Sending);
         let Progress::Held { head, body } = progress else {
@@ -243,7 +243,7 @@ impl Delegated {
         self.progress = Progress::Sending;
     }
 
-    /// The application has said all.
+    /// The application has completed its response.
     fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
         if let Progress::Held { body, .. } = &self.progress {
             let whole = body.len();
@@ -253,7 +253,7 @@ impl Delegated {
         match progress {
             Progress::Collecting { head, text } => return self.follow_instruction(env, head, text, record),
             Progress::Sending => {}
-            // Nothing of what was said was an answer.
+            // It ended without an answer.
             other => {
                 self.progress = other;
                 let failure = Failure { why: Why::Ended, client_lost: false, must_end: false };
@@ -268,7 +268,7 @@ impl Delegated {
         Reaction::Answered
     }
 
-    /// Does what the head of the answer says. `text`: the body, if it is not too long.
+    /// Follows the instruction in the answer's head. `text`: the body, if it is not too long.
     fn follow_instruction(
         &mut self,
         env: &mut Env<'_>,
@@ -291,8 +291,8 @@ impl Delegated {
         }
     }
 
-    /// The head of a request for something else within the site (RFC 3875, section 6.2.2); or the answer that there can
-    /// be none. `times`: how often the request has been sent elsewhere, with this.
+    /// The head of a request for another target within the site (RFC 3875, section 6.2.2), or an error page. `times`:
+    /// the number of redirects, with this one.
     pub(super) fn redirected(&self, env: &mut Env<'_>, target: &[u8], times: u32) -> Result<KeptHead, Ready> {
         if times > REDIRECTS_MAX {
             let what = format!(
@@ -330,7 +330,7 @@ impl Delegated {
         Reaction::Answered
     }
 
-    /// There is no answer, or no more of it.
+    /// The answer, or the rest of it, will not come.
     fn fail(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Reaction {
         let outcome = match failure.why {
             Why::ClientGone => Outcome::ClientGone,
@@ -356,7 +356,7 @@ impl Delegated {
         self.finish(env, &Ready { outcome, ..page }, record)
     }
 
-    /// The rest of a response will not come. The client gets what there is of it, and then the end of the connection.
+    /// The rest of a response will not come. The client gets what there is of it, and then the connection ends.
     fn cut(&mut self, env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Reaction {
         env.reply.cut();
         record.fail(outcome);
@@ -376,7 +376,7 @@ impl Delegated {
         Reaction::Answered
     }
 
-    /// Passes on what the application has to say to the operator.
+    /// Writes the application's stderr to the error log.
     fn tell(&self, lines: &[u8], ctx: &Context) {
         for line in String::from_utf8_lossy(lines).lines().filter(|line| !line.is_empty()) {
             self.origin.remark(ctx, format_args!("{line}"));
@@ -384,7 +384,7 @@ impl Delegated {
     }
 }
 
-/// Text and what follows it; `None`: it cannot be read.
+/// Appends a body to the text; `None`: the body cannot be read.
 fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
     for piece in body.pieces() {
         match piece {
@@ -401,16 +401,16 @@ fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// In the error log, by whichever transport the response came.
+/// For the error log, with every transport.
 const TOO_SHORT: &str = "its response is shorter than its Content-Length";
 
 /// Bytes of a body in which files are named.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
-/// What of a body may be held back in the hope for its end.
+/// Bytes of a body that are held back until its end may tell its length.
 const HELD_BYTES_MAX: u64 = 256 * 1024;
 
-/// Requests that one request may turn into: more are a loop.
+/// Local redirects of one request; more are a loop.
 const REDIRECTS_MAX: u32 = 10;
 
 /// Bytes of a location in a remark.

@@ -1,4 +1,4 @@
-//! What an exchange is given to act with, and what comes of it.
+//! What an exchange acts with, and what it returns.
 
 use baton_http::Status;
 
@@ -18,13 +18,13 @@ pub(crate) struct Env<'a> {
     pub(crate) reply: Responder<'a>,
     /// Where the request arrived.
     pub(crate) listener: usize,
-    /// Who asks.
+    /// The client's connection.
     pub(crate) client: &'a Transport,
-    /// What of the response is to be measured, if it is sent alone.
+    /// The measurement to make if the response is sent alone.
     pub(crate) trial: Option<Trial>,
 }
 
-/// What an exchange needs to go on, once the responses in front of its own have been sent.
+/// What an exchange needs next, once every response in front of its own has been sent.
 #[derive(Debug, Default)]
 pub(crate) enum Wants {
     /// Nothing: it is answered.
@@ -34,22 +34,22 @@ pub(crate) enum Wants {
     Body,
     /// A job done; then [`Exchange::handle_found`](super::Exchange::handle_found).
     Job(Job),
-    /// The job that it wanted before.
+    /// The job that it asked for before.
     JobUnderWay,
-    /// To be given to its application; then [`Exchange::handle_news`](super::Exchange::handle_news).
+    /// To be delegated to its application; then [`Exchange::handle_news`](super::Exchange::handle_news).
     Delegation(Delegation),
-    /// News of the answer.
+    /// The gateway's next event.
     News,
-    /// To be told when there is news of the answer.
+    /// To be woken by the gateway's next event.
     NewsUnderWay,
 }
 
 /// A request on its way to an application.
 #[derive(Debug)]
 pub(crate) struct Delegation {
-    /// What the application is asked, without what only the client's transport can give.
+    /// The request, without the offer that only the client's transport can add.
     pub(crate) request: Box<baton_gateway::Request>,
-    /// How it would have to answer on the client's own connection, if it may.
+    /// How the application answers on the client's own connection, if it may.
     pub(crate) terms: Option<HandOverTerms>,
 }
 

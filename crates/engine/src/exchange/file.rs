@@ -41,7 +41,7 @@ impl Routed<'_> {
     /// The cached response: for a small file one buffer, head and body in it.
     fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
         let persistence = reply.persistence();
-        // What a head alone costs tells nothing of the ways.
+        // The cost of a head alone says nothing about the two ways.
         let (way, mut trial) = match self.method {
             Method::Get => choose(ctx, stored, stored.len()),
             _ => (Way::Memory, None),
@@ -63,7 +63,7 @@ impl Routed<'_> {
         Status::NOT_MODIFIED.into()
     }
 
-    /// One range, as nearly all requests for ranges want it: nothing of the answer has to be put together.
+    /// One range, which nearly all requests for ranges ask for.
     fn part(&self, ctx: &mut Context, stored: &Stored, part: ByteRange, reply: &mut Responder<'_>) -> Ready {
         let mut bytes = ctx.heads.take();
         let mut head = self.begin(ctx, &mut bytes, Status::PARTIAL_CONTENT, reply);
@@ -111,11 +111,10 @@ impl Routed<'_> {
     }
 }
 
-/// A range of a file behind a head that is made for this answer, by the way that costs less; and what is to be measured,
-/// if nothing but that head leaves with it.
+/// A range of a file, from the source that costs less; and the measurement to make if only its head leaves with it.
 pub(super) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
     let (way, trial) = choose(ctx, stored, len);
-    // The whole file is looked for, so that one look a second serves all its ranges.
+    // Test the whole file, so that one test a second serves all its ranges.
     let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());
     match way == Way::Memory || may_go() {
         true => (stored.body_by(way, first, len), trial),
@@ -131,8 +130,8 @@ fn choose(ctx: &mut Context, stored: &Stored, len: u64) -> (Way, Option<Trial>) 
     }
 }
 
-/// Whether sending this would not wait for a disk. The page cache may have dropped what the server has in memory: then
-/// the server's copy is the one to send.
+/// Whether sending this would not wait for a disk. If the page cache has dropped the file, the server sends its own
+/// copy.
 fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
     match piece {
         Piece::File(slice) if policy.test_residency => is_resident(slice, slice.len(), now.unix_seconds),
@@ -140,7 +139,7 @@ fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
     }
 }
 
-/// Something that the file does not contain, but by a chance of one in 2^64: a hash that no client can compute.
+/// A boundary that the file contains with a probability of 2^-64: a hash that no client can compute.
 fn boundary(stored: &Stored, now_ms: u64) -> String {
     use std::hash::{BuildHasher, RandomState};
     let hash = RandomState::new().hash_one((stored.etag().as_ref(), now_ms));
@@ -157,7 +156,7 @@ mod tests {
 
     /// A file in memory goes from the page cache only if it is there, unless the thread may wait anyway.
     #[test]
-    fn nobody_waits_for_a_disk_with_the_bytes_in_hand() {
+    fn no_send_waits_for_a_disk_with_the_bytes_in_memory() {
         const LEN: u64 = 64 * 1024;
         let now = Stamp::at(1);
         let policy = |test_residency| SendPolicy {

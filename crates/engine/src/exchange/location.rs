@@ -13,8 +13,8 @@ pub(super) fn with_slash(head: &RequestHead<'_>) -> String {
     format!("{}/{}", absolute(&text(head.path)), query(head))
 }
 
-/// A configured location for requests below `route_path`: `$uri` stands for the request's path and query, `$rest` for what
-/// of them is behind the path of the route.
+/// A configured location for requests below `route_path`: `$uri` stands for the request's path and query, `$rest` for
+/// what of them is behind the path of the route.
 pub(super) fn expand(location: &str, route_path: &str, head: &RequestHead<'_>) -> String {
     if let Some(start) = location.strip_suffix("$uri") {
         return format!("{start}{}{}", absolute(&text(head.path)), query(head));
@@ -28,7 +28,7 @@ pub(super) fn expand(location: &str, route_path: &str, head: &RequestHead<'_>) -
     location.to_owned()
 }
 
-/// What is behind the path of the route: as the client has spelled it, if it has spelled the route's path plainly.
+/// The path below the route's path: as the client has spelled it, if it has spelled the route's path plainly.
 fn rest_of<'a>(path: &'a [u8], route_path: &str) -> Cow<'a, str> {
     let plain = path.strip_prefix(route_path.trim_end_matches('/').as_bytes());
     if let Some(rest) = plain.filter(|rest| matches!(rest, [] | [b'/', ..]) && is_plain(path)) {

@@ -1,4 +1,4 @@
-//! Answers that are not files: errors, redirects, fixed responses.
+//! Responses that are not files: errors, redirects, listings, fixed responses.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::log::Outcome;
 use crate::protocol::Responder;
 use crate::upload::Upload;
 
-/// An answer of our own making.
+/// A response that the server generates.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     status: Status,
@@ -32,7 +32,7 @@ enum Fields<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Says that something is wrong; a site may have a page of its own for it.
+    /// An error page; a site may have its own.
     pub(super) fn error(status: Status) -> Self {
         let mut page = Self::explained(status, explanation(status));
         if status == Status::SERVICE_UNAVAILABLE {
@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
         page
     }
 
-    /// What methods there are: 204.
+    /// The allowed methods: 204.
     pub(super) fn options() -> Self {
         Self {
             status: Status::NO_CONTENT,
@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The client is to look elsewhere.
+    /// Sends the client elsewhere.
     pub(super) fn redirect(status: Status, location: &'a str) -> Self {
         let mut page = Self::explained(status, "What you look for is elsewhere.");
         page.fields = Fields::One("Location", location.into());
@@ -114,7 +114,7 @@ impl Routed<'_> {
                 head.field(name, value.as_bytes());
             }
         }
-        // The page's own `Location`, `Allow` or `Retry-After` stands above any rule.
+        // The page's own `Location`, `Allow` or `Retry-After` takes precedence over any rule.
         let is_own =
             |name: &str| matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name));
         for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {
@@ -132,7 +132,7 @@ impl Routed<'_> {
         page.status.into()
     }
 
-    /// Answers a request of whose body no more is taken.
+    /// Refuses the rest of a request's body.
     pub(super) fn body_refused(
         &self,
         ctx: &mut Context,

@@ -9,15 +9,15 @@ use crate::context::Context;
 use crate::log::{Ending, Outcome, RequestText};
 use crate::metrics::Metric;
 
-/// The record of a request. Its response is complete when its last byte has been handed to the kernel: the record counts
-/// the bytes that are in the outlet, and takes its share of those that leave it.
+/// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
+/// when the kernel has taken the last one.
 #[derive(Debug)]
 pub(crate) struct Record {
     text: Option<RequestText>,
     /// `usize::MAX`: none.
     site: usize,
     started_ms: u64,
-    /// `None`: nothing of a response has been sent.
+    /// `None`: no response has begun.
     status: Option<Status>,
     outcome: Outcome,
     /// Bytes in the outlet.
@@ -25,7 +25,7 @@ pub(crate) struct Record {
     /// Of these, bytes of the head.
     head_queued: u64,
     body_sent: u64,
-    /// All of the response is in the outlet, or as much as will come.
+    /// The response is in the outlet, as far as it will come.
     is_closed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Record {
         }
     }
 
-    /// Takes note of what is asked, unless that was done before a redirect.
+    /// Notes the request for the log, unless it was noted before a redirect.
     pub(super) fn identify(&mut self, site: usize, text: impl FnOnce() -> Option<RequestText>) {
         self.site = site;
         if self.text.is_none() {
@@ -78,7 +78,7 @@ impl Record {
         self.body_sent = self.body_sent.saturating_add(bytes);
     }
 
-    /// Bytes of the response were put into the outlet, `of_heads` of them in front of its body.
+    /// Bytes of the response were put into the outlet, `of_heads` of them before its body.
     pub(crate) fn handle_queued(&mut self, bytes: u64, of_heads: u64) {
         self.queued += bytes;
         self.head_queued += of_heads;
@@ -119,7 +119,7 @@ impl Record {
     }
 }
 
-/// What a request that was never answered would have been refused with.
+/// The status that would have refused a request which was never answered.
 fn unanswered_status(outcome: Outcome) -> Status {
     match outcome {
         Outcome::ClientGone => Status::BAD_REQUEST,

@@ -1,10 +1,10 @@
-//! Where a request belongs.
+//! A request with its site and route.
 
 use baton_http::{FieldRules, Method, PathRefusal};
 
 use crate::plan::{Plan, Route, Site};
 
-/// Where a request belongs, and what the parts of its answer need to know.
+/// The site and route of a request, and what of the configuration its answer needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Routed<'a> {
     pub(super) site: &'a Site,

@@ -1,22 +1,22 @@
-//! What of a file a request is to get: by its conditions first, then by its ranges (RFC 9110, sections 13.2 and 14.2).
+//! Which part of a file a request gets: conditions first, then ranges (RFC 9110, sections 13.2 and 14.2).
 
 use baton_content::Stored;
 use baton_http::{Method, Precondition, Ranges, RequestHead, select_ranges};
 
 use crate::context::Context;
 
-/// What the client is to get of a file.
+/// The part of a file that the client gets.
 #[derive(Debug)]
 pub(super) enum Selection {
     /// Nothing: it has the file.
     NotModified,
-    /// Nothing: the file is not the one that it means.
+    /// Nothing: a condition of the request does not hold.
     PreconditionFailed,
     /// These parts, or all of it.
     Bytes(Ranges),
 }
 
-/// Selects what the client is to get. With more than `ranges_max` ranges it gets all.
+/// Selects the part that the client gets. With more than `ranges_max` ranges it gets the whole file.
 pub(super) fn select(ctx: &Context, head: &RequestHead<'_>, stored: &Stored, ranges_max: usize) -> Selection {
     if !head.conditions.is_empty() {
         match head.conditions.evaluate(head.method, &stored.etag(), stored.modified_unix_seconds()) {

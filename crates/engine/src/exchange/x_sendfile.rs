@@ -21,7 +21,7 @@ use crate::plan::Delegate;
 use crate::protocol::{Responder, StreamId};
 use crate::send_way::Trial;
 
-/// A name that an application gave, found to be in a folder that it may name files of.
+/// A file that an application named, in a folder that it may name files of.
 #[derive(Clone, Debug)]
 pub(super) struct NamedFile {
     tree: Arc<Tree>,
@@ -38,7 +38,7 @@ impl NamedFile {
         })
     }
 
-    /// The file that this path within the site stands for.
+    /// The file at this path within the site.
     pub(crate) fn by_location(delegate: &Delegate, location: &[u8]) -> Option<Self> {
         let path = location.split(|&byte| byte == b'?').next().unwrap_or_default();
         delegate.internal.iter().find_map(|(prefix, tree)| {
@@ -46,7 +46,7 @@ impl NamedFile {
         })
     }
 
-    /// What is there; or what has to be done to find out.
+    /// What is there, or the job that finds out.
     pub(crate) fn find(&self, ctx: &Context, stream: StreamId) -> Result<Found, Job> {
         let query = Query { path: &self.path, accepted: AcceptedCodings::default(), accept_json: false };
         let found = ctx.find(&self.tree, &query);
@@ -134,8 +134,8 @@ fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u
     }
 }
 
-/// The application's fields, then the file's where the application has none of that name, both as the rules of the route
-/// will have them.
+/// The application's fields, then the file's fields that the application does not have. The rules of the route apply to
+/// both.
 fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored, rules: &FieldRules) {
     let has_own = |name: &[u8]| head.forwarded().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let of_file = || stored.fields().split_inclusive(|&byte| byte == b'\n').map(|line| (name_of(line), line));
@@ -160,7 +160,7 @@ fn name_of(line: &[u8]) -> &[u8] {
     line.split(|&byte| byte == b':').next().unwrap_or_default()
 }
 
-/// Answers with a body in which files stand in the places of their names. `trial`: what is measured of it.
+/// Answers with a body in which files replace their names. `trial`: the measurement to make of it.
 pub(super) fn answer_with_body(
     ctx: &mut Context,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! What a line looks like.
+//! What a line says, and what it looks like.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn combined_as_everybody_writes_it() {
+    fn combined_as_other_servers_write_it() {
         let mut out = Vec::new();
         combined(&mut out, &text(b"GET /a HTTP/1.1", b"", b"curl/8"), &ending(), &Stamp::at(784_111_777));
         let expected =

@@ -1,7 +1,7 @@
 //! The access log: one line for each request, buffered, written by a thread of its own.
 //!
-//! A loop formats lines into its buffer and hands full buffers over; it never touches the file, so that a slow
-//! disk, a full one, or a pipe that nobody reads costs log lines (which are counted), never a request.
+//! A loop formats lines into its buffer and hands full buffers to the writer. It never touches the file: a slow disk, a
+//! full disk or a pipe without a reader costs log lines, which are counted, but never a request.
 
 mod line;
 mod outcome;
@@ -69,7 +69,7 @@ impl AccessLog {
         }
     }
 
-    /// Hands lines over that have waited long enough.
+    /// Hands over lines that have waited for `flush_ms`.
     pub(crate) fn handle_time(&mut self, now_ms: u64) {
         if self.oldest_ms.is_some_and(|oldest| now_ms.saturating_sub(oldest) >= self.writer.flush_ms) {
             self.flush();
@@ -81,7 +81,7 @@ impl AccessLog {
         self.oldest_ms.map(|oldest| oldest + self.writer.flush_ms)
     }
 
-    /// Hands over what there is.
+    /// Hands over all lines.
     pub(crate) fn flush(&mut self) {
         self.oldest_ms = None;
         if !self.buffer.is_empty() {
@@ -90,10 +90,10 @@ impl AccessLog {
     }
 }
 
-/// A guess that spares the buffer from growing; nothing depends on it.
+/// Spare room, so that the buffer seldom grows.
 const LINE_BYTES_USUAL: usize = 1024;
 
-/// What is shown of a request that was not HTTP.
+/// Bytes that the log shows of input that was not HTTP.
 const UNREADABLE_BYTES_MAX: usize = 256;
 
 /// Texts kept for use again: about as many as there are responses under way at a time.

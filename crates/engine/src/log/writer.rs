@@ -31,7 +31,7 @@ pub(crate) struct LogWriter {
     file: Arc<Mutex<Arc<File>>>,
     full: SyncSender<Message>,
     empty: Mutex<Receiver<Vec<u8>>>,
-    /// Where lost lines are counted: directly, since no loop may have anything to do when the writer loses some.
+    /// Counts lost lines directly: the loops may all be idle when the writer loses some.
     counters: Counters,
 }
 
@@ -66,7 +66,7 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Goes on in another file: after the old one was renamed.
+    /// Continues in another file, after the old one was renamed.
     pub(crate) fn reopen(&self, file: OwnedFd) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file.into());
     }
@@ -75,7 +75,7 @@ impl LogWriter {
     pub(crate) fn sync(&self) {
         let (done, wait) = sync_channel(1);
         if self.full.send(Message::Sync(done)).is_ok() {
-            // An error means that the thread is gone, and with it all there was to wait for.
+            // An error means that the thread is gone: nothing remains to wait for.
             let _ = wait.recv();
         }
     }
@@ -113,10 +113,10 @@ fn write_all(
                 continue;
             }
         };
-        // The lock is not held while writing: whoever reopens the log must not wait for a pipe that nobody reads.
+        // The lock is not held while writing: reopening the log must not wait for a pipe without a reader.
         let file = Arc::clone(&file.lock().unwrap_or_else(PoisonError::into_inner));
         let mut file = &*file;
-        // After a write that ended in the midst of a line the next line must not be glued to it.
+        // After a write that ended within a line, the next line must begin on a new one.
         let mut rest = &buffer[..];
         if torn && file.write_all(b"\n").is_ok() {
             torn = false;
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(lost(), 3);
     }
 
-    /// A pipe that nobody reads stops the writer, but never the loop.
+    /// A pipe without a reader stops the writer, but never the loop.
     #[test]
     fn a_stuck_writer_does_not_block_the_loop() {
         let (_reader, pipe) = rustix::pipe::pipe().unwrap();

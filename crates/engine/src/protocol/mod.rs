@@ -1,7 +1,7 @@
 //! What is spoken on a connection: bytes in, requests and their bodies out; responses in, framed bytes out.
 //!
-//! A protocol touches no socket and no clock. Persistence, the `Connection` field, chunked coding and `100 Continue` are
-//! decided here and nowhere else: an exchange writes a head and a body, and does not know how they are framed.
+//! A protocol touches no socket and no clock. Persistence, the `Connection` field, chunked coding and `100 Continue`
+//! are decided here and nowhere else: an exchange writes a head and a body, and does not know how they are framed.
 
 mod h1;
 mod stream;

@@ -23,7 +23,7 @@ impl Session {
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
                 self.end(Outcome::ClientGone, ctx)
             }
-            // Closed in order, what it has not taken would stay with the kernel for minutes.
+            // After an orderly close the kernel would keep the unsent rest for minutes.
             Waiting::Send => self.reset(Outcome::TimedOut, ctx),
             Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, ctx),
         }
@@ -47,12 +47,12 @@ impl Session {
         }
     }
 
-    /// All is sent: the client's next input, which may have begun already, has all of its time.
+    /// Everything is sent: the client's next input gets its full time, even if it has begun already.
     pub(super) fn wait_for_input(&mut self, ctx: &Context) {
         self.wait_for(self.awaited_input(), ctx);
     }
 
-    /// What of the client's input comes next.
+    /// The wait for the client's next input.
     fn awaited_input(&self) -> Waiting {
         match self.state {
             State::Lingering => Waiting::Linger,
@@ -73,7 +73,7 @@ impl Session {
             Waiting::Body | Waiting::Unwanted => limits.body_timeout_ms,
             Waiting::Send => limits.send_timeout_ms,
             Waiting::Linger => limits.linger_timeout_ms,
-            // The gateway looks after applications.
+            // The gateway has deadlines of its own for applications.
             Waiting::Job | Waiting::Application => u64::MAX,
         };
         self.waiting = waiting;

@@ -13,9 +13,9 @@ use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
 
 impl Session {
-    /// `None`: something was done, the exchanges and the state tell what.
+    /// Reads and parses what has arrived; `None`: the exchanges or the state have changed.
     pub(super) fn receive(&mut self, ctx: &mut Context) -> Option<Need> {
-        // The scratch memory is the context's; it is taken out while the context is in use otherwise.
+        // Taken out of the context, which the exchanges borrow meanwhile.
         let scratch = std::mem::take(&mut ctx.scratch);
         let (scratch, need) = self.receive_into(scratch, ctx);
         ctx.scratch = scratch;
@@ -38,7 +38,7 @@ impl Session {
             };
         }
         if self.inbox.is_empty() {
-            // Where it lies: only what is left over is copied.
+            // Parsed in place: only what is left over is copied.
             let taken = self.take_input(&scratch[..count], ctx);
             self.inbox.extend_from_slice(&scratch[taken..count]);
         } else {
@@ -50,7 +50,7 @@ impl Session {
         (scratch, None)
     }
 
-    /// Keeps what is left of the input behind what is done with. A connection with nothing left keeps no memory for it.
+    /// Keeps the input behind the first `taken` bytes. A connection with nothing left keeps no memory.
     pub(super) fn keep(&mut self, mut inbox: Vec<u8>, taken: usize) {
         if taken < inbox.len() {
             inbox.drain(..taken);
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it are done with.
+    /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
     fn take_input(&mut self, input: &[u8], ctx: &mut Context) -> usize {
         let plan = Arc::clone(&ctx.plan);
         let mut at = 0;
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Reads on in the body of the last request. Returns how many bytes of the input are done with.
+    /// Reads on in the body of the last request. Returns how many bytes of the input were consumed.
     fn take_body(&mut self, input: &[u8], ctx: &mut Context) -> usize {
         let stream = self.protocol.stream();
         let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
@@ -140,7 +140,7 @@ impl Session {
         taken
     }
 
-    /// Refuses input that is no request; it is all there is of it.
+    /// Refuses input that is no request. The rest of the input is discarded.
     fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, ctx: &mut Context) {
         self.inbox_untried = false;
         let stream = self.protocol.take_unreadable();
@@ -149,7 +149,7 @@ impl Session {
         self.state = State::Ending(LastClose::Linger);
     }
 
-    /// Refuses what of a head or a body has arrived: the rest took too long.
+    /// Refuses an incomplete head or body whose rest took too long.
     pub(super) fn refuse_late(&mut self, ctx: &mut Context) {
         let why = "The request took too long to arrive.";
         let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
@@ -163,5 +163,5 @@ impl Session {
     }
 }
 
-/// Bytes of responses that are collected before they are sent, when requests are pipelined.
+/// Bytes of responses to pipelined requests that are collected before they are sent.
 const BATCH_BYTES: u64 = 256 * 1024;

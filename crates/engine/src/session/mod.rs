@@ -1,7 +1,7 @@
 //! A client: its transport, the protocol on it, its exchanges, and what is being sent.
 //!
-//! [`Session::step`] takes the client as far as it goes without waiting and answers what is needed next. It never
-//! decides who waits: that is the architecture's part. See `LIFECYCLE.md` beside this file for the states.
+//! [`Session::step`] advances the client until it has to wait, and returns what it needs next. The architecture decides
+//! which thread waits. See `LIFECYCLE.md` beside this file for the states.
 
 mod deadline;
 mod input;
@@ -42,13 +42,13 @@ pub(crate) enum Need {
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_news`].
     Delegate(Box<baton_gateway::Request>),
-    /// A piece of the body of the request that was given away to be passed on, or word that there will be none.
+    /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
     Body(Result<Slice, Why>),
-    /// The next news of the answer to the request that was given away, or word that there is none.
+    /// The gateway's next event for the delegated request, or `None` if there is none yet.
     News,
-    /// To be woken when there is news of that answer.
+    /// To be woken by the gateway's next event for that request.
     NewsUnderWay,
-    /// Nothing but another step: others are to have their turn in between, or this stage may not go on.
+    /// Another step, after other clients have had a turn or on a thread of the other stage.
     Turn,
     /// Nothing ever again: drop it.
     Finished,
@@ -72,16 +72,16 @@ pub(crate) struct Session {
     listener: usize,
     protocol: Http1,
     outlet: Outlet,
-    /// Requests whose responses have not been handed to the kernel as a whole, oldest first. Of HTTP/1 the last may be
-    /// waiting for something, and all others are answered.
+    /// Requests whose responses the kernel has not taken completely, oldest first. With HTTP/1 only the last may still
+    /// wait for something; all others are answered.
     exchanges: VecDeque<Exchange>,
-    /// Input that is not taken: an incomplete head, or requests whose turn has not come. No memory while there is nothing.
+    /// Unparsed input: an incomplete head, or pipelined requests. Holds no memory while it is empty.
     inbox: Vec<u8>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
-    /// The rest of the body of the request that was given away, if that was not complete.
+    /// The rest of the delegated request's body, if the request was delegated before its body was complete.
     streamed_body: Option<StreamedBody>,
-    /// What is in the outlet is measured: nothing else is in it.
+    /// The measurement of the outlet's content, which is one response alone.
     trial: Option<Trial>,
     state: State,
     waiting: Waiting,
@@ -96,7 +96,7 @@ impl Session {
         Self::over(Transport::new(socket, peer), listener, ctx)
     }
 
-    /// The same over any transport.
+    /// Like [`new`](Self::new), over any transport.
     pub(crate) fn over(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
         ctx.tally.add(Metric::ConnectionsOpen, 1);
@@ -134,7 +134,7 @@ impl Session {
         if self.outlet.is_empty() { Stage::Read } else { Stage::Write }
     }
 
-    /// Whether no request has been begun that is not answered: such a connection can be closed without loss.
+    /// Whether every request that has begun is answered, so that closing the connection loses nothing.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.state, State::Open)
             && self.exchanges.is_empty()
@@ -143,7 +143,7 @@ impl Session {
             && !self.protocol.is_in_unwanted_body()
     }
 
-    /// Whether the client may have sent more than was taken.
+    /// Whether the client may have sent input that the session has not parsed.
     fn has_unread_input(&self) -> bool {
         self.transport.is_readable() || !self.inbox.is_empty() || self.protocol.has_body_ahead()
     }
@@ -157,7 +157,7 @@ impl Session {
         self.transport.handle_readable();
     }
 
-    /// The client has ended its input, perhaps behind something to read, or is gone. Only for who is told that once.
+    /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
     pub(crate) fn handle_input_end(&mut self) {
         self.transport.handle_input_end();
     }
@@ -198,7 +198,7 @@ impl Session {
 
     fn go(&mut self, ctx: &mut Context, stage: Stage) -> Need {
         loop {
-            // First, whatever is to be sent: the client may take nothing before it has sent its body.
+            // The body first: the client may take no response before it has sent its body.
             if let Some(need) = self.stream_body(ctx) {
                 return need;
             }
@@ -210,7 +210,7 @@ impl Session {
                     return need;
                 }
             }
-            // All responses before that of a request that waits have been sent.
+            // The outlet is empty: every response in front of a waiting request has been sent.
             let waiting = self.exchanges.iter().find(|exchange| !exchange.is_answered());
             let need = match (&self.state, waiting.map(|exchange| exchange.stream)) {
                 (State::Open, Some(stream)) => self.advance(stream, ctx, stage),
@@ -229,22 +229,22 @@ impl Session {
         }
     }
 
-    /// The request of this name, if it is not logged.
+    /// The exchange of this stream; `None` once it is logged.
     fn exchange(&mut self, stream: StreamId) -> Option<&mut Exchange> {
         self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream)
     }
 
-    /// Whether nothing more of the response to this request will be put into the outlet.
+    /// Whether the response to this request is in the outlet, as far as it will come.
     fn is_answered(&mut self, stream: StreamId) -> bool {
         self.exchange(stream).is_none_or(|exchange| exchange.is_answered())
     }
 
-    /// Takes a request that waits as far as it goes; `None`: something was done.
+    /// Advances a waiting request until it has to wait again; `None`: it made progress.
     fn advance(&mut self, stream: StreamId, ctx: &mut Context, stage: Stage) -> Option<Need> {
         let is_hung_up = self.transport.is_hung_up();
         let exchange = self.exchange(stream)?;
-        // An application that has written to the socket finds out by itself. If it has not, the gateway has ended the
-        // session.
+        // An application that holds the socket notices the hang-up itself. If it has written nothing, the gateway has
+        // already ended the session.
         if exchange.is_delegated() && !exchange.is_handed_over() && is_hung_up {
             return Some(self.end(Outcome::ClientGone, ctx));
         }
@@ -273,7 +273,8 @@ impl Session {
         })
     }
 
-    /// Has a request act, in front of `input`. Returns how many bytes of the input it has taken, too.
+    /// Calls `act` on an exchange, with the `input` behind its head. Returns also how many bytes of the input it
+    /// consumed.
     fn drive<R: Default>(
         &mut self,
         stream: StreamId,
@@ -295,7 +296,7 @@ impl Session {
         (result, taken)
     }
 
-    /// The last request is answered: the next one follows, or the end of the connection.
+    /// The last request is answered: either the next one follows, or the connection ends.
     fn handle_answered(&mut self, has_unread_input: bool) {
         if self.protocol.goes_on() {
             self.inbox_untried = !self.inbox.is_empty();
@@ -304,7 +305,7 @@ impl Session {
         }
     }
 
-    /// Lends a request's application what it needs of the transport.
+    /// Completes a request for an application with what the transport offers.
     fn delegate(&mut self, stream: StreamId, delegation: Delegation) -> Box<baton_gateway::Request> {
         let Delegation { mut request, terms } = delegation;
         request.handover = terms.and_then(|terms| self.transport.hand_over(terms, self.outlet.sent()));
@@ -318,7 +319,7 @@ impl Session {
         request
     }
 
-    /// News of the answer of an application; `None`: nothing more for now.
+    /// The gateway's event for the delegated request; `None`: nothing more for now.
     pub(crate) fn handle_news(&mut self, news: Option<News>, ctx: &mut Context) {
         let delegated = self.exchanges.iter().find(|exchange| exchange.is_delegated());
         let Some(stream) = delegated.map(|exchange| exchange.stream) else { return };
@@ -329,7 +330,7 @@ impl Session {
             Some(News::Answered(answered)) => {
                 self.handle_sent_by_others(answered.head_bytes, answered.body_bytes, ctx);
                 if !answered.complete || answered.outcome != AnswerOutcome::Complete {
-                    // Unread requests would turn the end into a reset, which destroys what the client has not read.
+                    // Closing with unread requests would send a reset, and the client would lose what it has not read.
                     self.transport.handle_read_by_others();
                 }
             }
@@ -348,14 +349,14 @@ impl Session {
         }
     }
 
-    /// What an application says that it has sent, be it true or not.
+    /// Counts the bytes that an application claims to have sent. The claim is not verified.
     fn handle_sent_by_others(&mut self, head_bytes: u64, body_bytes: u64, ctx: &mut Context) {
         let bytes = head_bytes.saturating_add(body_bytes);
         ctx.tally.add(Metric::BytesSent, bytes);
         self.transport.handle_sent_by_others(bytes);
     }
 
-    /// So many bytes have been handed to the kernel: requests whose responses are complete with them are logged.
+    /// The kernel has taken so many bytes: logs the requests whose responses they complete.
     fn handle_sent(&mut self, mut bytes: u64, ctx: &mut Context) {
         while let Some(exchange) = self.exchanges.front_mut() {
             bytes = exchange.record.handle_sent(bytes);
@@ -368,12 +369,12 @@ impl Session {
         }
     }
 
-    /// Ends the session at once; what is under way is logged with this outcome.
+    /// Ends the session at once, and logs unfinished requests with this outcome.
     pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
         self.handle_sent(0, ctx);
         self.protocol.cut();
         if !self.exchanges.is_empty() && self.protocol.last_close() == LastClose::Reset {
-            // Closed in order, a response whose end is that of the connection would look complete.
+            // After an orderly close, a response that is delimited by it would look complete.
             self.transport.reset();
         }
         self.end_exchanges(outcome, ctx);
@@ -385,7 +386,7 @@ impl Session {
         Need::Finished
     }
 
-    /// Logs what is not logged yet: also input that has begun a request and was cut off in its head.
+    /// Logs every request that is not logged yet, including one that was cut off in its head.
     fn end_exchanges(&mut self, outcome: Outcome, ctx: &mut Context) {
         if self.exchanges.iter().all(Exchange::is_answered)
             && matches!(self.state, State::Open)
@@ -400,7 +401,7 @@ impl Session {
         }
     }
 
-    /// Like [`end`](Self::end), but with a reset: what the client has not taken yet is dropped.
+    /// Like [`end`](Self::end), but with a reset: the kernel drops what the client has not taken.
     fn reset(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
         self.transport.reset();
         self.end(outcome, ctx)
@@ -414,7 +415,7 @@ impl Session {
         let trial = self.trial.take().filter(|_| self.transport.sends_files());
         let started = trial.map(|_| Instant::now());
         let flush = self.transport.flush(&mut self.outlet, &ctx.send, &mut ctx.scratch, last, unix_seconds);
-        // Only what leaves at once can be compared: the rest depends on the client.
+        // Only complete sends are comparable: the duration of any other depends on the client.
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
             ctx.send_ways.handle_cost(trial, started.elapsed());
         }
@@ -424,7 +425,7 @@ impl Session {
         match flush {
             Flush::Done => {
                 for exchange in &mut self.exchanges {
-                    // The gateway has to hear that there is room, or the application may wait for it forever.
+                    // Tell the gateway that there is room, or the application may wait for it forever.
                     exchange.handle_room();
                 }
                 self.wait_for_input(ctx);
@@ -463,7 +464,7 @@ impl Session {
         self.end(Outcome::Complete, ctx)
     }
 
-    /// Throws away what the client still sends: closing a socket with unread data sends a reset, which could
+    /// Discards what the client still sends: closing a socket with unread data sends a reset, which could
     /// overtake the response (RFC 9112, section 9.6).
     fn linger(&mut self, ctx: &mut Context) -> Need {
         let mut turns = LINGER_READS_MAX;
@@ -479,7 +480,7 @@ impl Session {
     }
 }
 
-/// Reads of a lingering client's data before others have their turn.
+/// Reads of a lingering client's data before other clients have a turn.
 const LINGER_READS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What a session is at, and what it waits for.
+//! The states of a session, and what it waits for.
 
 use crate::protocol::LastClose;
 
-/// How far a client is.
+/// The state of a connection.
 #[derive(Debug)]
 pub(super) enum State {
-    /// Requests are taken, or answered.
+    /// The session takes and answers requests.
     Open,
-    /// What is in the outlet is the last.
+    /// The outlet holds the last response.
     Ending(LastClose),
-    /// Our side is closed; what the client still sends is thrown away.
+    /// The server's side is closed; the session discards what the client still sends.
     Lingering,
     /// Over.
     Closed,
 }
 
-/// What the deadline is about.
+/// The wait that the deadline limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     FirstRequest,
@@ -30,14 +30,14 @@ pub(super) enum Waiting {
     Application,
 }
 
-/// How far the body of a request is that was given away before it was complete.
+/// The rest of a delegated request's body, which arrives while the application already has the request.
 #[derive(Debug)]
 pub(super) struct StreamedBody {
     /// Bytes that have not been read from the client.
     pub(super) left: u64,
-    /// The application has taken what it was given.
+    /// The gateway wants the next piece: the application has taken the last one.
     pub(super) is_wanted: bool,
-    /// Pieces passed on since others had their turn.
+    /// Pieces passed on since other clients had a turn.
     pub(super) pieces: usize,
 }
 

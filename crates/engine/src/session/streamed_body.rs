@@ -18,12 +18,12 @@ impl Session {
         }
     }
 
-    /// Whether it is the client's turn to send more of that body.
+    /// Whether the session waits for the client to send more of that body.
     pub(super) fn awaits_body(&self) -> bool {
         self.streamed_body.as_ref().is_some_and(|streamed_body| streamed_body.is_wanted)
     }
 
-    /// The next piece of the body, if it is wanted and there.
+    /// Reads the next piece of the body, if the gateway wants it and it has arrived.
     pub(super) fn stream_body(&mut self, ctx: &mut Context) -> Option<Need> {
         let streamed_body = self.streamed_body.as_mut().filter(|streamed_body| streamed_body.is_wanted)?;
         if !self.transport.is_readable() || streamed_body.pieces == PIECES_PER_TURN {
@@ -42,7 +42,7 @@ impl Session {
         let part = match received {
             Received::Nothing => return None,
             Received::End => Err(Why::ClientGone),
-            // Little does not hold as much memory as a lot.
+            // A copy, so that a small piece does not hold a large buffer.
             Received::Bytes(count) if count <= COPIED_BYTES_MAX => Ok(Slice::from(memory.to_vec())),
             Received::Bytes(_) => Ok(memory.into()),
         };
@@ -50,7 +50,7 @@ impl Session {
         Some(Need::Body(part))
     }
 
-    /// The client has been silent for too long in the middle of the body: why there will be no more of it.
+    /// The client sent nothing more of the body in time. Returns the reason to give the gateway.
     pub(super) fn time_out_body(&mut self) -> Why {
         if let Some(streamed_body) = &mut self.streamed_body {
             streamed_body.is_wanted = false;
@@ -58,19 +58,19 @@ impl Session {
         Why::BodyTimedOut
     }
 
-    /// The request has been answered: how much of its body was not read.
+    /// The request is answered. Returns how many bytes of its body the session has not read.
     pub(super) fn stop_streaming(&mut self) -> u64 {
         let left = self.streamed_body.take().map_or(0, |streamed_body| streamed_body.left);
         if left > 0 {
-            // More may come at any time; what is known of the socket may be older.
+            // More may arrive at any time; the last known readiness may be out of date.
             self.transport.handle_readable();
         }
         left
     }
 }
 
-/// Pieces of a body that are passed on before others have their turn.
+/// Pieces of a body that are passed on before other clients have a turn.
 const PIECES_PER_TURN: usize = 4;
 
-/// Pieces up to this size are copied: what an application does not take never holds more than four times its size.
+/// Pieces up to this size are copied, so that unconsumed pieces hold at most four times their size in memory.
 const COPIED_BYTES_MAX: usize = BODY_PIECE_BYTES / 4;

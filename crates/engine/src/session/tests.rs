@@ -1,4 +1,4 @@
-//! A law of all states: whatever a session waits for that is the client's to do has a deadline.
+//! A law of all states: every wait for the client has a deadline.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -109,7 +109,7 @@ fn an_answer_by_the_application_itself_leaves_no_endless_wait() {
     assert_eq!(game.session.deadline_ms(), game.ctx.clock.now_ms() + game.ctx.plan.limits.idle_timeout_ms);
 }
 
-/// A session, its client, and an application of which it hears.
+/// A session, its client, and an application that answers it.
 struct Game {
     session: Session,
     ctx: Context,

@@ -1,7 +1,7 @@
 //! An application in the simulation: processes behind a Unix socket that do what a request tells them to.
 //!
-//! It speaks FastCGI with the application's end of `baton_fcgi`, over real sockets that never block: they belong to this
-//! thread alone, so that what they do depends on nothing but the order of events.
+//! It speaks FastCGI with the application's end of `baton_fcgi`, over real sockets that never block: they belong to
+//! this thread alone, so that what they do depends on nothing but the order of events.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,5 +1,5 @@
-//! A client in the simulation: it sends its requests in pieces, makes room for the answers, leaves when the seed says so,
-//! and holds every answer against the model.
+//! A client in the simulation: it sends its requests in pieces, makes room for the answers, leaves when the seed says
+//! so, and holds every answer against the model.
 
 use super::choices::Choices;
 use super::log::Line;

@@ -1,12 +1,12 @@
 //! A worker in a box: the machines of a client over memory, with a clock of our own, under thousands of seeds.
 //!
-//! A seed chooses what is asked, how input and room for output come in pieces, how long jobs take, how an application
-//! answers, who leaves when, and when the worker reloads, drains and stops. What must hold whatever it chooses is written down in [`world`] (after every
-//! event, and at the end) and in [`client`] (of every answer, and of the log). [`request`] is the model of what is to be
-//! answered.
+//! A seed chooses the requests, how input and room for output are split, how long jobs take, how an application
+//! answers, when clients leave, and when the worker reloads, drains and stops. The laws that hold for every seed are in
+//! [`world`] (after every event, and at the end) and in [`client`] (for every answer, and for the log). [`request`] is
+//! the model of the answers.
 //!
-//! `cargo test` runs some thousands; `make simulate SEEDS=n FIRST=m` goes on. A seed that fails says how it is repeated.
-//! When its cause is mended, it joins [`REGRESSIONS`].
+//! `cargo test` runs some thousands; `make simulate SEEDS=n FIRST=m` runs more. A failing seed prints the command that
+//! repeats it, and joins [`REGRESSIONS`] with the fix.
 
 mod application;
 mod choices;
@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use world::{Setting, World};
 
-/// Seeds that have found something, and what it was. A change of what seeds choose makes other scenarios of them.
+/// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.
 const REGRESSIONS: [(u64, &str); 3] = [
     (
         186,
@@ -43,7 +43,7 @@ fn any_scenario_keeps_the_laws() {
     }
 }
 
-/// What a seed does is the seed's doing alone: not the time's, nor the machine's, nor chance's.
+/// A scenario depends on its seed alone, not on time, machine or chance.
 #[test]
 fn a_seed_repeats_itself() {
     let setting = Setting::create();

@@ -1,5 +1,5 @@
-//! One worker in a box: its sessions, their clients, its jobs, its application and its clock, all of which do what a seed
-//! says.
+//! One worker in a box: its sessions, their clients, its jobs, its application and its clock, all of which do what a
+//! seed says.
 //!
 //! ```text
 //!   agenda ─► client acts ─► link ─► poll ─► Session::step ─► Need ─┬► wait: its deadline is due when the clock says so
@@ -183,7 +183,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Decides who comes when, and what happens to the worker.
+    /// Decides when clients connect, and what happens to the worker.
     fn invite(&mut self) {
         let limits = &self.ctx.plan.limits;
         let bounds = Bounds {
@@ -577,7 +577,7 @@ impl<'a> World<'a> {
         }
         for pool in self.gateway.report().as_array().into_iter().flatten() {
             for held in ["connections", "busy", "waiting"] {
-                assert_eq!(pool[held], 0, "{held} of an application that nobody asks: {pool}");
+                assert_eq!(pool[held], 0, "{held} of an application without requests: {pool}");
             }
         }
         let Some(log) = self.ctx.log.take() else { return 0 };

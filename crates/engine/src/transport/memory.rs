@@ -51,8 +51,8 @@ struct Wire {
     output: Vec<u8>,
     left: Left,
     server_closed: bool,
-    /// The server has closed the connection without having read what it knew of: that resets it, and the client may lose
-    /// what it was sent.
+    /// The server has closed the connection without having read what it knew of: that resets it, and the client may
+    /// lose what it was sent.
     lost_output: bool,
     /// The client takes and sends nothing any more.
     client_closed: bool,

@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Whatever the load is, as long as it does not change: half an hour to get used to it, and then nothing moves.
+    /// Under any steady load the choices settle within half an hour, and then nothing changes.
     #[test]
     fn nothing_moves_under_a_steady_load() {
         for jobs in [0, 19, 20, 5000] {

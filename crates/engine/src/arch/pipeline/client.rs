@@ -1,4 +1,4 @@
-//! A client, which the loop and a stage hold in turn.
+//! A client, which the loop and the stages own in turn.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,14 +32,14 @@ pub(super) struct PipelineClient {
     socket: Arc<ClientSocket>,
     /// A stage takes its step, or a writer does a job for it.
     is_away: bool,
-    /// What it was woken for meanwhile. The kernel tells it once.
+    /// Why it was woken meanwhile. The kernel reports each event once.
     missed: Option<Wake>,
-    /// The same of an application that wants more of the request's body.
+    /// The application asked for more of the request's body meanwhile.
     missed_want: bool,
 }
 
 impl PipelineClient {
-    /// Goes to a stage.
+    /// Hands the client to a stage.
     pub(super) fn leave(&mut self) -> Arc<SharedSession> {
         self.is_away = true;
         Arc::clone(&self.session)
@@ -69,7 +69,7 @@ impl Client for PipelineClient {
         Some(Self { session, socket, is_away: false, missed: None, missed_want: false })
     }
 
-    /// Never reads requests, writes or looks for content: where that is next, the client needs a turn, which is a stage's.
+    /// Never reads requests, writes or looks for content: for those the client needs a turn, which a stage takes.
     fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match wake {
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
@@ -77,7 +77,7 @@ impl Client for PipelineClient {
                 self.missed_want = true;
                 return self.miss(Wake::Turn);
             }
-            // A writer that waits for this client is to go on. That it cannot be told may mean that it need not be.
+            // Wakes a writer that waits for this client. An error means that the connection is over already.
             Wake::End(_) if self.is_away => drop(rustix::net::shutdown(&self.socket, Shutdown::Both)),
             _ => {}
         }

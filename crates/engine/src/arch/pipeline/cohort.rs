@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Writers,
 }
 
-/// Who may work now.
+/// Which kind of stages may work now.
 #[derive(Default)]
 pub(super) struct Cohort {
     state: Mutex<State>,

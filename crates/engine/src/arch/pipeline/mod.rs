@@ -2,9 +2,9 @@
 //!
 //! The work on a request is cut into five stages. A client is with one stage at a time and travels from one to the next
 //! through a queue, or through the kernel, which holds the interest set. Reading and writing have threads of their own,
-//! which never work at the same time ([`cohort`]), so that each kind finds its code and data in the CPU's caches. Accepting
-//! and polling in both directions, which the source gives a thread each, are the event loop of the other architectures. It
-//! rests while the stages behind it have enough to do, so that it finds more events at once.
+//! which never work at the same time ([`cohort`]), so that each kind finds its code and data in the CPU's caches. The
+//! event loop of the other architectures accepts and polls in both directions, for which the source has a thread each.
+//! It rests while the stages behind it are busy, so that it finds more events at once.
 //!
 //! ```text
 //!   ┌──────── event loop ────────┐
@@ -20,8 +20,9 @@
 //!   └────────────────────────────┘
 //! ```
 //!
-//! A job that waits for a disk or, with a `sendfile` that blocks, for a client is a writer's. It leaves its cohort for it, and
-//! all others go on. Several processes are copies of the whole, each with a listening socket and a CPU of its own.
+//! A writer runs each job that waits for a disk or, with a `sendfile` that blocks, for a client. It leaves its cohort
+//! meanwhile, and all others go on. Several processes are copies of the whole, each with a listening socket and a CPU
+//! of its own.
 //!
 //! Source: Harji 2010, sections 2.2.3, 3.8.5 (WatPipe), 4.6.2 (N-copy) and 5.1.1 (its scheduling).
 
@@ -83,7 +84,7 @@ struct ToStages<'a> {
 }
 
 impl Jobs<PipelineClient> for ToStages<'_> {
-    /// Writers do the jobs: that is what there are several for.
+    /// Writers run the jobs: this is why there are several.
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
         self.stages.to_write.put_long((whose, job));
         None

@@ -1,7 +1,7 @@
 //! The queue in front of a stage.
 //!
-//! What may take long, because a disk or a client is waited for, stands in a row of its own beside it: a worker takes it
-//! alone, and of several workers one is always left for the others.
+//! Items that may take long, because they wait for a disk or a client, have a queue of their own beside it. A worker
+//! takes them one at a time, and of several workers one always remains for the other items.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ pub(super) struct Queue<T, L> {
     state: Mutex<State<T, L>>,
     filled: Condvar,
     emptied: Condvar,
-    /// How many workers may do what takes long at a time.
+    /// How many workers may run long items at a time.
     long_max: usize,
 }
 
@@ -26,11 +26,11 @@ struct State<T, L> {
 /// What a worker gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken<L> {
-    /// Items, none if patience was over first.
+    /// Items; none if `patience` ran out first.
     Batch,
-    /// Something that will take long; then [`Queue::finish_long`].
+    /// A long item; then [`Queue::finish_long`].
     Long(L),
-    /// Nothing any more.
+    /// The queue is closed.
     Closed,
 }
 
@@ -54,19 +54,19 @@ impl<T, L> Queue<T, L> {
         }
     }
 
-    /// Adds something that will take long.
+    /// Adds a long item.
     pub(super) fn put_long(&self, item: L) {
         self.lock().long.push_back(item);
         self.filled.notify_one();
     }
 
-    /// A worker has done what took long.
+    /// A worker has finished a long item.
     pub(super) fn finish_long(&self) {
         self.lock().long_under_way -= 1;
         self.filled.notify_one();
     }
 
-    /// Waits, at most for `patience`, and takes something that takes long, or else at most `batch_max` items.
+    /// Waits at most for `patience`. Takes one long item if allowed, else at most `batch_max` items.
     pub(super) fn take(&self, batch_max: usize, patience: Option<Duration>, batch: &mut Vec<T>) -> Taken<L> {
         let mut state = self.lock();
         loop {
@@ -136,7 +136,7 @@ impl<T, L> Queue<T, L> {
 mod tests {
     use super::*;
 
-    /// Of three workers two may do what takes long; the third gets the others, and so does a single one.
+    /// Of three workers two may run long items; the third gets the others, and so does a single worker.
     #[test]
     fn a_worker_is_left_for_what_does_not_take_long() {
         let (queue, mut batch) = (Queue::new(3), Vec::new());

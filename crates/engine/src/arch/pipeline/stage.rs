@@ -20,7 +20,7 @@ use crate::steering::{Subscription, WorkerPhase};
 pub(super) struct Stages {
     pub(super) to_read: Queue<Step, (Token, Job)>,
     pub(super) to_write: Queue<Step, (Token, Job)>,
-    /// Back to the loop.
+    /// Results, back to the loop.
     pub(super) back: Mailbox<(Token, Wake)>,
     cohort: Cohort,
 }
@@ -92,7 +92,7 @@ impl Stages {
                     let turn = self.cohort.enter(kind);
                     ctx.clock.tick();
                     for step in batch.drain(..) {
-                        // Between any two: a request that arrives after an order finds it obeyed.
+                        // After each step: a request that arrives after an order finds it applied.
                         if let Some(orders) = subscription.poll() {
                             ctx.plan = Arc::clone(&orders.plan);
                             ctx.draining = orders.phase != WorkerPhase::Serving;
@@ -101,7 +101,7 @@ impl Stages {
                         match need {
                             None => {}
                             Some(Need::Turn) => steps.add(step),
-                            // There is something to be sent now; whether the socket is full, a writer finds out.
+                            // There is something to send; a writer finds out whether the socket is full.
                             Some(Need::Writable) if kind == Kind::Readers => steps.add(step),
                             Some(need) => back.push((step.whose, Wake::Stepped(need))),
                         }
@@ -128,5 +128,5 @@ impl Stages {
 /// other kind has to wait.
 const BATCH_MAX: usize = 64;
 
-/// For how long the loop rests at the most.
+/// The longest rest of the loop.
 const POLL_REST_MAX: Duration = Duration::from_millis(1);

@@ -2,12 +2,12 @@
 
 use baton_http::{BodyFraming, BodyReader, BodyStep, Refusal};
 
-/// How far the body of a request is, when all that has arrived of it was read.
+/// The state of a request's body after everything that has arrived was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyRead {
     /// It is complete.
     Complete,
-    /// More is to come, and the request does not wait for it.
+    /// More is to come, but the request need not wait for it.
     Begun,
     /// More is to come, and to be read.
     Part,
@@ -19,7 +19,7 @@ pub(crate) enum BodyRead {
 pub(crate) trait BodySink {
     /// Takes some bytes of a body; `false`: there is no room for them.
     fn take(&mut self, data: &[u8]) -> bool;
-    /// Whether the request can go on now that all that has arrived was taken in, though more is to come.
+    /// Whether the request can go on with what has been taken, though more is to come.
     fn has_enough(&self) -> bool;
 }
 
@@ -55,7 +55,7 @@ impl BodyRest {
         self.passed.saturating_add(self.reader.announced()) > self.bytes_max
     }
 
-    /// Reads what has arrived. Returns how many bytes of the input are done with.
+    /// Reads what has arrived. Returns how many bytes of the input were consumed.
     pub(super) fn read(
         &mut self,
         input: &[u8],

@@ -1,4 +1,4 @@
-//! What is known of a connection: how far its input is, and how its response is framed.
+//! The state of a connection: its input, and the response under way.
 
 use baton_content::Persistence;
 use baton_fcgi::cgi::Framing;
@@ -10,8 +10,8 @@ use crate::protocol::StreamId;
 
 /// One HTTP/1 connection as a machine.
 ///
-/// Input: [`next`](Self::next) and [`read_body`](Self::read_body) are given what has arrived and is not done with. A request
-/// that was taken is answered through its [`Responder`](super::Responder).
+/// Input: [`next`](Self::next) and [`read_body`](Self::read_body) are given the input that has not been consumed. A
+/// request that was taken is answered through its [`Responder`](super::Responder).
 #[derive(Debug)]
 pub(crate) struct Http1 {
     pub(super) input_state: InputState,
@@ -37,7 +37,7 @@ impl Http1 {
         StreamId(self.requests)
     }
 
-    /// Takes input in which no request was found for a request, so that it can be refused.
+    /// Counts input that is no request as one, so that it can be refused.
     pub(crate) fn take_unreadable(&mut self) -> StreamId {
         self.requests += 1;
         self.stream()
@@ -49,17 +49,17 @@ impl Http1 {
     }
 }
 
-/// How far the input is.
+/// The position in the input.
 #[derive(Debug)]
 pub(super) enum InputState {
     /// Before or in a head.
     Head,
-    /// Behind the head of a request whose body nothing was decided about. `awaited`: the client waits for `100 Continue`
-    /// before it sends it.
+    /// Behind the head of a request whose body is neither wanted nor unwanted yet. `awaited`: the client waits for `100
+    /// Continue` before it sends it.
     Ahead { framing: BodyFraming, awaited: bool },
     /// In a body that is kept.
     Body(BodyRest),
-    /// In a body that is read past.
+    /// In a body that is skipped.
     Unwanted(BodyRest),
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Response {
     pub(super) version: Version,
     /// The request is a `HEAD`: no body is sent.
     pub(super) is_head: bool,
-    /// Whether the connection goes on behind it, as far as is known.
+    /// Whether the connection goes on after it, as far as is known.
     pub(super) keeps: bool,
     /// The rest of the body will not come.
     pub(super) is_cut: bool,
@@ -83,7 +83,7 @@ pub(super) enum Frame {
     Whole,
     /// As the head of an application's response says; the declared length has room for `left` bytes.
     Own { framing: Framing, left: u64 },
-    /// As the application says that has written the head to the client itself.
+    /// As the application chose, which has written the head to the client itself.
     Foreign { may_go_on: bool },
 }
 

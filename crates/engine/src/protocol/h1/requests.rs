@@ -1,10 +1,10 @@
-//! The receiving half: heads, bodies, and what is read past.
+//! The receiving half: heads, bodies, and bodies that are skipped.
 //!
-//! A request is taken when its head is complete. Its body is read at command: to be kept
-//! ([`Responder::expect_body`](super::Responder::expect_body), [`read_body`](Http1::read_body)), or, when the answer does not
-//! depend on it, as far as it has arrived ([`ignore_body`](Http1::ignore_body)), so that a malformed or too large one is
-//! refused in the place of the answer. The rest of such a body is read past behind the answer; the connection ends where
-//! that cannot be done.
+//! A request is taken when its head is complete. Its body is read on demand: to be kept
+//! ([`Responder::expect_body`](super::Responder::expect_body), [`read_body`](Http1::read_body)), or, when the answer
+//! does not depend on it, as far as it has arrived ([`ignore_body`](Http1::ignore_body)), so that a malformed or too
+//! large one is refused in place of the answer. The rest of such a body is skipped after the answer; the connection
+//! ends if that is impossible.
 
 use baton_http::{BodyFraming, Refusal, RequestHead};
 
@@ -45,10 +45,10 @@ impl Http1 {
         !matches!(self.input_state, InputState::Head)
     }
 
-    /// Looks at the input behind the last request and what was read of its body.
+    /// Parses the input behind the last request and its body.
     ///
     /// # Errors
-    /// Nothing more can be taken: where the next request begins is unknown.
+    /// The input is no request: where the next request begins is unknown.
     pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Refusal> {
         if let InputState::Unwanted(rest) = &mut self.input_state {
             return Ok(match rest.read(input, &mut Nowhere) {
@@ -76,7 +76,7 @@ impl Http1 {
         Ok(Taken::Request(head, head_len))
     }
 
-    /// The body that is ahead is to be read, `bytes_max` of it at the most. Returns whether the client waits to be told.
+    /// Begins to read the body, at most `bytes_max` of it. Returns whether the client waits for `100 Continue`.
     pub(super) fn begin_body(&mut self, bytes_max: u64) -> bool {
         let InputState::Ahead { framing, awaited } = self.input_state else { return false };
         let rest = BodyRest::new(framing, bytes_max);
@@ -85,7 +85,7 @@ impl Http1 {
         is_invited
     }
 
-    /// Reads on in the body that is to be kept. Returns how many bytes of the input are done with.
+    /// Continues to read the body that is kept. Returns how many bytes of the input were consumed.
     ///
     /// # Errors
     /// It is malformed: where the next request begins is unknown.
@@ -105,8 +105,8 @@ impl Http1 {
         Ok((len, read))
     }
 
-    /// Reads what has arrived of a body that the answer does not depend on; nothing is waited for. Returns how many bytes of
-    /// the input are done with.
+    /// Reads what has arrived of a body that the answer does not depend on; nothing is waited for. Returns how many
+    /// bytes of the input were consumed.
     ///
     /// # Errors
     /// It is malformed: where the next request begins is unknown.
@@ -132,8 +132,8 @@ impl Http1 {
         }
     }
 
-    /// So many bytes of the body of the request that was given away are ahead: they are read past, if they are few, or else
-    /// the connection ends behind the answer (RFC 9112, section 9.3).
+    /// `left` bytes of the delegated request's body are unread. If they are few, they are skipped; else the connection
+    /// ends after the answer (RFC 9112, section 9.3).
     pub(crate) fn pass_unread(&mut self, left: u64) {
         if left > UNREAD_BYTES_MAX {
             self.close_behind();
@@ -142,13 +142,13 @@ impl Http1 {
         }
     }
 
-    /// The rest of the body that has begun is read by others.
+    /// The session reads the rest of the body for the application.
     pub(crate) fn handle_body_lent(&mut self) {
         self.input_state = InputState::Head;
     }
 }
 
-/// What of a body that was not read is worth reading past, instead of asking the client to connect again.
+/// Bytes of an unread body that are skipped: closing would cost the client a new connection.
 const UNREAD_BYTES_MAX: u64 = 256 * 1024;
 
 #[cfg(test)]
@@ -285,8 +285,8 @@ mod tests {
         }
     }
 
-    /// Who wants no more of a body than its beginning is given the request with all that has arrived; what is behind it,
-    /// and what the application leaves of it, is never taken for a request.
+    /// A sink that needs only the beginning of a body gets the request with all that has arrived. The input behind it,
+    /// and what the application leaves of the body, is never taken for a request.
     #[test]
     fn a_request_may_be_taken_when_its_body_has_begun() {
         let limits = Limits::default();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     /// Goal: nothing of an unwanted body is waited for, or taken for a request. Method: every cut of the stream; the
-    /// requests come out as soon as their heads are complete, whatever is missing of their bodies.
+    /// requests come out as soon as their heads are complete, even if their bodies are not.
     #[test]
     fn an_unwanted_body_is_not_waited_for() {
         let lines: Vec<_> = ["GET /1", "POST /2", "PUT /3", "HEAD /4", "GET /5"]

@@ -1,4 +1,4 @@
-//! The sending half: what becomes of the connection, and how a body is framed.
+//! The sending half: persistence, and how a body is framed.
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{Persistence, Whole};
@@ -10,14 +10,14 @@ use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
 
-/// How a connection ends behind its last response.
+/// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastClose {
     /// At once.
     Orderly,
-    /// The client may still be sending: read that past, lest a reset destroys the response.
+    /// The client may still be sending: read on, or a reset destroys the response.
     Linger,
-    /// By a reset: an orderly end would complete a response that is not complete.
+    /// By a reset: after an orderly end an incomplete response would look complete.
     Reset,
 }
 
@@ -41,15 +41,15 @@ pub(crate) struct Responder<'a> {
     draining: bool,
     /// What has arrived behind the head.
     input: &'a [u8],
-    /// Bytes of the input that are done with.
+    /// Bytes of the input that were consumed.
     consumed: usize,
     /// Bytes of heads that were put into the outlet.
     head_bytes: u64,
 }
 
 impl Http1 {
-    /// Answers the request that was taken last, behind which is `input`. `draining`: the connection ends behind it, if its
-    /// head does not say otherwise already.
+    /// Answers the request that was taken last. `input`: what has arrived behind its head. `draining`: the connection
+    /// ends after the response, unless its head has said otherwise.
     pub(crate) fn respond<'a>(
         &'a mut self,
         outlet: &'a mut Outlet,
@@ -75,8 +75,8 @@ impl Http1 {
         self.response.keeps
     }
 
-    /// How it ends otherwise. Behind a part of a response the part must not be taken for the whole: where only the end of
-    /// the connection would end the body, by a reset.
+    /// How it ends otherwise. The client must not take a part of a response for the whole: if the body is delimited by
+    /// the end of the connection, by a reset.
     pub(crate) fn last_close(&self) -> LastClose {
         match self.response.frame {
             Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { may_go_on: false }
@@ -90,7 +90,7 @@ impl Http1 {
 }
 
 impl Responder<'_> {
-    /// Bytes of the input that are done with, and bytes of heads that were put into the outlet.
+    /// Bytes of the input that were consumed, and bytes of heads that were put into the outlet.
     pub(crate) fn finish(self) -> (usize, u64) {
         (self.consumed, self.head_bytes)
     }
@@ -100,7 +100,7 @@ impl Responder<'_> {
         matches!(self.protocol.input_state, InputState::Ahead { .. })
     }
 
-    /// Has the body read, `bytes_max` of it at the most. A client that waits for leave to send it gets that.
+    /// Has at most `bytes_max` of the body read. A client that waits for `100 Continue` gets it.
     pub(crate) fn expect_body(&mut self, bytes_max: u64) {
         if self.protocol.begin_body(bytes_max) {
             self.head_bytes += CONTINUE.len() as u64;
@@ -108,7 +108,8 @@ impl Responder<'_> {
         }
     }
 
-    /// Reads what has arrived of a body that the answer does not depend on. Returns whether it is larger than `bytes_max`.
+    /// Reads what has arrived of a body that the answer does not depend on. Returns whether it is larger than
+    /// `bytes_max`.
     ///
     /// # Errors
     /// It is malformed.
@@ -118,7 +119,7 @@ impl Responder<'_> {
         Ok(read == BodyRead::TooLarge)
     }
 
-    /// The input cannot be read on: the response, whatever it answers, is the last, and has its body.
+    /// No more input can be parsed: the response is the last one, and has its body even for a `HEAD`.
     pub(crate) fn refuse(&mut self) {
         self.protocol.response = Response::to_no_request();
     }
@@ -152,13 +153,13 @@ impl Responder<'_> {
         head
     }
 
-    /// What kept heads are to say of the connection.
+    /// What cached heads say about the connection.
     pub(crate) fn persistence(&mut self) -> Persistence {
         self.decide();
         self.protocol.response.persistence()
     }
 
-    /// Sends a file whose head is kept with it.
+    /// Sends a file with its cached head.
     pub(crate) fn send_whole(&mut self, mut whole: Whole) {
         self.head_bytes += whole.head_len as u64;
         if self.protocol.response.is_head {
@@ -180,22 +181,22 @@ impl Responder<'_> {
         self.outlet.push(heads.freeze(head));
     }
 
-    /// Sends a piece of a body whose length its head has told.
+    /// Sends a piece of a body whose length is in its head.
     pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
         if !self.protocol.response.is_head {
             self.outlet.push(piece);
         }
     }
 
-    /// What an application has to know to answer in the server's place.
+    /// What an application needs to know to answer in the server's place.
     pub(crate) fn client(&mut self) -> Client {
         self.decide();
         let Response { version, is_head, keeps, .. } = self.protocol.response;
         Client { minor: u8::from(version == Version::Http11), keep: keeps, head: is_head }
     }
 
-    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all of
-    /// it is known.
+    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all
+    /// of it is known.
     pub(crate) fn send_application_head(
         &mut self,
         heads: &mut Pool,
@@ -208,7 +209,7 @@ impl Responder<'_> {
         self.frame(heads, head, framing, client, fields);
     }
 
-    /// Sends an application's head, as above, and a body that is another one than the application has measured.
+    /// Sends an application's head, as above, with another body than the application's own.
     pub(crate) fn send_application_body(
         &mut self,
         heads: &mut Pool,
@@ -256,7 +257,7 @@ impl Responder<'_> {
             }
             Frame::Own { framing: Framing::Length(_), left } => {
                 if body.len() > *left {
-                    // The client would take more than was declared for the next response.
+                    // The client would take the excess for the next response.
                     body.split_off(*left);
                 }
                 *left -= body.len();
