@@ -9,10 +9,10 @@ use crate::log::Outcome;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
 
-/// Why a client goes on.
+/// Why a client is woken.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    /// It is its turn.
+    /// It has a turn.
     Turn,
     /// Its socket is ready.
     Ready {

@@ -59,10 +59,10 @@ pub(super) fn kernel_threads(tuning: &Tuning) -> usize {
     tuning.threads.unwrap_or(1).max(1)
 }
 
-/// What a thread is given when it goes on: why, and what it may use meanwhile.
+/// What a thread is given when it resumes: why, and the context.
 type Resume = (Wake, Box<Context>);
 
-/// What a thread gives back when it waits: what for, and what the scheduler may know of it meanwhile.
+/// What a thread gives back when it waits: what for, what the scheduler may know meanwhile, and the context.
 type Wait = (Need, Known, Box<Context>);
 
 /// The code of a client's thread.
@@ -155,13 +155,13 @@ thread_local! {
     static SPARE_STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stack, if the process may have one more: each takes two mappings, of which it has `vm.max_map_count`.
+/// A stack, unless the process is out of mappings: each stack takes two of `vm.max_map_count`.
 fn take_stack() -> Option<DefaultStack> {
     let spare = SPARE_STACKS.with_borrow_mut(Vec::pop);
     spare.or_else(|| DefaultStack::new(STACK_BYTES).ok())
 }
 
-/// Address space of a stack; memory is used for the pages that are touched only, some 8 KiB.
+/// Address space of a stack; only the pages that are touched use memory, about 8 KiB.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// Stacks kept for use again, per kernel thread.

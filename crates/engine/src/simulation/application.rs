@@ -17,7 +17,7 @@ use super::choices::Choices;
 /// How an application answers: the word in the query of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// With a head that says the length.
+    /// With a head that has the length.
     Whole,
     /// With a head that does not.
     Open,
@@ -25,13 +25,13 @@ pub(crate) enum Manner {
     Missing,
     /// With lines for the error log besides.
     Talking,
-    /// With more than the head says.
+    /// With more than the head announces.
     Long,
-    /// With less than the head says.
+    /// With less than the head announces.
     Short,
     /// With a part, and then the end of the connection.
     Cut,
-    /// The same where the head says no length.
+    /// The same without a length in the head.
     OpenCut,
     /// With the end of the connection.
     Gone,
@@ -39,9 +39,9 @@ pub(crate) enum Manner {
     Never,
     /// With a refusal.
     Overloaded,
-    /// With what is no FastCGI.
+    /// With bytes that are not FastCGI.
     Nonsense,
-    /// With what is no head.
+    /// With a malformed head.
     NoHead,
     /// Before it has read the body.
     Early,
@@ -68,7 +68,7 @@ impl Manner {
         Self::Redirect,
     ];
 
-    /// The status that the client gets in the end, if it gets a whole answer.
+    /// The status of the client's answer, if that is complete.
     pub(crate) fn status(self) -> u16 {
         match self {
             Self::Whole | Self::Open | Self::Talking | Self::Long | Self::Early | Self::Redirect => 200,
@@ -80,7 +80,7 @@ impl Manner {
     }
 }
 
-/// What the application makes of a request: both ends of the simulation compute it.
+/// The application's answer to a request, which both ends of the simulation compute.
 pub(crate) fn content(number: usize, method: &str, body: &[u8], len: usize) -> Vec<u8> {
     let sum = body.iter().fold(0_u32, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let mut content = format!("{number} {method} {} {sum}\n", body.len()).into_bytes();
@@ -100,7 +100,7 @@ pub(crate) struct Application {
     processes_max: usize,
     /// Bytes that are read or written at a time.
     piece_bytes_max: usize,
-    /// Whether processes close connections that nothing is asked on.
+    /// Whether processes close idle connections.
     closes_idle: bool,
     processes: Vec<Process>,
 }
@@ -170,7 +170,7 @@ impl Application {
 }
 
 impl Process {
-    /// Reads so many bytes at the most; `false`: the connection is over.
+    /// Reads at most so many bytes; `false`: the connection is over.
     fn read(&mut self, bytes_max: usize, choices: &mut Choices) -> bool {
         let mut input = vec![0; bytes_max];
         let count = match self.stream.read(&mut input) {
@@ -197,7 +197,7 @@ impl Process {
         }
     }
 
-    /// Writes so many bytes at the most; `false`: the connection is over.
+    /// Writes at most so many bytes; `false`: the connection is over.
     fn write(&mut self, bytes_max: usize) -> bool {
         let piece = &self.out[..self.out.len().min(bytes_max)];
         match self.stream.write(piece) {

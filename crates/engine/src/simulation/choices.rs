@@ -1,8 +1,8 @@
-//! What a seed decides.
+//! The choices of a seed.
 
 use std::ops::Range;
 
-/// Decisions in the order in which they are asked for: the same seed decides the same.
+/// Choices in the order in which they are asked for: the same seed makes the same ones.
 #[derive(Debug)]
 pub(crate) struct Choices(fastrand::Rng);
 
@@ -37,7 +37,7 @@ impl Choices {
         self.0.usize(1..=(2_usize << bits).min(max))
     }
 
-    /// Decisions of their own for a part.
+    /// Separate choices for a part.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }

@@ -1,5 +1,5 @@
-//! A client in the simulation: it sends its requests in pieces, makes room for the answers, leaves when the seed says
-//! so, and holds every answer against the model.
+//! A client in the simulation. It sends its requests in pieces, makes room for the answers, leaves when the seed says
+//! so, and compares every answer with the model.
 
 use super::choices::Choices;
 use super::log::Line;
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     bytes_read: usize,
 }
 
-/// How things are with the worker when a client looks.
+/// The state of the worker when a client acts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) now_ms: u64,
@@ -47,12 +47,12 @@ pub(crate) struct Moment {
 /// What a client is like.
 #[derive(Debug)]
 struct Habits {
-    /// Requests that it sends in front of the answers.
+    /// Requests that it sends before it has the answers.
     pipelined: usize,
     piece_bytes_max: usize,
     room_bytes_max: usize,
     pause_ms_max: u64,
-    /// How it leaves, and behind how many bytes of its own.
+    /// How it leaves, and after how many bytes of its own.
     leaving: Option<(Leaving, usize)>,
     /// How it leaves when all is answered. `None`: it waits for the server to end the connection.
     parting: Option<Leaving>,
@@ -64,7 +64,7 @@ enum Leaving {
     HalfClose,
     Close,
     Reset,
-    /// It says and takes nothing more, but keeps the connection.
+    /// It sends and takes nothing more, but keeps the connection.
     Silence,
 }
 
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// Does the next thing, and says after how many milliseconds the one behind it comes; `None`: never.
+    /// Acts once. Returns the milliseconds until it acts again; `None`: never.
     pub(crate) fn act(&mut self, choices: &mut Choices) -> Option<u64> {
         if self.has_left || self.end.is_closed_by_server() {
             return None;
@@ -129,7 +129,7 @@ impl Client {
         if choices.chance(70) {
             self.end.make_room(choices.size(self.habits.room_bytes_max));
         }
-        // A client that only waits looks less and less often whether there is something for it to do.
+        // A client that only waits acts less and less often.
         self.idle_times += 1;
         Some(choices.ms(0..self.habits.pause_ms_max) << self.idle_times.min(8))
     }
@@ -161,7 +161,7 @@ impl Client {
         bytes
     }
 
-    /// Takes what the server has written, and reads what of it is complete.
+    /// Takes what the server has written, and checks the complete responses in it.
     pub(crate) fn observe(&mut self, moment: Moment) {
         let now_ms = moment.now_ms;
         let output = self.end.take_output();
@@ -236,7 +236,7 @@ impl Client {
         self.bytes_read > start
     }
 
-    /// Whether all that the server has read of unanswered requests is a part of a head, and since when.
+    /// Since when the server has read only a part of a head, if that is all it has read of unanswered requests.
     pub(crate) fn is_in_head(&self) -> Option<u64> {
         let number = self.responses.len();
         let start = if number == 0 { 0 } else { *self.ends.get(number - 1)? };
@@ -268,7 +268,7 @@ impl Client {
 }
 
 impl Client {
-    /// Holds the lines of the log against what the client got: one for each request that was begun, in their order.
+    /// Compares the log with what the client got: one line for each request that has begun, in order.
     pub(crate) fn check_log(&self, who: usize, lines: &[&Line]) {
         let complete = self.responses.len();
         for (number, line) in lines.iter().enumerate() {
@@ -317,7 +317,7 @@ impl Expected {
         }
     }
 
-    /// Holds a complete response against the model.
+    /// Compares a complete response with the model.
     fn check(&self, number: usize, response: &Response, moment: Moment) {
         let status = response.status;
         if status == 408 {

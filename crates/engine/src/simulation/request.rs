@@ -1,4 +1,4 @@
-//! Requests that a client may send, and a model of what each of them is to be answered.
+//! Requests that a client may send, and a model of their answers.
 //!
 //! The model knows files, conditions, ranges and persistence, from the RFCs; it shares no code with the server.
 
@@ -9,7 +9,7 @@ use super::application::{self, Manner, REDIRECTED_TO};
 use super::choices::Choices;
 use super::site::{APPLICATION, FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
 
-/// A request, and its answer as the model has it.
+/// A request, and its answer by the model.
 #[derive(Debug)]
 pub(crate) struct Request {
     /// Its first line.
@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) expected: Expected,
 }
 
-/// What a request is to be answered.
+/// The expected answer to a request.
 #[derive(Debug)]
 pub(crate) struct Expected {
     /// One of these.
@@ -29,7 +29,7 @@ pub(crate) struct Expected {
     pub(crate) is_malformed: bool,
     /// Whether an application answers.
     pub(crate) is_applications: bool,
-    /// Whether the answer has no body, whatever its head says.
+    /// Whether the answer has no body, even if its head announces one.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
     /// Fields of the answer.
@@ -41,7 +41,7 @@ pub(crate) struct Expected {
 pub(crate) enum Persistence {
     Kept,
     Ended,
-    /// It depends on what of the request arrives in front of the answer. What follows in the connection may be lost.
+    /// It depends on how much of the request arrives before the answer. Later requests on the connection may be lost.
     Open,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Content {
     Parts(Vec<u8>, Vec<Range<usize>>),
     /// Something with these words in it.
     With(&'static str),
-    /// What the plan says that is current when the request is answered.
+    /// The content by the plan that is current when the request is answered.
     ByPlan,
     /// A page about the status.
     Page,
@@ -62,7 +62,7 @@ pub(crate) enum Content {
     Any,
 }
 
-/// What requests may be like within the limits of a plan.
+/// The choices for requests within the limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// How many in a hundred are for the application.
@@ -128,7 +128,7 @@ impl Request {
         match body.refused {
             Some((status, true)) => expected.refuse(status),
             Some((status, false)) => {
-                // What has not arrived in front of the answer does not change it.
+                // Input that arrives after the answer does not change it.
                 expected.status.push(status);
                 expected.open();
             }
@@ -337,7 +337,7 @@ struct Body {
     content: Vec<u8>,
     /// The status that it is refused with, and whether the head says already that it is.
     refused: Option<(u16, bool)>,
-    /// Whether the client says that it waits for leave to send it.
+    /// Whether the client waits for `100 Continue`.
     is_awaited: bool,
 }
 
@@ -396,7 +396,7 @@ fn chunked(len: usize, choices: &mut Choices) -> Vec<u8> {
     out
 }
 
-/// Something that no request is.
+/// Input that is no request.
 fn malformed(number: usize, choices: &mut Choices) -> Request {
     let (line, fields, status) = match choices.number(0..8) {
         0 => (format!("GET /?{number} HTTP/1.1"), "", 400),

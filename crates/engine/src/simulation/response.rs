@@ -11,7 +11,7 @@ pub(crate) struct Response {
     pub(crate) content: Vec<u8>,
     /// Bytes behind the head, framing included.
     pub(crate) body_bytes: usize,
-    /// Bytes of it all.
+    /// Bytes of the whole response.
     pub(crate) len: usize,
     pub(crate) is_complete: bool,
     /// Whether only the end of the connection ends it.
@@ -19,7 +19,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The value of a field that there is once at the most.
+    /// The value of a field that may occur only once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
@@ -27,7 +27,7 @@ impl Response {
         value
     }
 
-    /// Whether the connection goes on behind it.
+    /// Whether the connection goes on after it.
     pub(crate) fn keeps_connection(&self) -> bool {
         self.field("Connection").is_none_or(|value| value == "keep-alive") && !self.ends_with_connection
     }

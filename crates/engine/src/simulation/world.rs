@@ -8,8 +8,8 @@
 //!         └─► reload, drain, stop
 //! ```
 //!
-//! The order of events, and the time between them, are the seed's; what a session does with them is the server's. After
-//! every event the world looks whether a wait has the right deadline and whether it can end at all.
+//! The seed decides the order of events and the time between them; the server's code decides what a session does. After
+//! every event the world checks that each wait has the right deadline, and that it can end.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub(crate) struct World<'a> {
     application: application::Application,
     is_round_due: bool,
     is_application_due: bool,
-    /// For how long the application may let things lie.
+    /// How long the application may delay its work.
     application_pause_ms: u64,
     /// Plans of the past, which nothing may hold at the end.
     old_plans: Vec<Weak<Plan>>,
@@ -100,7 +100,7 @@ struct Seat {
     is_poll_due: bool,
     /// Whether a request of it may be with the application.
     is_delegated: bool,
-    /// When it last heard of the application.
+    /// When the application's last event reached it.
     heard_ms: u64,
     /// What the session waits for.
     waits: Waits,
@@ -122,7 +122,7 @@ enum Event {
     Poll(usize),
     Turn(usize),
     JobDone(usize, Job),
-    /// The gateway is told what there is on its sockets.
+    /// The gateway handles the events of its sockets.
     GatewayRound,
     ApplicationActs,
     Reload,
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         let send_ways = SendWays::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
-        // Whether an answer needs a job is the word of `simulated_disk`, not the kernel's.
+        // `simulated_disk` decides whether an answer needs a job, not the kernel.
         let ctx =
             Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, send_ways, records);
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs until nothing is left to be done, and looks at what has come of it. The same seed has the same fingerprint.
+    /// Runs until no event is left, and checks the result. The same seed has the same fingerprint.
     pub(crate) fn run(mut self) -> u64 {
         let before = Totals::of(&self.setting.counters);
         while let Some(at_ms) = self.next_ms() {
@@ -386,7 +386,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Has the gateway and the application go on some time later, if there is something for them to do.
+    /// Schedules the gateway and the application, if there is something for them to do.
     fn note_application(&mut self) {
         let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -424,7 +424,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Takes a session as far as it goes, like an event loop.
+    /// Advances a session until it has to wait, like an event loop.
     fn advance(&mut self, who: usize, wake: Wake) {
         if self.seats[who].session.is_none() {
             return;
@@ -520,7 +520,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a session that waits waits for something that can come, and not longer than it may.
+    /// Checks that a waiting session waits for something that can happen, and not longer than it may.
     fn check_wait(&self, who: usize) {
         let seat = &self.seats[who];
         let Some(session) = &seat.session else { return };
@@ -569,7 +569,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Looks at what is left when nothing happens any more.
+    /// Checks what is left when no event is left.
     fn finish(mut self, before: &Totals) -> u64 {
         for (who, seat) in self.seats.iter().enumerate() {
             assert!(seat.session.is_none(), "client {who} is held for ever: {:?}", seat.waits);
@@ -617,7 +617,7 @@ fn limits(choices: &mut Choices) -> Limits {
         requests_per_connection_max: choices.one(&[1, 3, 1_000, 1_000, 1_000, 1_000]),
         pipelined_max: choices.one(&[1, 3, 64]),
         ranges_max: choices.one(&[1, 3, 16]),
-        // All of them different: a deadline that belongs to another wait shows.
+        // All are different, so that a deadline of another wait shows.
         head_timeout_ms: 3_000,
         body_timeout_ms: 4_100,
         idle_timeout_ms: 5_300,
@@ -633,7 +633,7 @@ fn request_of(who: usize) -> RequestId {
     RequestId::new(who as u64)
 }
 
-/// What has been counted.
+/// The counters.
 struct Totals {
     open: u64,
     temporary_bytes: u64,
