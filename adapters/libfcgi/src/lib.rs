@@ -3,12 +3,12 @@
 //!
 //! | module | part of the original |
 //! |---|---|
-//! | [`abi`] | the streams of `fcgiapp.h`, the files of `fcgi_stdio.h` |
-//! | [`stream`], [`printf`] | `FCGX_GetStr`, `FCGX_PutStr`, `FCGX_FPrintF`, ...: streams of any implementation |
-//! | [`request`], [`exchange`] | `FCGX_Accept_r`, `FCGX_Finish_r`, ...: requests and the implementation of their streams |
-//! | [`record_writer`] | `FCGX_CreateWriter`: streams of records without a request |
-//! | [`stdio`], [`stdio_file`], [`variadic`] | `FCGI_printf`, `_fcgi_sF`, ...: the stdio layer |
-//! | [`os`], [`asynchronous`], [`shutdown`], [`errno`] | `OS_Accept`, `OS_AsyncRead`, ...: sockets, callbacks, signals |
+//! | `abi` | the streams of `fcgiapp.h`, the files of `fcgi_stdio.h` |
+//! | `stream`, `printf` | `FCGX_GetStr`, `FCGX_PutStr`, `FCGX_FPrintF`, ...: streams of any implementation |
+//! | `request`, `exchange` | `FCGX_Accept_r`, `FCGX_Finish_r`, ...: requests and the implementation of their streams |
+//! | `record_writer` | `FCGX_CreateWriter`: streams of records without a request |
+//! | `stdio`, `stdio_file`, `variadic` | `FCGI_printf`, `_fcgi_sF`, ...: the stdio layer |
+//! | `os`, `asynchronous`, `shutdown`, `errno` | `OS_Accept`, `OS_AsyncRead`, ...: sockets, callbacks, signals |
 //!
 //! What differs on purpose: records hold up to 64 KiB instead of 8; formats that the original does not know (`%lld`,
 //! `%zu`) work; a request's exit status does not outlive it.

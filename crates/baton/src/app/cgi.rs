@@ -1,14 +1,14 @@
 //! `baton app cgi`: a FastCGI application that runs a program for each request (RFC 3875).
 //!
-//! The program is the request's `SCRIPT_FILENAME`; no shell has a part in it. Its environment is that of this process
-//! and the request's variables. It is started at once, and from then on bytes go both ways as they come:
+//! The program is the request's `SCRIPT_FILENAME`, run without a shell. Its environment is that of this process and the
+//! request's variables. It starts at once, and then bytes pass both ways as they arrive:
 //!
 //! ```text
 //!   server ──► body ────► one piece ──► the program's standard input     the next one when that has been taken
 //!   server ◄── response ◄─ one piece ◄── its standard output              error log ◄── its standard error
 //! ```
 //!
-//! Neither way waits for the other, so a program may answer before it reads, while it reads, or never read.
+//! Neither direction waits for the other: a program may answer before it reads, while it reads, or without reading.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,7 +36,7 @@ impl Cgi {
     /// Answers requests for ever.
     ///
     /// # Errors
-    /// Standard input is no listening socket, or stopped being one.
+    /// If standard input is not, or no longer, a listening socket.
     pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
         let trouble = |error: io::Error| {
             Trouble::of("accept requests", &error).cause("standard input is not a listening socket")
@@ -44,7 +44,7 @@ impl Cgi {
         let mut responder = Responder::inherited().map_err(trouble)?;
         loop {
             let mut request = responder.next_request().map_err(trouble)?;
-            // If the connection failed, the server knows; other errors have to be reported to it.
+            // The server notices a failed connection itself; other errors are reported to it.
             if let Err(error) = answer(&mut request) {
                 let _ = request.log(format!("{error}\n").as_bytes());
                 request.set_exit_status(1);
@@ -77,25 +77,25 @@ fn answer(request: &mut Request<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that are read at a time: what a pipe holds.
+/// Bytes to read at a time: the capacity of a pipe.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A program, and the pipes that lead to it. Whatever happens, it does not outlive the request.
+/// A program and its pipes. It never outlives the request.
 struct Running {
     program: Child,
-    /// Tells of its end; `None` when it has ended.
+    /// Readable when the program ends; `None` after that.
     life: Option<OwnedFd>,
-    /// `None`: there is no body, or all of it was given, or the program has closed it.
+    /// `None`: there is no body, or the program has all of it, or has closed its input.
     input: Option<File>,
     output: Option<File>,
     errors: Option<File>,
     body: Body,
 }
 
-/// What is left of the request's body.
+/// The rest of the request's body.
 struct Body {
     piece: Box<[u8]>,
-    /// Where in the piece is what the program has not taken.
+    /// The part of the piece that the program has not taken.
     unwritten: std::ops::Range<usize>,
     ended: bool,
 }
@@ -109,7 +109,7 @@ impl Running {
         let body = Body { piece: piece.into(), unwritten: 0..0, ended: input.is_none() };
         let mut running = Self { program, life: None, input, output, errors, body };
         if let Some(input) = &running.input {
-            // Else it would take a piece as a whole, however long the program needs for it.
+            // Else a write would wait until the program has taken the whole piece.
             rustix::io::ioctl_fionbio(input, true)?;
         }
         let pid = i32::try_from(running.program.id()).ok().and_then(Pid::from_raw);
@@ -117,10 +117,10 @@ impl Running {
         Ok(running)
     }
 
-    /// Passes on the body and what the program prints, until it has ended and all its outputs are closed.
+    /// Passes on the body and the program's output, until the program has ended and all its outputs are closed.
     ///
     /// # Errors
-    /// The server has hung up, or the body breaks off, which the program must not take for its end.
+    /// If the server has closed the connection, or the body breaks off, which the program must not take for its end.
     fn run(mut self, request: &mut Request<'_>) -> io::Result<ExitStatus> {
         let mut buffer = vec![0; PIECE_BYTES];
         while self.life.is_some() || self.output.is_some() || self.errors.is_some() {
@@ -149,7 +149,7 @@ impl Running {
                 && let Some(piece) = piece(&mut self.output, &mut buffer)?
             {
                 request.write_all(piece)?;
-                // A client that waits for a line is not to wait for the next one.
+                // A client that waits for a line must not wait for the next one.
                 request.flush()?;
             }
             if !errors.is_empty()
@@ -161,8 +161,8 @@ impl Running {
         self.program.wait()
     }
 
-    /// Gives the program a piece of what has arrived of the body. If the program has closed its input, the rest is
-    /// read and dropped: records of the server may follow it. Says whether there may be another piece at once.
+    /// Gives the program a piece of the arrived body. If the program has closed its input, reads and drops the rest:
+    /// records of the server may follow it. Returns whether another piece may follow at once.
     fn feed(&mut self, request: &mut Request<'_>) -> io::Result<bool> {
         let body = &mut self.body;
         if body.unwritten.is_empty() {
@@ -179,7 +179,7 @@ impl Running {
             return Ok(true);
         };
         if body.ended {
-            // Which is the end of the pipe.
+            // This closes the pipe.
             self.input = None;
             return Ok(false);
         }
@@ -188,7 +188,7 @@ impl Running {
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => return Ok(false),
                 io::ErrorKind::Interrupted => {}
-                // It has closed its standard input, or has ended.
+                // The program has closed its standard input, or has ended.
                 io::ErrorKind::BrokenPipe => self.input = None,
                 _ => return Err(error),
             },
@@ -199,14 +199,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, if all is well. If not, it ends before its input does: the end of a body that broke off
-        // would look like that of a complete one.
+        // Normally the program has ended. If not, kill it before its input closes: a body that broke off would look
+        // complete.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
 }
 
-/// What is run, or the status of a request for something that cannot be, and why.
+/// The program to run, or the status and the reason if it cannot run.
 fn program_of(request: &Request<'_>) -> Result<PathBuf, (&'static str, String)> {
     let name = request.variable("SCRIPT_FILENAME").unwrap_or_default();
     let path = PathBuf::from(OsStr::from_bytes(name));
@@ -220,7 +220,7 @@ fn program_of(request: &Request<'_>) -> Result<PathBuf, (&'static str, String)> 
     }
 }
 
-/// The variables of a request, but those that are about how it travels.
+/// The variables of a request, except those about its transport.
 fn variables_of(request: &Request<'_>) -> io::Result<Vec<(std::ffi::OsString, std::ffi::OsString)>> {
     let mut block = Vec::new();
     for (name, value) in request.variables().filter(|(name, _)| !name.starts_with(b"BATON_")) {
@@ -229,7 +229,7 @@ fn variables_of(request: &Request<'_>) -> io::Result<Vec<(std::ffi::OsString, st
     environment_of(&block).map_err(|_| io::Error::other("a variable cannot be one of an environment"))
 }
 
-/// Waits until one of the descriptors is ready, or with `only_looks` does not wait; returns what each is ready for.
+/// Waits until a descriptor is ready; does not wait with `only_looks`. Returns the readiness of each.
 fn wait<const N: usize>(
     descriptors: [(Option<BorrowedFd<'_>>, PollFlags); N],
     only_looks: bool,
@@ -249,7 +249,7 @@ fn wait<const N: usize>(
     Ok(descriptors.map(|(descriptor, _)| descriptor.and_then(|_| seen.next()).unwrap_or(PollFlags::empty())))
 }
 
-/// What a pipe has; one that has ended is closed.
+/// Reads from a pipe; closes it at its end.
 fn piece<'b>(pipe: &mut Option<File>, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
     let Some(file) = pipe else { return Ok(None) };
     let bytes = file.read(buffer)?;

@@ -60,7 +60,7 @@ pub enum BadLine {
     BadRequest,
     /// The status is not three digits.
     BadStatus,
-    /// The number of bytes is neither `-` nor a number up to [`BYTES_MAX`].
+    /// The number of bytes is neither `-` nor a number up to `BYTES_MAX`.
     BadBytes,
 }
 

@@ -74,7 +74,7 @@ impl Statistics {
         }
     }
 
-    /// Bytes of the most frequent files that cover a share of [`SHARES`], if the trace has requests for files.
+    /// Bytes of the most frequent files that cover a share of `SHARES`, if the trace has requests for files.
     #[must_use]
     pub fn bytes_covering(&self, share: f64) -> Option<u64> {
         self.coverage.iter().find(|point| point.share >= share).map(|point| point.bytes)

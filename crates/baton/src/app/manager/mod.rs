@@ -1,16 +1,16 @@
-//! Keeps processes running: one thread, one loop, over signals, what processes print, what the loops of the server say,
+//! Keeps processes running: one thread, one loop, over signals, the processes' output, wakeups by the server's loops,
 //! and the clock.
 //!
 //! ```text
 //!            ┌─────────────── due: starts ──────────────┐
 //!   replica: empty ── wait, longer after each early end ──┘──► process ──► ends by itself: empty
-//!                                                              │ is old, or has served enough: another begins beside it
+//!                                                              │ is old, or has served enough: a replacement starts
 //!                                                              ▼
-//!                                   replacement ready ──► the process ends between two requests, its replacement takes over
+//!                                   replacement ready ──► the process ends between two requests, and is replaced
 //! ```
 //!
 //! Under a server, [`readiness`] tells its loops which processes take requests. Without a server all processes listen
-//! at one socket, and a process that is asked to end may be in the middle of a request. [`scaling`] decides how many
+//! on one socket, and a process that is asked to end may be in the middle of a request. [`scaling`] decides how many
 //! run.
 
 mod readiness;
@@ -38,10 +38,10 @@ use super::options::Run;
 use super::program::{MANAGERS_SIGNALS, Program};
 use super::sockets::Sockets;
 
-/// Runs processes until a signal says that it is enough.
+/// Runs processes until a signal asks the manager to end.
 ///
 /// # Errors
-/// Why there never were any.
+/// Why no process could be started.
 pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     let signals = SignalQueue::new(&MANAGERS_SIGNALS.map(Signal::as_raw))
         .map_err(|error| Trouble::of("receive signals", &error))?;
@@ -79,7 +79,7 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Under a server: the readiness of the processes, over the table that comes by standard input.
+/// Under a server: the readiness of the processes, over the table received on standard input.
 fn readiness(options: &Run) -> Result<Option<Readiness>, Trouble> {
     let inherited =
         |prefix: &PathBuf| Readiness::inherited(prefix.clone(), options.requests_max, options.patience());
@@ -96,36 +96,36 @@ struct Manager {
     stop_signal: i32,
     grace: Duration,
     lifetime: Option<Duration>,
-    /// How long a process that is more than the least may be idle.
+    /// How long a process beyond the minimum may be idle.
     idle: Duration,
     status: Option<PathBuf>,
     replicas: Vec<Replica>,
-    /// How many of them are always wanted.
+    /// The minimum of processes.
     replicas_min: usize,
     /// Processes that have been asked to end.
     stopping: Vec<StoppingProcess>,
-    /// Places whose processes are to be replaced, in turn.
+    /// Replicas whose processes are to be replaced, one after the other.
     to_replace: VecDeque<usize>,
-    /// When it is looked at which processes are idle, if there may be too many.
+    /// When to look for idle processes, if there may be too many.
     next_look: Instant,
     outputs: Vec<Lines>,
     tally: Tally,
-    /// Whether the loops have called.
+    /// Whether the loops have woken the manager.
     has_demand: bool,
     is_ending: bool,
-    /// Whether the status is another one than that which was written.
+    /// Whether the status differs from the written one.
     has_changed: bool,
 }
 
-/// How often what has happened.
+/// Counts of events.
 #[derive(Debug, Default)]
 struct Tally {
     started: u64,
-    /// Replaced after they had ended by themselves.
+    /// Processes replaced after they had ended by themselves.
     restarts: u64,
-    /// Replaced for their age, or the requests they had served.
+    /// Processes replaced because of their age or of the requests they had served.
     recycled: u64,
-    /// Killed since a request took too long.
+    /// Processes killed because a request took too long.
     killed: u64,
 }
 
@@ -168,7 +168,7 @@ impl Manager {
         stopping.chain(self.next_change()).min()
     }
 
-    /// Starts a process, with a socket of its own if there are such sockets.
+    /// Starts a process, under a server with a socket of its own.
     fn start(&mut self, now: Instant, number: usize) -> io::Result<Option<Process>> {
         let Some(slot) = self.free_slot(number) else { return Ok(None) };
         let own = self.readiness.as_ref().map(|readiness| readiness.listen(slot)).transpose()?;
@@ -195,7 +195,7 @@ impl Manager {
             readiness.dismiss(process.slot);
         }
         supervise::signal(process.pid, signal);
-        // What the process has started is killed with it.
+        // The kill also reaches the children of the process.
         let stopping = Stopping::new(-process.pid, now + self.grace);
         self.stopping.push(StoppingProcess { process, stopping });
         self.has_changed = true;
@@ -214,7 +214,7 @@ impl Manager {
         }
     }
 
-    /// Asks all to end; the second time, does not ask.
+    /// Asks all processes to end; when called again, kills them.
     fn end(&mut self, now: Instant) {
         if std::mem::replace(&mut self.is_ending, true) {
             self.stopping.iter_mut().for_each(|one| one.stopping.hurry(now));
@@ -231,7 +231,7 @@ impl Manager {
         // An error means that there are no children.
         while let Ok(Some((pid, ended))) = process::reap() {
             self.has_changed = true;
-            // What it has started and left behind.
+            // Children that the process has left behind.
             supervise::kill(-pid);
             if let Some(at) = self.stopping.iter().position(|one| one.process.pid == pid) {
                 let slot = self.stopping.swap_remove(at).process.slot;
@@ -244,14 +244,14 @@ impl Manager {
         }
     }
 
-    /// The process at a socket is no more. Whether it died of being asked if it was ready.
+    /// The process of a socket has ended. Returns whether its readiness probe was the cause.
     fn vacate(&mut self, slot: usize) -> bool {
         self.readiness.as_mut().is_some_and(|readiness| readiness.end(slot))
     }
 
     /// A process has ended by itself.
     fn handle_end(&mut self, number: usize, pid: i32, ended: Ended, now: Instant) {
-        // What it said may tell why: that comes first.
+        // Its output may say why, so show that first.
         self.outputs.retain_mut(Lines::forward);
         let replica = &mut self.replicas[number];
         let ended_process = match replica.replacement.take_if(|replacement| replacement.pid == pid) {
@@ -277,7 +277,7 @@ impl Manager {
         log::warning(restart.note_end(ended, process.since, now).with_restart(who));
     }
 
-    /// Takes note of what the loops say, and of processes that are ready.
+    /// Handles wakeups by the loops, and processes that are ready.
     fn handle_readiness(&mut self) {
         let Some(readiness) = &mut self.readiness else { return };
         self.has_demand |= readiness.table.take_wakeup();
@@ -286,7 +286,7 @@ impl Manager {
                 if let Some(process) = replica.at(slot) {
                     process.is_ready = true;
                 }
-                // A replacement is shown when it takes over.
+                // The loops see a replacement only when it takes over.
                 if replica.process.is_some_and(|process| process.slot == slot) {
                     readiness.table.set_open(slot);
                 }
@@ -310,7 +310,7 @@ impl Manager {
         }
     }
 
-    /// Says which processes there are. Readers find the old text or the new one, never a part.
+    /// Writes the status of the processes. Readers find the old text or the new one, never a part.
     fn write_status(&mut self) {
         let Some(path) = self.status.as_deref().filter(|_| std::mem::take(&mut self.has_changed)) else {
             return;

@@ -1,10 +1,10 @@
 //! Which processes are ready for requests: readiness probes, and the table that shows it to the loops of a server.
 //!
-//! A process is shown to the loops when it waits for requests. It says so by closing a connection on which nothing
-//! comes, as programs do that speak FastCGI or SCGI; the same is asked of one that was left in the middle of a request.
+//! The loops see a process once it waits for requests. The probe is a connection on which nothing is sent: programs
+//! that speak FastCGI or SCGI accept and close it. A process that was left in the middle of a request is probed, too.
 //!
-//! Some programs die of such a connection. So the first process of all has to close two: one that dies of the first
-//! cannot. From then on the processes are shown as soon as they start, and their backlogs hold the first requests.
+//! Some programs die of such a connection. So the very first process must close two: one that dies of the first cannot.
+//! If it dies, the loops see processes as soon as they start, and the backlogs hold the first requests.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -18,21 +18,21 @@ use baton_report::Trouble;
 use baton_sys::passing;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
-/// What is known of the readiness of processes that have a socket each.
+/// The readiness of processes that have a socket each.
 #[derive(Debug)]
 pub(super) struct Readiness {
     pub(super) table: ProcessTable,
     prefix: PathBuf,
     requests_max: Option<u64>,
-    /// How long a process may go on with a request that no client waits for any more.
+    /// How long a process may work on a request whose client has left.
     patience: Duration,
     probes: Vec<Probe>,
     tolerance: Tolerance,
-    /// Processes that have closed their first probe, and may be dying of it.
+    /// Processes that have closed their first probe, which may still kill them.
     suspects: Vec<usize>,
 }
 
-/// What the program makes of a connection that brings no request.
+/// How the program treats a connection without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tolerance {
     Unknown,
@@ -40,7 +40,7 @@ enum Tolerance {
     Dies,
 }
 
-/// A connection that a process is to close.
+/// A connection that a process should close.
 #[derive(Debug)]
 struct Probe {
     slot: usize,
@@ -50,10 +50,10 @@ struct Probe {
 }
 
 impl Readiness {
-    /// The process table comes as a message to standard input, from the server that has started this program.
+    /// Receives the process table on standard input, from the server that has started this program.
     ///
     /// # Errors
-    /// It does not.
+    /// If standard input delivers no table.
     pub(super) fn inherited(
         prefix: PathBuf,
         requests_max: Option<u64>,
@@ -72,11 +72,10 @@ impl Readiness {
         })
     }
 
-    /// A socket for a process to listen at. No other process has it: when the process has ended, connections are
-    /// refused.
+    /// A listening socket for one process alone: the kernel refuses connections once the process has ended.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// Those of `socket`, `bind` and `listen`.
     pub(super) fn listen(&self, slot: usize) -> io::Result<OwnedFd> {
         let path = socket_path(&self.prefix, slot);
         match fs::remove_file(&path) {
@@ -86,13 +85,13 @@ impl Readiness {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(&path)?)?;
-        // The folder is what keeps others away.
+        // The folder keeps other users away.
         fs::set_permissions(&path, Permissions::from_mode(0o666))?;
         rustix::net::listen(&socket, BACKLOG)?;
         Ok(socket)
     }
 
-    /// A process has been started. Whether it is taken for ready.
+    /// A process has been started. Returns whether it counts as ready.
     pub(super) fn begin(&mut self, slot: usize, pid: i32) -> bool {
         self.table.begin(slot, pid.unsigned_abs(), self.requests_max);
         let is_ready = self.tolerance == Tolerance::Dies;
@@ -102,13 +101,13 @@ impl Readiness {
         is_ready
     }
 
-    /// A process is told to end: it gets no further requests.
+    /// The manager asks a process to end: it gets no further requests.
     pub(super) fn dismiss(&mut self, slot: usize) {
         self.table.retire(slot);
         self.forget(slot);
     }
 
-    /// A process has ended. Whether its probe was what it died of.
+    /// A process has ended. Returns whether its probe was the cause.
     pub(super) fn end(&mut self, slot: usize) -> bool {
         self.table.end(slot);
         let was_closed =
@@ -127,8 +126,8 @@ impl Readiness {
         self.suspects.retain(|suspect| *suspect != slot);
     }
 
-    /// Asks a process that was left in the middle of a request whether it is done. One that answers several at a time
-    /// has others to look after itself; one that would die of it tells with its next request.
+    /// Probes a process that was left in the middle of a request. One that answers several requests at a time, or would
+    /// die of the probe, gets none: its next request shows whether it is done.
     pub(super) fn ask(&mut self, slot: usize, now: Instant) {
         if self.table.lanes() > 1 || self.tolerance == Tolerance::Dies {
             self.table.set_open(slot);
@@ -145,13 +144,13 @@ impl Readiness {
             rustix::net::shutdown(&socket, Shutdown::Write)?;
             Ok::<_, rustix::io::Errno>(socket)
         };
-        // If the connection is refused the process has ended, which SIGCHLD will tell.
+        // A refused connection means that the process has ended: SIGCHLD follows.
         if let Ok(socket) = connected() {
             self.probes.push(Probe { slot, socket, since });
         }
     }
 
-    /// The processes that wait for requests by now, and have not before.
+    /// The processes that have become ready for requests.
     pub(super) fn take_ready(&mut self) -> Vec<usize> {
         let mut ready = Vec::new();
         self.probes.retain(|probe| {
@@ -167,7 +166,7 @@ impl Readiness {
                 once.into_iter().for_each(|slot| self.probe(slot, None));
             } else {
                 self.tolerance = Tolerance::Closes;
-                // What the others have closed counts, too.
+                // Probes that other processes have closed count, too.
                 ready.extend(once);
                 ready.append(&mut self.suspects);
                 ready.sort_unstable();
@@ -177,7 +176,7 @@ impl Readiness {
         ready
     }
 
-    /// Whether a process has gone on for too long with a request that no client waits for.
+    /// Whether a process has worked too long on a request whose client has left.
     pub(super) fn is_lost(&self, slot: usize, now: Instant) -> bool {
         let mut probes = self.probes.iter().filter(|probe| probe.slot == slot);
         probes.any(|probe| probe.since.is_some_and(|since| now.duration_since(since) >= self.patience))
@@ -188,7 +187,7 @@ impl Readiness {
         self.probes.iter().filter_map(|probe| Some(probe.since? + self.patience)).min()
     }
 
-    /// What to listen to.
+    /// The descriptors to poll.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.table.wakeups()).chain(self.probes.iter().map(|probe| probe.socket.as_fd()))
     }
@@ -200,7 +199,7 @@ enum Look {
     Open,
     /// The process has accepted it, and closed it.
     Closed,
-    /// The process has ended, and never accepted it.
+    /// The process has ended without accepting it.
     Refused,
 }
 
@@ -214,5 +213,5 @@ impl Probe {
     }
 }
 
-/// There is never more than one connection for each request that the process answers at a time, and ours.
+/// At most one connection for each request that the process answers at a time, and the probe.
 const BACKLOG: i32 = 4096;

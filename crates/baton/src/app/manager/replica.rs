@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use baton_supervise::Restart;
 
-/// A process, or the lack of one, and its replacement.
+/// A place for a process and its replacement.
 #[derive(Debug)]
 pub(super) struct Replica {
-    /// Whether there is to be one.
+    /// Whether a process is wanted.
     pub(super) is_wanted: bool,
     pub(super) process: Option<Process>,
     /// The next process, if it has been started already.
@@ -25,9 +25,9 @@ pub(super) struct Process {
     pub(super) since: Instant,
     /// The number of its socket.
     pub(super) slot: usize,
-    /// Whether it has come to wait for requests.
+    /// Whether it has been ready for requests.
     pub(super) is_ready: bool,
-    /// How many requests it had been given when it was looked at.
+    /// How many requests it had been given at the last look.
     pub(super) requests_seen: u64,
 }
 
@@ -36,7 +36,7 @@ impl Replica {
         Self { is_wanted, process: None, replacement: None, is_to_change: false, restart: Restart::new(now) }
     }
 
-    /// Whether a process of it can be given requests.
+    /// Whether one of its processes can be given requests.
     pub(super) fn is_ready(&self) -> bool {
         self.process.is_some_and(|process| process.is_ready)
     }

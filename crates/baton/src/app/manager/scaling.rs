@@ -8,7 +8,7 @@ use super::replica::{Process, Replica};
 use super::{Manager, log};
 
 impl Manager {
-    /// Does what the clock, the processes and the loops ask for.
+    /// Does what is due by the clock, the processes and the loops.
     pub(super) fn scale(&mut self, now: Instant) {
         self.kill_late(now);
         if std::mem::take(&mut self.has_demand) {
@@ -30,9 +30,9 @@ impl Manager {
             self.replicas.iter().enumerate().filter_map(|(number, replica)| match replica.process {
                 _ if !replica.is_wanted => None,
                 None => Some(replica.restart.due()),
-                // Its replacement could not work, and the next one has to wait.
+                // The replacement failed, and the next one has to wait.
                 Some(_) if self.wants_replacement(number) => Some(replica.restart.due()),
-                // Its turn comes when the one before it has ended.
+                // Its turn comes when the previous one has ended.
                 Some(_) if self.to_replace.contains(&number) || replica.is_to_change => None,
                 Some(process) => Some(process.since + self.lifetime?),
             });
@@ -44,7 +44,7 @@ impl Manager {
         self.replicas.iter().filter(|replica| replica.is_wanted).count()
     }
 
-    /// Has processes killed that take too long for a request, and asks those that were left in the middle of one.
+    /// Kills processes that take too long for a request, and probes those left in the middle of one.
     fn kill_late(&mut self, now: Instant) {
         for number in 0..self.replicas.len() {
             let Some(readiness) = &mut self.readiness else { return };
@@ -54,7 +54,7 @@ impl Manager {
                     readiness.ask(slot, now);
                 }
                 if readiness.table.is_overdue(slot) && readiness.table.lanes() > 1 {
-                    // Others would suffer for the one.
+                    // A kill would also end the requests of other clients.
                     readiness.table.excuse(slot);
                     readiness.ask(slot, now);
                 } else if readiness.table.is_overdue(slot) || readiness.is_lost(slot, now) {
@@ -78,12 +78,12 @@ impl Manager {
             replica.is_to_change = false;
             replica.restart.start_at(now);
         }
-        // The signal that asks it to finish what it does would have it go on.
+        // The configured signal may let the process finish its request first.
         self.dismiss(process, Signal::TERM.as_raw(), now);
     }
 
-    /// Wants more processes while requests wait: at most as many more as there are, so that what begins can make itself
-    /// felt before still more does.
+    /// Wants more processes while requests wait: at most doubles their number, so that the new ones can show an effect
+    /// before still more start.
     fn grow(&mut self) {
         let Some(readiness) = &self.readiness else { return };
         let ready = self.replicas.iter().filter(|replica| replica.is_ready()).count();
@@ -95,7 +95,7 @@ impl Manager {
         unwanted.take(more).for_each(|replica| replica.is_wanted = true);
     }
 
-    /// Lets processes go that have had nothing to do since it was looked at them the last time.
+    /// Ends processes that have been idle since the last look.
     fn shrink(&mut self, now: Instant) {
         let Some(readiness) = &self.readiness else { return };
         let mut surplus = self.wanted() - self.replicas_min;
@@ -113,7 +113,7 @@ impl Manager {
         replicas.sort_by_key(|replica| std::cmp::Reverse(replica.process.map(|process| process.slot)));
         for replica in replicas {
             let Some(process) = replica.process.as_mut() else {
-                // A process that could not be started is the first to go.
+                // A replica without a process goes first.
                 replica.is_wanted = surplus == 0;
                 surplus = surplus.saturating_sub(1);
                 continue;
@@ -208,5 +208,5 @@ impl Manager {
     }
 }
 
-/// How soon it is tried again to find a socket for a process, when those that are to end take their time.
+/// The wait before another attempt to find a socket, while ending processes hold all of them.
 const SLOT_RETRY: Duration = Duration::from_millis(100);
