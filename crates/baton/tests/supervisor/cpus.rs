@@ -72,11 +72,13 @@ fn other_workers_are_not_bound() {
 
 /// Whether a process has the other end of a connection.
 fn has(process: Pid, client: &Client) -> bool {
-    let local = client.stream().local_addr().unwrap().port();
+    // Both ends: another server's client may have the same port.
+    let (local, peer) = (client.stream().local_addr().unwrap(), client.stream().peer_addr().unwrap());
+    let ends = [peer, local].map(|address| format!(":{:04X}", address.port()));
     let connections = fs::read_to_string("/proc/net/tcp").unwrap();
     let inode = connections.lines().find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
-        let is_ours = fields.get(2)?.ends_with(&format!(":{local:04X}"));
+        let is_ours = fields.get(1)?.ends_with(&ends[0]) && fields.get(2)?.ends_with(&ends[1]);
         is_ours.then(|| fields[9].to_owned())
     });
     let socket = PathBuf::from(format!("socket:[{}]", inode.expect("the connection")));
