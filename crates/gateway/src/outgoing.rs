@@ -244,8 +244,7 @@ mod tests {
     use super::*;
     use crate::{Address, Application, Endpoint, Settings};
 
-    /// The parts of a request with a body, in the messages that carry them. Method: a socket that keeps the limits of
-    /// messages.
+    /// The parts of a request with a body, by the calls that send them: a `SEQPACKET` socket keeps their boundaries.
     fn messages(splits: bool) -> Vec<Vec<&'static str>> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();

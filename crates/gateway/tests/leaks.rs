@@ -1,4 +1,4 @@
-//! No descriptor is left behind, whatever happens. On its own, because it counts those of the whole process.
+//! No descriptor leaks. In a test binary of its own, because it counts the descriptors of the whole process.
 
 #[path = "suite/common/mod.rs"]
 #[expect(dead_code, reason = "the suite needs more of it")]
@@ -16,8 +16,8 @@ fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Rounds of requests of which some are answered, some declined, some lost and some abandoned, under every transport;
-/// after as many again, no more descriptors are open.
+/// Under every transport, requests are answered, declined, lost and abandoned. Further rounds leave no more descriptors open
+/// than the first.
 #[test]
 fn descriptors_are_closed() {
     let app = App::start(|peer| {

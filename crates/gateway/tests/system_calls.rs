@@ -1,5 +1,4 @@
-//! What a request costs the server in system calls. On its own, because the calls are those of its own process, which
-//! strace starts.
+//! The system calls of a request. In a test binary of its own, because strace runs this binary to count its calls.
 
 #[path = "suite/common/mod.rs"]
 #[expect(dead_code, reason = "the suite needs more of it")]
@@ -17,8 +16,8 @@ use common::{application, client, get, handed};
 /// Requests whose calls are counted.
 const REQUESTS: u64 = 100;
 
-/// Goal: a request costs one message and one read, whatever the transport, beside the wait that all events share.
-/// Method: this test starts itself once more under strace, where it serves requests on a thread that has a name.
+/// Goal: under every transport, a request costs one message and one read, besides the wait that all events share. Method:
+/// this test starts itself under strace, to serve requests between two marks.
 #[test]
 fn a_request_is_one_message_and_one_read() {
     for transport in ["plain", "shm", "passfd"] {
@@ -37,7 +36,7 @@ fn a_request_is_one_message_and_one_read() {
         let of = |name: &str| calls.get(name).copied().unwrap_or(0);
         let message = if transport == "passfd" { "sendmsg" } else { "sendto" };
         assert_eq!((of(message), of("read")), (REQUESTS, REQUESTS), "{transport}: {calls:?}");
-        // One wait for each answer. A test's loop waits for a few milliseconds at most, so that there may be more.
+        // At least one wait for each answer: the test's loop waits for a few milliseconds at a time.
         assert!(of("epoll_wait") >= REQUESTS, "{transport}: {calls:?}");
         let others: u64 =
             calls.iter().filter(|(name, _)| !EXPECTED.contains(&name.as_str())).map(|call| call.1).sum();
@@ -45,11 +44,11 @@ fn a_request_is_one_message_and_one_read() {
     }
 }
 
-/// What may be among the calls: those above; memory, which the allocator asks for; and the marks.
+/// The calls allowed: those above, and those of the allocator.
 const EXPECTED: [&str; 9] =
     ["sendmsg", "sendto", "read", "epoll_wait", "epoll_pwait", "brk", "mmap", "munmap", "madvise"];
 
-/// The calls between the marks, of the thread that made them.
+/// The calls between the marks, by the thread that made the marks.
 fn counted(trace: &str) -> BTreeMap<String, u64> {
     let mut marks = trace.lines().filter(|line| line.contains(MARK));
     let thread = marks.next().and_then(|line| line.split_whitespace().next()).expect("the first mark");
@@ -69,7 +68,7 @@ fn counted(trace: &str) -> BTreeMap<String, u64> {
 
 const MARK: &str = "a-mark-for-strace";
 
-/// What is traced; without strace it is a test of its own that requests follow each other on one connection.
+/// The code to trace. Without strace it tests that requests share one connection.
 #[test]
 fn serve() {
     let transport = match std::env::var("TRANSPORT").as_deref() {

@@ -1,4 +1,4 @@
-//! What can go wrong, under every transport (section 6 of the protocol).
+//! Faults of applications, under every transport (section 6 of the protocol).
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
@@ -14,10 +14,10 @@ use crate::common::app::{App, Asked, Offered, Peer};
 use crate::common::driver::{Driver, Ending, Got};
 use crate::common::{application, client, get, handed};
 
-/// Under which transports a fault is tried.
+/// The transports under which a fault is tried.
 const EVERY: [TransportChoice; 3] = [TransportChoice::Plain, TransportChoice::Shm, TransportChoice::PassFd];
 
-/// One request to an application that commits a fault, and what became of it and of its client.
+/// One request to a faulty application, with its outcome and its client.
 struct Case {
     driver: Driver,
     client: TcpStream,
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// A response in the ordinary way, or through the region.
+/// A response through the connection or through the region.
 fn output(peer: &mut Peer, asked: &mut Asked, bytes: &[u8]) -> bool {
     match std::mem::take(&mut asked.offer) {
         Offered::Shm(mut ring) => {
@@ -62,7 +62,7 @@ fn output(peer: &mut Peer, asked: &mut Asked, bytes: &[u8]) -> bool {
 fn closed_without_reading() {
     for transport in EVERY {
         let mut case = Case::new(transport, |_| {});
-        // Whether the request was written before the end came is the scheduler's business; if it was, the client was
+        // The scheduler decides whether the request was written before the application ended. If it was, the client was
         // handed over.
         let Some(Ending::Failed(Failure { why: Why::Ended, client_lost: false, must_end, .. })) =
             case.got().ending
@@ -85,8 +85,8 @@ fn closed_after_reading() {
     }
 }
 
-/// One byte is enough: the client could take anything that follows for the rest of it. Nor can anything be said to a
-/// client on a Unix socket, where the kernel does not count what is written.
+/// After one byte the server must not answer: the client would take the answer for the rest. The same holds for a client on
+/// a Unix socket, where the kernel does not count what is written.
 #[test]
 fn closed_after_writing_to_the_client() {
     let mut case = Case::new(TransportChoice::PassFd, |peer| {
@@ -128,7 +128,7 @@ fn closed_after_any_number_of_bytes() {
             else {
                 panic!("{transport:?}, {cut} bytes: {got:?}");
             };
-            // From the first byte of output on it is known that it did not answer there.
+            // The first byte of output shows that it did not answer there.
             assert_eq!(must_end, transport == TransportChoice::PassFd && cut <= 8, "{cut}");
             assert_eq!(got.head.is_some(), cut >= 16);
         }
@@ -254,7 +254,7 @@ fn slices_of_what_is_not_its_own() {
     }
 }
 
-/// Records of the hand-over protocol that were not offered, or come in the wrong order.
+/// Records of the hand-over protocol without an offer, or in the wrong order.
 #[test]
 fn hand_over_records_out_of_place() {
     fn answered_unasked(peer: &mut Peer, asked: &Asked) {
@@ -341,8 +341,8 @@ fn hanging_applications_are_given_up() {
     }
 }
 
-/// Goal: at whatever point of its request a client goes away, the application is free for the next one, and nothing of
-/// the one is seen by the other.
+/// Goal: a client may leave at any point of its request. The application is free for the next client, which sees nothing of
+/// the first one's answer.
 #[test]
 fn clients_that_go_away() {
     for transport in EVERY {

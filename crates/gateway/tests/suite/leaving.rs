@@ -9,18 +9,18 @@ use crate::common::app::{App, Asked, Offered, Peer};
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, client, handed, post};
 
-/// What an application does with the request that comes when it is about to leave.
+/// What an application that is about to end does with its last request.
 #[derive(Clone, Copy)]
 enum Leaving {
     /// It never looks at it.
     Unread,
     /// It reads all of it.
     Read,
-    /// It lets the server send nothing, and goes when that has tried.
+    /// It shuts its socket down for reading, so that sending fails.
     Shut,
 }
 
-/// An application whose first process answers two requests, and leaves. Those after it answer all.
+/// An application whose first process answers two requests and ends. Later processes answer all requests.
 fn leaving(how: Leaving, speaks: bool) -> App {
     App::start(move |peer| {
         for count in 0.. {
@@ -41,7 +41,7 @@ fn leaving(how: Leaving, speaks: bool) -> App {
     })
 }
 
-/// Answers by the transport that was offered, if the application `speaks` the protocol of that.
+/// Answers over the offered transport, if the application `speaks` its protocol.
 fn answer(peer: &mut Peer, mut asked: Asked, speaks: bool) {
     match std::mem::take(&mut asked.offer) {
         Offered::PassFd { client, .. } if speaks => {
@@ -53,7 +53,7 @@ fn answer(peer: &mut Peer, mut asked: Asked, speaks: bool) {
     }
 }
 
-/// Waits until something can be read, and reads nothing of it.
+/// Waits for input without reading it.
 fn wait_for_input(peer: &Peer) {
     poll(&mut [PollFd::new(&peer.socket, PollFlags::IN)], None).unwrap();
 }
@@ -67,7 +67,7 @@ fn once(application: &Arc<Application>, socket: &Arc<ClientSocket>, body: &[u8])
     Request { handover: handed(application, socket).handover, ..post(application, body) }
 }
 
-/// Asks six times, of which two processes answer all. Returns who asked.
+/// Sends six requests, all answered by two processes. Returns the loop.
 fn all_are_answered_by_two(how: Leaving, transport: TransportChoice) -> Driver {
     let app = leaving(how, true);
     let application = of(transport, &app);
@@ -78,7 +78,7 @@ fn all_are_answered_by_two(how: Leaving, transport: TransportChoice) -> Driver {
         assert!(matches!(got.ending, Some(Ending::Answered(_) | Ending::Complete)), "{id}: {got:?}");
     }
     assert_eq!(app.accepted(), 2);
-    assert_eq!(Arc::strong_count(&socket), 1, "the socket is ours alone again");
+    assert_eq!(Arc::strong_count(&socket), 1, "the application has no copy of the socket");
     driver
 }
 
@@ -115,8 +115,8 @@ fn what_was_read_is_not_repeated() {
     }
 }
 
-/// A part of it may have been read: of one that is longer than what libraries read with one call, and by applications that
-/// are not known to have a library.
+/// An application may have read a part of a request that is longer than what libraries read with one call. So may one that
+/// is not known to have a library.
 #[test]
 fn what_may_have_been_read_in_part_is_not_repeated() {
     for (speaks, body) in [(true, vec![b'b'; 17_000]), (false, b"body".to_vec())] {
@@ -134,8 +134,8 @@ fn what_may_have_been_read_in_part_is_not_repeated() {
     }
 }
 
-/// A request that may be repeated goes to another process, with the client's socket. Only an application without a library
-/// is known to leave that alone.
+/// An idempotent request goes to another process, with the client's socket. Only an application without a library is known
+/// not to use that socket.
 #[test]
 fn a_get_is_repeated_if_the_application_cannot_hold_the_client() {
     for how in [Leaving::Unread, Leaving::Read] {
@@ -155,7 +155,7 @@ fn a_get_is_repeated_if_the_application_cannot_hold_the_client() {
     }
 }
 
-/// However many leave at the same time: here all that are there, again and again.
+/// Goal: a request is answered although several processes end at the same time. Method: all of them do, repeatedly.
 #[test]
 fn a_request_meets_one_that_leaves_more_than_once() {
     let app = App::with_processes(3, |peer| {

@@ -1,4 +1,4 @@
-//! Processes that listen each for itself, and the loops that share them.
+//! Processes with an address each, and the loops that share them.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -27,7 +27,7 @@ fn states(table: &ProcessTable) -> Vec<&'static str> {
     table.report().iter().map(|slot| slot.state).collect()
 }
 
-/// Goal: an idle one is chosen, and none ever has two requests.
+/// Goal: requests go to idle processes, and no process has two.
 #[test]
 fn members_get_one_request_each() {
     let apps: Vec<_> = (0..3).map(|_| answering_on_demand()).collect();
@@ -38,7 +38,7 @@ fn members_get_one_request_each() {
         driver.begin(id, get(&application));
     }
     assert_eq!((driver.report("busy"), driver.report("waiting")), (3.into(), 1.into()));
-    // Whichever member answers first gets the fourth.
+    // The first member to answer gets the fourth request.
     let (app, go) = &apps[1];
     go.send(()).unwrap();
     go.send(()).unwrap();
@@ -52,7 +52,7 @@ fn members_get_one_request_each() {
     }
 }
 
-/// Goal: what one loop keeps for later, another one gets that needs it now; and while both want it, both get it.
+/// Goal: a loop gives an idle process to another loop that needs it. While both need it, both get it in turn.
 #[test]
 fn loops_share_a_member() {
     let app = App::answering(HELLO);
@@ -77,7 +77,7 @@ fn loops_share_a_member() {
     assert_eq!((table.waiting(), table.report()[0].requests), (0, 40));
 }
 
-/// Goal: a process that cannot be reached is left to its keeper, and its requests to others.
+/// Goal: an unreachable process is left to its supervisor, and its requests go to other processes.
 #[test]
 fn a_member_that_is_gone_is_passed_over() {
     let apps = [App::answering(HELLO), App::answering(HELLO)];
@@ -91,7 +91,7 @@ fn a_member_that_is_gone_is_passed_over() {
     assert_eq!(driver.finish(0).body, b"hello");
     assert_eq!(driver.finish(1).body, b"hello");
     assert_eq!(states(&table), ["unsure", "busy"]);
-    // Its keeper has found that it listens.
+    // Its supervisor has found that it listens.
     std::os::unix::fs::symlink(apps[0].folder().join("app"), apps[0].folder().join("member.0")).unwrap();
     table.set_open(0);
     driver.begin(2, get(&application));
@@ -99,7 +99,7 @@ fn a_member_that_is_gone_is_passed_over() {
     assert_eq!((driver.report("waiting"), &states(&table)[..]), (0.into(), &["busy", "busy"][..]));
 }
 
-/// Goal: a process gets as many requests as it may, and not one more; what comes then waits for the next process.
+/// Goal: a process gets no more requests than it may. The next request waits for the next process.
 #[test]
 fn members_are_not_given_more_than_they_may_have() {
     let app = App::answering(HELLO);
@@ -122,7 +122,7 @@ fn members_are_not_given_more_than_they_may_have() {
     assert_eq!(table.requests(0), 1);
 }
 
-/// Goal: who may be told to end is not in the middle of anything, and a connection that is only kept does not count.
+/// Goal: a process is retired only between requests. An idle connection does not keep it.
 #[test]
 fn members_are_retired_between_requests() {
     let (app, go) = answering_on_demand();
@@ -146,7 +146,7 @@ fn members_are_retired_between_requests() {
     driver.run_until(|_| table.is_vacated(0));
 }
 
-/// Goal: the keeper hears of who is late, and of who was left in the middle of something.
+/// Goal: the supervisor sees which processes have timed out, and which were cut off in the middle of a request.
 #[test]
 fn members_in_an_unknown_state_are_left_to_the_keeper() {
     let (app, _go) = answering_on_demand();
@@ -189,9 +189,9 @@ fn requests_in_the_backlog_of_who_has_ended_are_given_to_the_next() {
     assert_eq!(driver.finish(0).body, b"hello");
 }
 
-/// Goal: a client of which the application has its socket is told of a timeout when nothing can answer it any more, and is
-/// cut off otherwise. Method: the test is the keeper, whose order the application obeys, disobeys, or obeys after a word to
-/// the client. While the process is about to end, and when it has ended, its place serves others.
+/// Goal: after a timeout, a client whose socket the application has gets an error response once the process has ended, and is
+/// cut off otherwise. Method: the test plays the supervisor. The application obeys its order to end, ignores it, or first
+/// writes to the client. Meanwhile other requests wait for the next process.
 #[test]
 fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
     const WRITES_AND_ENDS: &str = "writes and ends";
@@ -232,7 +232,7 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
         let lost = what != ENDS;
         let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)), "{what}");
-        // The keeper has another one started in its place.
+        // The supervisor has started the next process.
         table.end(0);
         table.begin(0, 2, None);
         table.set_open(0);
@@ -241,7 +241,7 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
     }
 }
 
-/// Where the process answers others as well, nothing ends it: the client cannot be told.
+/// A process that answers several requests at a time is not ended, so the client gets no error response.
 #[test]
 fn a_client_is_cut_off_where_the_process_goes_on() {
     let app = App::start(|peer| {

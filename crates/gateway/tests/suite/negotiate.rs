@@ -1,4 +1,4 @@
-//! What an application can do is learned from its answers: no application is asked.
+//! The gateway learns from answers which transports an application supports.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::common::{application as with, client, get, handed, post};
 /// The words for what an application was offered.
 type Seen = Arc<Mutex<Vec<&'static str>>>;
 
-/// An application that takes up what it can, and answers in the ordinary way otherwise.
+/// An application that takes up the offers in `can`, and answers through the connection otherwise.
 fn app(can: &'static [&'static str]) -> (App, Seen) {
     let seen: Seen = shared();
     let noted = Arc::clone(&seen);
@@ -38,7 +38,7 @@ fn answer(peer: &mut Peer, can: &[&str], seen: &Mutex<Vec<&'static str>>) -> boo
 
 const HELLO: &[u8] = b"X-A: b\n\nhello";
 
-/// Asks as often for a client that can be handed over, and returns how the answers travel then.
+/// Sends requests of a client that can be handed over. Returns the transport in use afterwards.
 fn ask(driver: &mut Driver, application: &Arc<Application>, times: u64) -> String {
     let (server, _client) = client();
     for id in 0..times {
@@ -56,7 +56,7 @@ fn what_is_taken_up_is_offered_again() {
     assert_eq!(ask(&mut driver, &application, 20), "passfd");
     driver.ask(0, get(&application));
     let mut expected = vec!["passfd"; 21];
-    // The first one, and one without a client to hand over.
+    // The first request, and the one without a client to hand over.
     (expected[0], expected[20]) = ("shm", "shm");
     assert_eq!(*seen.lock().unwrap(), expected);
     assert_eq!(app.accepted(), 1, "no connection but for requests");
@@ -77,8 +77,8 @@ fn what_is_declined_again_and_again_is_not_offered() {
     }
 }
 
-/// Clients' sockets go to applications only at whose socket a trusted user listens, unless they were asked for by name. The
-/// report says why an application that could have them does not get them.
+/// An application gets clients' sockets only if a trusted user listens on its socket, or if the configuration names
+/// `passfd`. The report says why an application that supports them does not get them.
 #[test]
 fn sockets_of_clients_are_for_trusted_users() {
     let user = rustix::process::geteuid().as_raw();

@@ -1,7 +1,7 @@
 //! First come, first served: requests for an application whose processes share an address and keep their connections.
 //!
-//! Clients ask again as soon as they are answered, and the application notes in which order it is given their requests. All
-//! numbers are counts of requests, never times.
+//! Clients send the next request as soon as they are answered, and the application notes the order of requests. All numbers
+//! are counts of requests, never times.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -18,7 +18,7 @@ const PROCESSES: usize = 3;
 const CLIENTS: u64 = 9;
 const REQUESTS: u64 = 1_200;
 
-/// The numbers of requests, in the order in which the application was given them.
+/// The numbers of requests, in the order in which the application got them.
 type Order = Arc<Mutex<Vec<u64>>>;
 
 /// Processes that work for a while on each request.
@@ -59,8 +59,8 @@ fn number_of(asked: &Asked) -> u64 {
     std::str::from_utf8(value).unwrap().parse().unwrap()
 }
 
-/// Has clients ask so many loops, each of which has a thread, until there were all requests. `first_loop`: how many of the
-/// clients are the first loop's.
+/// Sends all requests from clients of several loops, each on its own thread. `first_loop`: the number of clients of the
+/// first loop.
 fn ask(loops: u64, first_loop: u64, application: &Arc<Application>) {
     let next = AtomicU64::new(0);
     let work = |own: u64| {
@@ -95,7 +95,7 @@ fn ask(loops: u64, first_loop: u64, application: &Arc<Application>) {
     });
 }
 
-/// By how many later ones each request was overtaken, in order.
+/// By how many later requests each request was overtaken, sorted.
 fn overtakings(order: &Order) -> Vec<usize> {
     let order = order.lock().unwrap();
     assert_eq!(order.len() as u64, REQUESTS, "each was given to the application once");
@@ -110,8 +110,8 @@ fn shown(counts: &[usize]) -> String {
     format!("overtaken by {:?}", [50, 90, 95, 99, 100].map(at))
 }
 
-/// Goal: a client that has just been answered does not overtake those that wait. Method: of twenty requests nineteen are
-/// overtaken by no more than there are processes.
+/// Goal: a client that was just answered does not overtake waiting ones. Method: nineteen of twenty requests are overtaken
+/// by no more requests than there are processes.
 #[test]
 fn requests_are_served_in_their_order() {
     let (app, order) = app();
@@ -120,7 +120,7 @@ fn requests_are_served_in_their_order() {
     assert!(counts[counts.len() * 19 / 20] <= PROCESSES, "{}", shown(&counts));
 }
 
-/// Goal: the same if the clients are those of several loops, however many each has.
+/// Goal: the same for clients of several loops, however many each has.
 #[test]
 fn requests_of_several_loops_are_served_in_their_order() {
     for (loops, first_loop) in [(2, 4), (2, 7), (2, 2), (4, 3)] {
@@ -131,9 +131,9 @@ fn requests_of_several_loops_are_served_in_their_order() {
     }
 }
 
-/// Goal: a connection is not taken for unaccepted because the application, as php-fpm does, leaves the end of a body unread
-/// while it makes a response. Method: all processes but one are busy with such requests; the one that is left keeps its
-/// connection, as none waits.
+/// Goal: a connection counts as accepted even if the application, as php-fpm does, leaves the end of a body unread while it
+/// works. Method: all processes but one are busy with such requests. The last one keeps its connection, because no
+/// connection waits.
 #[test]
 fn what_is_read_in_part_has_been_accepted() {
     let (go, receiver) = mpsc::channel::<()>();
@@ -166,8 +166,8 @@ fn what_is_read_in_part_has_been_accepted() {
     }
 }
 
-/// Goal: what follows the parameters comes with their end. Method: a program that, as Perl's FCGI does, answers as soon as it has
-/// the parameters and forgets what it has read beyond; what it reads next has to be another request.
+/// Goal: the body comes with the end of the parameters. Method: a program that, as Perl's FCGI does, answers as soon as it has
+/// the parameters and forgets what it has read beyond. Its next read has to return the next request.
 #[test]
 fn nothing_comes_behind_the_answer_of_a_program_that_reads_no_body() {
     let app = App::with_processes(PROCESSES, |peer| {

@@ -31,7 +31,7 @@ fn read(client: &mut TcpStream, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes to a socket that does not block, and waits where it would.
+/// Writes to a nonblocking socket, and waits while it is full.
 fn write_all(mut socket: &TcpStream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match socket.write(bytes) {
@@ -63,13 +63,13 @@ fn the_client_is_answered_by_the_application() {
         let Some(Ending::Answered(answered)) = got.ending else { panic!("{got:?}") };
         assert!(answered.complete && answered.may_go_on);
         assert_eq!(answered.body_bytes, 5);
-        assert_eq!(Arc::strong_count(&server), 1, "the socket is ours alone again");
+        assert_eq!(Arc::strong_count(&server), 1, "the application has no copy of the socket");
         assert_eq!(read(&mut client, 24), b"HTTP/1.1 200 OK\r\n\r\nhello");
     }
     assert_eq!(app.accepted(), 1);
 }
 
-/// Requests with and without a client, and answers given here and there, follow each other on one connection.
+/// Requests with and without a client, answered on the connection or on the client's socket, share one connection.
 #[test]
 fn offers_are_declined_and_absent_in_turn() {
     let app = App::start(|peer| {
@@ -131,12 +131,12 @@ fn the_rest_of_an_answer_is_handed_back() {
         let got = driver.ask(id, handed(&application, &server));
         assert_eq!(got.rest.unwrap().body_sent, 2);
         assert_eq!((got.ending, &got.body[..]), (Some(Ending::Complete), &b"llo\r\n\r\n"[..]));
-        assert!(got.head.is_none(), "what comes is the wire's, and is not looked at");
+        assert!(got.head.is_none(), "the rest is passed on without parsing a head");
         assert_eq!(read(&mut client, 21), b"HTTP/1.1 200 OK\r\n\r\nhe");
     }
 }
 
-/// The socket is the server's again when the rest begins, so that it is not the gateway's to cut.
+/// The socket is the server's again when the rest begins, so the gateway must not reset it.
 #[test]
 fn an_application_that_ends_in_the_middle_of_the_rest() {
     let app = App::start(|peer| {
@@ -170,8 +170,8 @@ fn a_drain_asks_for_what_was_handed_over() {
     assert_eq!(driver.finish(1).body, b"rest");
 }
 
-/// Goal: an answer to a slow client may take longer than the application may be silent. Method: the client reads a
-/// little now and then, for several times the time allowed, and stops; then the application is given up.
+/// Goal: an answer to a slow client may take longer than the application's timeout. Method: the client reads a little now
+/// and then, for several times the timeout, and stops. Then the request times out.
 #[test]
 fn a_client_that_makes_progress_is_waited_for() {
     let app = App::start(|peer| {

@@ -83,11 +83,11 @@ fn bodies_in_files_arrive() {
     assert!(got.body == [b"start", &bytes[100..400_100]].concat());
 }
 
-/// An application may answer before it has read everything, and even refuse to.
+/// An application may answer before it has read the whole body, or without reading it.
 #[test]
 fn answers_may_come_before_the_body_was_read() {
     let app = App::start(|peer| {
-        // Its whole answer is larger than what the socket holds, as is the body that it does not read.
+        // Both the answer and the unread body are larger than the socket's buffer.
         while let Some(asked) = peer.head() {
             if !peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 2_000_000]].concat()) {
                 return;
@@ -100,11 +100,11 @@ fn answers_may_come_before_the_body_was_read() {
         let got = driver.ask(id, post(&application, &vec![b'y'; 5_000_000]));
         assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 2_000_000));
     }
-    // More, if a connection broke before its answer and the request was repeated.
+    // There are more if a connection broke before its answer and the request was repeated.
     assert!(app.accepted() >= 3, "what was not read would be taken for the next request");
 }
 
-/// Goal: a client that takes nothing holds no application: not one of 40 that are answered by one process.
+/// Goal: a stalled client does not hold an application. Method: one process answers 40 of them.
 #[test]
 fn slow_clients_hold_no_application() {
     const LEN: usize = 300_000;
@@ -134,7 +134,7 @@ fn slow_clients_hold_no_application() {
     }
 }
 
-/// Beyond the bound of the file the application waits, for as long as the client likes; and goes on with it.
+/// Beyond the bound of the file the application waits for its client without a timeout, and goes on with it.
 #[test]
 fn files_are_bounded_too() {
     let app = App::start(|peer| {
@@ -152,14 +152,14 @@ fn files_are_bounded_too() {
     driver.set_slow(1, true);
     driver.begin(1, get(&application));
     driver.run_for(std::time::Duration::from_millis(1_200));
-    assert_eq!(driver.report("busy"), 1, "it waits, and is not blamed for it");
+    assert_eq!(driver.report("busy"), 1, "it waits, and does not time out");
     driver.set_slow(1, false);
     let got = driver.finish(1);
     assert_eq!((got.ending, got.body.len()), (Some(Ending::Complete), 3_000_000));
 }
 
-/// Goal: many clients that take nothing do not fill the disk, and lose nothing by it. Method: their responses are six
-/// times as long as what all files may take.
+/// Goal: many stalled clients do not fill the disk, and lose nothing. Method: their responses are six times as long as what
+/// all files may take.
 #[test]
 fn all_files_together_are_bounded() {
     const LEN: usize = 300_000;
@@ -187,7 +187,7 @@ fn all_files_together_are_bounded() {
         |driver: &mut Driver| driver.report("busy") == 1 && used.load(Relaxed) + LEN as u64 > BYTES_MAX;
     driver.run_until(is_full);
     driver.run_for(std::time::Duration::from_millis(1_200));
-    assert!(is_full(&mut driver), "the application waits for its clients, and is not blamed for it");
+    assert!(is_full(&mut driver), "the application waits for its clients, and does not time out");
     for id in 0..20 {
         driver.set_slow(id, false);
         let got = driver.finish(id);
@@ -198,7 +198,7 @@ fn all_files_together_are_bounded() {
     assert_eq!(used.load(Relaxed), 0);
 }
 
-/// What cannot be written to a file is no failure of the application.
+/// A response that cannot be written to a file does not fail.
 #[test]
 fn without_a_folder_the_application_waits() {
     let app = App::start(|peer| {

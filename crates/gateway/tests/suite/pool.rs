@@ -20,7 +20,7 @@ fn plain(settings: &mut Settings) {
     settings.transport = TransportChoice::Plain;
 }
 
-/// An application that answers a request when the test says so.
+/// An application that answers a request when the test tells it to.
 pub(crate) fn answering_on_demand() -> (App, mpsc::Sender<()>) {
     let (sender, receiver) = mpsc::channel();
     let receiver = Mutex::new(receiver);
@@ -95,7 +95,7 @@ fn nobody_waits_for_longer_than_allowed() {
     assert_eq!(driver.finish(0).ending, Some(Ending::Complete));
 }
 
-/// A request that its client gives up leaves the queue, and its place in it.
+/// A cancelled request leaves the queue.
 #[test]
 fn who_gives_up_waiting_is_forgotten() {
     let (app, go) = answering_on_demand();
@@ -154,7 +154,7 @@ fn a_full_backlog_is_tried_again_until_the_time_is_up() {
     let request = get(&Application::new(settings.clone()).unwrap());
     assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::AGAIN));
 
-    // Room in time: the request is served as if nothing had been.
+    // The backlog has room in time: the request is served.
     settings.connect_timeout_ms = 10_000;
     driver.begin(2, get(&Application::new(settings).unwrap()));
     driver.run_for(Duration::from_millis(20));
@@ -215,7 +215,7 @@ fn what_cannot_be_asked_twice_is_not() {
     assert_eq!(driver.report("retries"), 0);
 }
 
-/// An application says of a connection that it kept for too long that it will not serve it: then nothing was done.
+/// An application that refuses a request on a kept connection has not begun with it.
 #[test]
 fn a_request_refused_on_a_kept_connection_goes_to_another() {
     let app = App::start(|peer| {
@@ -234,7 +234,7 @@ fn a_request_refused_on_a_kept_connection_goes_to_another() {
     driver.ask(1, post(&application, b"1"));
     assert_eq!(driver.ask(2, post(&application, b"2")).body, b"hello");
     assert_eq!(driver.report("retries"), 1);
-    // On a new connection it means what it says.
+    // On a new connection a refusal is final.
     driver.ask(3, post(&application, b"3"));
     assert_eq!(driver.got(3).why(), Why::Overloaded);
 }
@@ -272,7 +272,7 @@ fn connections_are_kept_only_as_configured() {
     assert_eq!(app.accepted(), 6);
 }
 
-/// An application of an older configuration is forgotten when its last request has ended.
+/// The pool of an old configuration is dropped when its last request has ended.
 #[test]
 fn pools_do_not_outlive_their_configuration() {
     let app = App::answering(HELLO);

@@ -29,7 +29,7 @@ fn ring_of(asked: &mut Asked) -> Ring {
     }
 }
 
-/// Bytes that are different everywhere and for every seed.
+/// Bytes that differ at every offset and for every seed.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + seed * 13 + at / 251) as u8).collect()
 }
@@ -56,7 +56,7 @@ fn asking(application: &Arc<Application>, len: usize) -> baton_gateway::Request 
     post(application, len.to_string().as_bytes())
 }
 
-/// Small responses and those several times as large as the region arrive byte by byte, on one connection.
+/// Responses arrive unchanged on one connection, from small ones to several times the size of the region.
 #[test]
 fn responses_of_any_size_arrive_through_the_region() {
     let app = application_of_one();
@@ -72,8 +72,8 @@ fn responses_of_any_size_arrive_through_the_region() {
     assert_eq!(app.accepted(), 1, "one region served them all");
 }
 
-/// Requests that wait for the connection get it when the response before them is on its way: nothing of that is copied
-/// out of the region to make room.
+/// A waiting request gets the connection when the response before it has been sent, so that no part of that response is
+/// copied out of the region.
 #[test]
 fn a_request_that_waits_spoils_nothing() {
     let app = App::start(|peer| {
@@ -94,7 +94,7 @@ fn a_request_that_waits_spoils_nothing() {
     }
 }
 
-/// A head that comes in pieces, with the body right behind it, through both ways in turn.
+/// A head in pieces, with the body right behind it, alternating between region and connection.
 #[test]
 fn region_and_records_are_mixed() {
     let app = App::start(|peer| {
@@ -117,9 +117,9 @@ fn region_and_records_are_mixed() {
     }
 }
 
-/// Goal: clients that take nothing hold no application, and get what was said to them, whatever the region is used for
-/// meanwhile. Method: twenty of them, whose answers together are many times as large as the region, each followed by one
-/// that is served at once; then they take what is theirs.
+/// Goal: stalled clients hold no application, and get their whole answers although the region is reused. Method: the answers
+/// of twenty such clients are many times as large as the region. A fast client follows each. Then the twenty take their
+/// answers.
 #[test]
 fn slow_clients_hold_neither_application_nor_region() {
     let app = application_of_one();
@@ -149,7 +149,7 @@ fn slow_clients_hold_neither_application_nor_region() {
     assert!(spooled > 0, "memory is bounded: some of it was in files");
 }
 
-/// What a client that went away had on loan is free for the next one.
+/// The loans of a client that has left are free for the next one.
 #[test]
 fn who_goes_away_gives_the_region_back() {
     let app = App::with_processes(2, |peer| {
@@ -193,8 +193,8 @@ fn a_head_is_looked_at_once() {
     }
 }
 
-/// The descriptor of the region goes with the first offer of a connection, and with no other. What the client has taken
-/// is written again by the next request, from the beginning.
+/// The descriptor of the region goes with the first offer of a connection only. Once the client has taken its answer, the
+/// next request reuses the region from its beginning.
 #[test]
 fn the_region_travels_once() {
     let seen = shared::<Vec<(u32, u32)>>();
@@ -215,7 +215,7 @@ fn the_region_travels_once() {
     assert_eq!(*seen.lock().unwrap(), [(0, all); 3]);
 }
 
-/// What slow clients leave in the region finds no room in files either: the application waits, and nothing is lost.
+/// Without room in files for the bytes that slow clients leave in the region, the application waits, and nothing is lost.
 #[test]
 fn without_room_in_files_the_application_waits() {
     const LEN: usize = 400_000;

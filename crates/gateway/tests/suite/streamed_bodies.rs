@@ -1,4 +1,4 @@
-//! Bodies that are given to the application while they arrive.
+//! Bodies that are streamed to the application while they arrive.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::common::{application, get, streamed};
 
 const HELLO: &[u8] = b"Content-Type: text/plain\n\nhello";
 
-/// As long as the test runs.
+/// Longer than any test runs.
 const LONG_MS: u64 = 100_000;
 
 fn admitting(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
@@ -27,8 +27,8 @@ fn admits(application: &Arc<Application>) -> bool {
     application.settings().streamed_bodies.admit().is_some()
 }
 
-/// Goal: what answers at a time is taken for processes, of which half may be held by uploads. Method: requests of which
-/// each has the beginning of its answer, so that all of them are being answered.
+/// Goal: the gateway learns the number of processes from concurrent answers, and admits uploads to half of them. Method:
+/// requests that have the beginning of their answers, so that all are being answered.
 #[test]
 fn processes_are_known_when_they_have_been_seen() {
     let (go, wait) = mpsc::channel::<()>();
@@ -61,8 +61,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-/// Goal: the application sees the body as it is pushed, byte by byte, and an end only behind all of it; then the
-/// connection is used again.
+/// Goal: the application gets the body unchanged, and its end only behind all of it. Then the connection is reused.
 #[test]
 fn a_body_is_passed_on_as_it_arrives() {
     for transport in [TransportChoice::Plain, TransportChoice::Shm] {
@@ -106,8 +105,8 @@ fn a_body_is_passed_on_as_it_arrives() {
     }
 }
 
-/// Goal: more is wanted only when the application has taken what there was, and it has all of its time meanwhile. Method:
-/// an application that does not read before it is told to.
+/// Goal: the gateway asks for more only when the application has taken the last piece, and the application's timeout runs
+/// meanwhile. Method: an application that does not read before the test tells it to.
 #[test]
 fn the_client_waits_for_the_application() {
     let (go, wait) = mpsc::channel::<()>();
@@ -142,7 +141,7 @@ fn the_client_waits_for_the_application() {
     assert_eq!(driver.finish(1).body, (40 << 20).to_string().as_bytes());
 }
 
-/// Goal: the client's time is not the application's. Method: a client that takes longer than an application may.
+/// Goal: waiting for the client does not count towards the application's timeout. Method: a client slower than that.
 #[test]
 fn an_application_that_waits_for_the_body_is_not_late() {
     let app = App::start(|peer| {
@@ -158,7 +157,7 @@ fn an_application_that_waits_for_the_body_is_not_late() {
     assert_eq!(driver.finish(1).body, b"beginningmore");
 }
 
-/// Goal: a body that breaks off never looks complete, and is not said to be the application's fault.
+/// Goal: a body that breaks off never looks complete, and does not count as the application's failure.
 #[test]
 fn a_body_that_breaks_off_is_not_ended() {
     for why in [Why::ClientGone, Why::BodyTimedOut] {
@@ -186,7 +185,7 @@ fn a_body_that_breaks_off_is_not_ended() {
     assert_eq!(Why::BodyTimedOut.status(), 408);
 }
 
-/// Goal: what comes of a body before its request has a connection is kept for that. Method: the only connection is used.
+/// Goal: pieces that come before the request has a connection are kept for it. Method: the only connection is in use.
 #[test]
 fn a_body_may_come_while_its_request_waits() {
     let (go, wait) = mpsc::channel::<()>();
@@ -220,8 +219,7 @@ fn a_body_may_come_while_its_request_waits() {
     }
 }
 
-/// An application that has what it needs answers; its connection is of no further use, and what comes of the body after
-/// that is dropped.
+/// An application may answer before the body is complete. Its connection is closed, and later pieces are dropped.
 #[test]
 fn an_application_may_answer_before_the_end_of_the_body() {
     let app = App::start(|peer| {
@@ -239,9 +237,8 @@ fn an_application_may_answer_before_the_end_of_the_body() {
     assert!(admits(&application));
 }
 
-/// Goal: a request is repeated only as long as all of it is there. Method: connections that were used before are closed
-/// without an answer, before or after some of the rest was passed on, or all; idempotent requests, which are repeated
-/// otherwise.
+/// Goal: a request is repeated only while the gateway still has all of it. Method: idempotent requests on reused connections
+/// that close without an answer, before or after some or all of the rest was passed on.
 #[test]
 fn a_request_is_not_repeated_once_its_body_was_passed_on() {
     for (sent, expected) in
@@ -285,7 +282,7 @@ fn a_request_is_not_repeated_once_its_body_was_passed_on() {
     }
 }
 
-/// The same of an application that refuses the request, which is repeated otherwise whatever it is.
+/// The same for an application that refuses the request, which is otherwise repeated even if not idempotent.
 #[test]
 fn a_refusal_behind_the_beginning_of_a_body_is_final() {
     let app = App::start(|peer| {
@@ -337,7 +334,7 @@ fn an_application_that_dies_in_the_middle() {
         let mut driver = Driver::new();
         driver.begin(id, streamed(&application, b"beginning", 1 << 20));
         driver.run_until(|driver| driver.got(id).wants > 0 || driver.got(id).is_over());
-        // It may not want all of it.
+        // The application may close before it has all of it.
         driver.gateway.push_body(RequestId::new(id), bytes(64 << 10).into(), driver.now_ms());
         match id {
             0 => assert_eq!(driver.finish(id).why(), Why::Ended),

@@ -16,7 +16,7 @@ use baton_fcgi::response::ProtocolStatus;
 use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
 use baton_gateway::{Address, Endpoint};
 
-/// A process in all but name: it accepts one connection at a time and plays its script on it.
+/// A thread in place of a process: it accepts one connection at a time and runs its script on it.
 pub(crate) struct App {
     folder: tempfile::TempDir,
     accepted: Arc<AtomicUsize>,
@@ -31,7 +31,7 @@ impl App {
         Self::with_processes(1, script)
     }
 
-    /// An application of so many processes that share an address.
+    /// An application of `count` processes that share an address.
     pub(crate) fn with_processes(count: usize, script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("app")).unwrap();
@@ -40,7 +40,7 @@ impl App {
         for _ in 0..count {
             let (listener, script) = (listener.try_clone().unwrap(), Arc::clone(&script));
             let (accepted, closed) = (Arc::clone(&accepted), Arc::clone(&closed));
-            // Blocked in `accept` when the test ends, and then gone with it.
+            // Blocked in `accept` until the test's process ends.
             std::thread::spawn(move || {
                 while let Ok((socket, _)) = listener.accept() {
                     let index = accepted.fetch_add(1, Ordering::SeqCst);
@@ -52,7 +52,7 @@ impl App {
         Self { folder, accepted, closed }
     }
 
-    /// Answers every request of a connection with the same output.
+    /// An application that answers every request with the same output.
     pub(crate) fn answering(output: &'static [u8]) -> Self {
         Self::start(move |peer| {
             while let Some(asked) = peer.request() {
@@ -82,7 +82,7 @@ impl App {
 }
 
 impl App {
-    /// Waits until it has closed so many connections.
+    /// Waits until it has closed `count` connections.
     pub(crate) fn wait_closed(&self, count: usize) {
         while self.closed.load(Ordering::SeqCst) < count {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -99,7 +99,7 @@ pub(crate) struct Peer {
     input: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
     region: Option<File>,
-    /// How much it reads with one call.
+    /// Bytes it reads with one call.
     pub(crate) read_bytes: usize,
 }
 
@@ -146,7 +146,7 @@ impl Peer {
         Self { socket, index, reader, input, descriptors, region, read_bytes: 65536 }
     }
 
-    /// The next thing that the server says; `None`: it has closed the connection.
+    /// The next event from the server; `None`: it has closed the connection.
     pub(crate) fn event(&mut self) -> Option<Event> {
         loop {
             let (count, part) = self.reader.read(&self.input).unwrap();
@@ -179,7 +179,7 @@ impl Peer {
         }
     }
 
-    /// Forgets what it has read and not looked at, and what it knows of the request.
+    /// Drops unparsed input and the state of the request.
     pub(crate) fn discard_input(&mut self) {
         (self.reader, self.input) = (RequestReader::new(), Vec::new());
     }
@@ -236,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// Writes; whether the server was there to take it.
+    /// Writes. False: the server has closed the connection.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).is_ok()
     }
@@ -247,7 +247,7 @@ impl Peer {
         self.write(&records)
     }
 
-    /// Ends a request. From now on the next one may come.
+    /// Ends a request. The next one may come from now on.
     pub(crate) fn end(&mut self, asked: &Asked) -> bool {
         self.finish(asked, ProtocolStatus::RequestComplete)
     }
@@ -259,7 +259,7 @@ impl Peer {
         self.write(&records)
     }
 
-    /// Answers in the ordinary way, with one write.
+    /// Answers through the connection, with one write.
     pub(crate) fn answer_at_once(&mut self, asked: &Asked, output: &[u8]) -> bool {
         let mut records = Vec::new();
         application::push_stdout(&mut records, asked.id, output);
@@ -283,12 +283,12 @@ impl Peer {
         self.write(&records)
     }
 
-    /// Answers in the ordinary way.
+    /// Answers through the connection.
     pub(crate) fn answer(&mut self, asked: &Asked, output: &[u8]) -> bool {
         self.stdout(asked, output) && self.end(asked)
     }
 
-    /// Says that the client was answered on its own socket.
+    /// Reports that the client was answered on its own socket.
     pub(crate) fn answered(&mut self, asked: &Asked, body_bytes: u64) -> bool {
         let answered = Answered {
             complete: true,
@@ -303,7 +303,7 @@ impl Peer {
         self.end_with(asked, records)
     }
 
-    /// Writes output through the region, in turns, as large as it allows.
+    /// Writes output through the region, in slices as large as it allows.
     pub(crate) fn share(&mut self, asked: &Asked, ring: &mut Ring, mut output: &[u8]) -> bool {
         while !output.is_empty() {
             let len = ring.free.min(ring.size - ring.at).min(output.len() as u32);

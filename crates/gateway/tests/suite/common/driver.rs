@@ -1,4 +1,4 @@
-//! A loop in place of the engine, whose clients are the test.
+//! An event loop in place of the engine. The test plays its clients, each with the number of its request.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(crate) struct Driver {
     epoll: OwnedFd,
     started: Instant,
     got: HashMap<u64, Got>,
-    /// Requests whose clients take nothing.
+    /// Requests with stalled clients.
     slow: HashSet<u64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Got {
     pub(crate) stderr: Vec<u8>,
     pub(crate) rest: Option<Rest>,
     pub(crate) ending: Option<Ending>,
-    /// How often more of the request's body was wanted, and not been pushed.
+    /// How often the gateway asked for more of the body without having got it.
     pub(crate) wants: u32,
 }
 
@@ -46,7 +46,7 @@ impl Got {
         self.ending.is_some()
     }
 
-    /// Why it failed, the client's socket being the server's.
+    /// Why it failed, provided that the client's socket is usable.
     #[track_caller]
     pub(crate) fn why(&self) -> Why {
         match self.ending {
@@ -72,7 +72,7 @@ impl Driver {
         self.gateway.begin(RequestId::new(id), request, self.now_ms());
     }
 
-    /// Begins a request, and waits for its end.
+    /// Begins a request and waits for its end.
     pub(crate) fn ask(&mut self, id: u64, request: Request) -> &Got {
         self.begin(id, request);
         self.finish(id)
@@ -85,7 +85,7 @@ impl Driver {
         self.got(id)
     }
 
-    /// Lets a client take nothing from now on, or again.
+    /// Stalls a client, or lets it go on.
     pub(crate) fn set_slow(&mut self, id: u64, slow: bool) {
         if slow {
             self.slow.insert(id);
@@ -123,7 +123,7 @@ impl Driver {
         self.gateway.report()[0][what].clone()
     }
 
-    /// Rounds of the loop, until something is true.
+    /// Runs rounds of the loop until the condition holds.
     #[track_caller]
     pub(crate) fn run_until(&mut self, mut is_true: impl FnMut(&mut Self) -> bool) {
         let limit = Instant::now() + Duration::from_secs(20);
@@ -133,7 +133,7 @@ impl Driver {
         }
     }
 
-    /// Rounds of the loop for some time, and a few in any case: to see that something does *not* happen.
+    /// Runs rounds of the loop for some time, and a few in any case, to see that something does *not* happen.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         for _ in 0..4 {

@@ -26,7 +26,7 @@ pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<
     Application::new(settings).unwrap()
 }
 
-/// So many bytes for all temporary files, and how many they take.
+/// A space of `bytes_max` for all temporary files, and the counter of the bytes in them.
 pub(crate) fn space(bytes_max: u64) -> (TemporarySpace, &'static AtomicU64) {
     let [bytes, refused]: [&'static AtomicU64; 2] = std::array::from_fn(|_| &*Box::leak(Box::default()));
     let space = TemporarySpace::new(TemporaryCounters { bytes, refused }, Arc::new([bytes]), |_| {});
@@ -76,9 +76,9 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>)
     Request { handover: Some(handover), ..get(application) }
 }
 
-/// A request of whose body `beginning` is there; `left` bytes are still to be [pushed](driver::Driver::push).
+/// A request with the beginning of its body; `left` bytes are still to be [pushed](driver::Driver::push).
 pub(crate) fn streamed(application: &Arc<Application>, beginning: &[u8], left: u64) -> Request {
-    let admission = application.settings().streamed_bodies.admit().expect("a place");
+    let admission = application.settings().streamed_bodies.admit().expect("room for a streamed body");
     Request { rest: Some(BodyRest::new(left, admission)), ..post(application, beginning) }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn table(apps: &[&App]) -> Arc<ProcessTable> {
     Arc::new(table)
 }
 
-/// The place of processes that listen each for itself. `folder` has names for them then.
+/// The endpoint of processes with an address each, as symbolic links in `folder`.
 pub(crate) fn members(folder: &Path, apps: &[&App], table: Arc<ProcessTable>) -> Endpoint {
     let prefix = folder.join("member");
     for (slot, app) in apps.iter().enumerate() {
