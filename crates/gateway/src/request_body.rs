@@ -16,8 +16,9 @@ use crate::gateway::Gateway;
 use crate::{RequestId, Why};
 
 impl Gateway {
-    /// Whether the application wants the next piece of the body. True once per piece; answer it with
-    /// [`push_body`](Self::push_body) or [`fail_body`](Self::fail_body).
+    /// Whether the application wants the next piece of the body. True once per piece, and again if the request is repeated
+    /// on another connection meanwhile; answer it once with [`push_body`](Self::push_body) or
+    /// [`fail_body`](Self::fail_body).
     pub fn wants_body(&mut self, request_id: RequestId) -> bool {
         self.exchanges.get_mut(&request_id).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
     }
