@@ -26,6 +26,7 @@ mod diagnose;
 mod etag;
 mod fields;
 mod framing;
+pub mod h2;
 mod kept;
 mod known;
 mod line;
