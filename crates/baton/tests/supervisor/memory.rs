@@ -60,12 +60,7 @@ fn a_control_group_is_respected() {
 #[test]
 fn the_limit_of_addresses_is_respected() {
     let limited = |configured: &str| {
-        let folder = folder();
-        configure(&folder, ANY_PORT, "root", configured);
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v 204800; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
-        command.arg(folder.base().join("baton.toml"));
-        let server = Server::start(folder, command);
+        let server = start_with_little_address_space(configured);
         assert_eq!(server.get("/").text(), "first");
         server
     };
@@ -79,6 +74,26 @@ fn the_limit_of_addresses_is_respected() {
     let advice =
         "warning: cache.memory_bytes_max = 150 MiB is more than half of a worker's 200 MiB of address space";
     server.wait_until_said(advice);
+}
+
+/// A limit that leaves no room for the stacks of all configured threads: the worker says so, and ends without serving
+/// with the threads that it could start.
+#[test]
+fn a_worker_that_cannot_start_its_threads_says_so_and_ends() {
+    let server = start_with_little_address_space("architecture = \"mt\"\nthreads = 1024");
+    server.wait_until_said(" of 1024: ");
+    server.wait_until_said("lower server.threads");
+    server.wait_until_said("exited with status 1");
+}
+
+/// 200 MiB.
+fn start_with_little_address_space(configured: &str) -> Server {
+    let folder = folder();
+    configure(&folder, ANY_PORT, "root", configured);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 204800; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
+    command.arg(folder.base().join("baton.toml"));
+    Server::start(folder, command)
 }
 
 /// A control group that bounds memory, below the one of this process; gone when it is dropped.

@@ -26,7 +26,7 @@ use rustix::process::{Resource, getrlimit};
 use super::sped::Inline;
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
-use crate::process::{Process, on_threads};
+use crate::process::Process;
 use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -40,7 +40,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 
 fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
-    on_threads(threads(&process.tuning), |index| {
+    process.on_threads(threads(&process.tuning), |index| {
         let mut ctx = process.context(cache.clone(), Blocking::Allowed);
         ctx.connections_admitted = 1;
         process

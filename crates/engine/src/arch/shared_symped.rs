@@ -21,7 +21,7 @@ use baton_content::Blocking;
 use super::sped::Inline;
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
-use crate::process::{Process, on_threads};
+use crate::process::Process;
 use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -35,7 +35,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 
 fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
-    on_threads(loops(&process.tuning), |index| {
+    process.on_threads(loops(&process.tuning), |index| {
         let ctx = process.context(cache.clone(), Blocking::Allowed);
         process
             .event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?

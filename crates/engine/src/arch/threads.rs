@@ -30,7 +30,7 @@ use crate::clients::Connection;
 use crate::context::Context;
 use crate::helpers::Helpers;
 use crate::log::Outcome;
-use crate::process::{Process, on_threads};
+use crate::process::Process;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
 
@@ -45,7 +45,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 
 pub(super) fn serve(process: &Process) -> io::Result<()> {
     let kernel_threads = kernel_threads(&process.tuning);
-    on_threads(kernel_threads, |index| {
+    process.on_threads(kernel_threads, |index| {
         let ctx = process.context(process.cache(kernel_threads), Blocking::Never);
         let workers = Helpers::new(process.tuning.helpers_max)?;
         process

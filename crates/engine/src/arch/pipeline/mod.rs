@@ -43,7 +43,7 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
-use crate::process::{Process, on_threads};
+use crate::process::Process;
 use client::{PipelineClient, Step};
 use cohort::Kind;
 use stage::{Stages, Steps};
@@ -61,7 +61,7 @@ fn serve(process: &Process) -> io::Result<()> {
     let (readers, writers) = (readers(&process.tuning), process.tuning.writers.max(1));
     let cache = process.cache(1);
     let stages = Stages::new(readers, writers)?;
-    on_threads(1 + readers + writers, |index| {
+    process.on_threads(1 + readers + writers, |index| {
         let mut ctx = process.context(cache.clone(), Blocking::Never);
         if index > 0 {
             let kind = if index <= readers { Kind::Readers } else { Kind::Writers };
