@@ -17,7 +17,7 @@ impl Default for Priority {
 
 impl Priority {
     /// How many urgencies there are.
-    pub(crate) const URGENCIES: usize = 8;
+    pub const URGENCIES: usize = 8;
 
     /// Reads the value of the field `Priority`, or of the frame PRIORITY_UPDATE: a dictionary of RFC 8941, of which the
     /// members `u` and `i` matter. What is malformed, unknown or out of range has no effect (RFC 9218 section 4), of
