@@ -6,6 +6,7 @@ use crate::clients::Connection;
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::log::Outcome;
+use crate::protocol::StreamId;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
 
@@ -23,14 +24,18 @@ pub(crate) enum Wake {
         /// The client takes no more either.
         hung_up: bool,
     },
-    /// The job it waited for is done.
+    /// The job that it asked for has begun: other requests of it may go on.
+    JobBegun,
+    /// A job it waited for is done.
     Job(JobDone),
     /// Another thread has run its step, which ended with this need.
     Stepped(Need),
-    /// The gateway's next event for its request.
-    News(Option<News>),
-    /// The application wants more of the request's body.
-    BodyWanted,
+    /// The gateway's next event for this request.
+    News(StreamId, Option<News>),
+    /// There may be an event of the gateway for this request.
+    NewsReady(StreamId),
+    /// The application wants more of this request's body.
+    BodyWanted(StreamId),
     /// Its deadline has passed.
     TimedOut,
     /// It has to end now; unfinished requests are logged with this outcome.
@@ -93,18 +98,22 @@ impl Session {
                 self.handle_readable();
                 None
             }
-            Wake::Turn | Wake::Ready { .. } => None,
+            Wake::Turn | Wake::JobBegun | Wake::Ready { .. } => None,
             Wake::Stepped(need) => Some(need),
             Wake::Job(done) => {
                 self.handle_job(done, ctx);
                 None
             }
-            Wake::News(news) => {
-                self.handle_news(news, ctx);
+            Wake::News(stream, news) => {
+                self.handle_news(stream, news, ctx);
                 None
             }
-            Wake::BodyWanted => {
-                self.handle_body_wanted();
+            Wake::NewsReady(stream) => {
+                self.handle_news_ready(stream);
+                None
+            }
+            Wake::BodyWanted(stream) => {
+                self.handle_body_wanted(stream);
                 None
             }
             Wake::TimedOut => Some(self.handle_timeout(ctx)),

@@ -2,6 +2,9 @@
 
 use baton_gateway::RequestId;
 
+use crate::protocol::StreamId;
+use crate::requests::Requests;
+
 /// What the table asks of a client without waking it.
 pub(crate) trait Connection {
     /// When its wait times out, in milliseconds of the clock; `u64::MAX`: never.
@@ -52,8 +55,11 @@ pub(crate) enum Interest {
 pub(crate) struct Entry<C> {
     pub(crate) client: C,
     pub(crate) interest: Interest,
-    /// Its last delegated request.
-    pub(crate) request: Option<RequestId>,
+    /// Whether an application was given a request of it. Then it is watched for input only, until there is something to
+    /// send.
+    pub(crate) was_delegated: bool,
+    /// Its requests that applications have.
+    pub(crate) requests: Requests,
 }
 
 /// Clients by token. Slots are used again; a slot costs a few bytes beside the client.
@@ -85,7 +91,12 @@ impl<C: Connection> Clients<C> {
 
     pub(crate) fn insert(&mut self, client: C) -> Token {
         let deadline_ms = client.deadline_ms();
-        let entry = Some(Entry { client, interest: Interest::Nothing, request: None });
+        let entry = Some(Entry {
+            client,
+            interest: Interest::Nothing,
+            was_delegated: false,
+            requests: Requests::default(),
+        });
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             slot.entry = entry;
@@ -102,12 +113,12 @@ impl<C: Connection> Clients<C> {
         slot.entry.as_mut().filter(|_| slot.generation == token.generation)
     }
 
-    /// The client whose last request has this name, without a search.
-    pub(crate) fn of_request(&self, request: RequestId) -> Option<Token> {
+    /// The client that has the request with this name, and its stream, without a search through all clients.
+    pub(crate) fn of_request(&self, request: RequestId) -> Option<(Token, StreamId)> {
         let index = request.number() as u32;
         let slot = self.slots.get(index as usize)?;
-        let is_its = slot.entry.as_ref().is_some_and(|entry| entry.request == Some(request));
-        is_its.then_some(Token { index, generation: slot.generation })
+        let stream = slot.entry.as_ref()?.requests.stream_of(request)?;
+        Some((Token { index, generation: slot.generation }, stream))
     }
 
     pub(crate) fn remove(&mut self, token: Token) -> Option<Entry<C>> {
@@ -177,21 +188,24 @@ mod tests {
         }
     }
 
-    /// Goal: the name of a request finds its client while that has it, and neither the client's next request nor
-    /// another client in the same slot.
+    /// Goal: the name of a request finds its client and stream while the client has it, and neither the client's next
+    /// request nor another client in the same slot.
     #[test]
     fn a_request_finds_its_client_and_no_other() {
         let mut clients = Clients::default();
         let (first, second) = (clients.insert(()), clients.insert(()));
         let name = |clients: &mut Clients<()>, token: Token, number| {
-            let name = token.name_request(number);
-            clients.get_mut(token).unwrap().request = Some(name);
+            let (name, stream) = (token.name_request(number), StreamId::of(number.into()));
+            clients.get_mut(token).unwrap().requests.insert(stream, name);
             name
         };
         let (one, two) = (name(&mut clients, first, 1), name(&mut clients, second, 2));
-        assert_eq!((clients.of_request(one), clients.of_request(two)), (Some(first), Some(second)));
+        let found = |token, number| Some((token, StreamId::of(number)));
+        assert_eq!((clients.of_request(one), clients.of_request(two)), (found(first, 1), found(second, 2)));
         let next = name(&mut clients, first, 3);
-        assert_eq!((clients.of_request(one), clients.of_request(next)), (None, Some(first)));
+        assert_eq!((clients.of_request(one), clients.of_request(next)), (found(first, 1), found(first, 3)));
+        assert_eq!(clients.get_mut(first).unwrap().requests.remove(StreamId::of(1)), Some(one));
+        assert_eq!((clients.of_request(one), clients.of_request(next)), (None, found(first, 3)));
         clients.remove(first);
         let successor = clients.insert(());
         assert_eq!(successor.index, first.index);

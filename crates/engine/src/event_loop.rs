@@ -245,15 +245,18 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Whether a client waits for an answer and cannot have received any of it.
     fn is_unanswered(&mut self, token: Token) -> bool {
-        let request = self.clients.get_mut(token).and_then(|entry| entry.request);
-        request.is_some_and(|request| self.gateway.is_unanswered(request))
+        let Some(entry) = self.clients.get_mut(token) else { return false };
+        entry.requests.names().any(|request| self.gateway.is_unanswered(request))
     }
 
     /// Wakes the clients whose requests have events from the gateway.
     fn bring_news(&mut self) {
         while let Some(request) = self.gateway.poll_news() {
-            let wake = if self.gateway.wants_body(request) { Wake::BodyWanted } else { Wake::Turn };
-            if let Some(token) = self.clients.of_request(request) {
+            if let Some((token, stream)) = self.clients.of_request(request) {
+                let wake = match self.gateway.wants_body(request) {
+                    true => Wake::BodyWanted(stream),
+                    false => Wake::NewsReady(stream),
+                };
                 self.advance(token, wake);
             }
         }
@@ -299,7 +302,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Readable | Need::Writable => {
                     let least = match need {
-                        Need::Readable if entry.request.is_some() => Interest::Input,
+                        Need::Readable if entry.was_delegated => Interest::Input,
                         _ => Interest::InputAndOutput,
                     };
                     if entry.interest < least && watch(&self.epoll, token, entry, least).is_err() {
@@ -319,38 +322,46 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     self.jobs_begun += 1;
                     match self.jobs.begin(token, job) {
                         Some(done) => need = entry.client.advance(Wake::Job(done), &mut self.ctx),
-                        None => break,
+                        None => need = entry.client.advance(Wake::JobBegun, &mut self.ctx),
                     }
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(request) => {
+                Need::Delegate(stream, request) => {
                     self.requests_given = self.requests_given.wrapping_add(1);
                     let name = token.name_request(self.requests_given);
-                    entry.request = Some(name);
+                    entry.was_delegated = true;
+                    entry.requests.insert(stream, name);
                     if entry.interest == Interest::InputAndOutput && request.handover.is_some() {
                         // A failure only costs needless wake-ups.
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
                     let now_ms = self.ctx.clock.now_ms();
                     self.gateway.begin(name, *request, now_ms);
-                    need = Need::News;
+                    need = Need::News(stream);
                 }
-                Need::Body(part) => {
-                    let (whose, now_ms) = (entry.request.expect(DELEGATED), self.ctx.clock.now_ms());
+                Need::Body(stream, part) => {
+                    let whose = entry.requests.of_stream(stream).expect(DELEGATED);
+                    let now_ms = self.ctx.clock.now_ms();
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, now_ms),
                     }
-                    let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+                    let wake = match self.gateway.wants_body(whose) {
+                        true => Wake::BodyWanted(stream),
+                        false => Wake::NewsReady(stream),
+                    };
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
-                Need::News => {
-                    let (whose, now_ms) = (entry.request.expect(DELEGATED), self.ctx.clock.now_ms());
-                    self.gateway.note_sent(whose, now_ms);
+                Need::News(stream) => {
+                    let whose = entry.requests.of_stream(stream).expect(DELEGATED);
+                    self.gateway.note_sent(whose, self.ctx.clock.now_ms());
                     let wake = match self.gateway.wants_body(whose) {
-                        true => Wake::BodyWanted,
-                        false => Wake::News(self.gateway.take(whose)),
+                        true => Wake::BodyWanted(stream),
+                        false => Wake::News(stream, self.gateway.take(whose)),
                     };
+                    if matches!(&wake, Wake::News(_, Some(news)) if news.is_last()) {
+                        entry.requests.remove(stream);
+                    }
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
@@ -366,7 +377,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }
-                        if let Some(request) = entry.request {
+                        for request in entry.requests.names() {
                             self.gateway.abandon(request, self.ctx.clock.now_ms());
                         }
                         if entry.interest != Interest::Nothing && entry.client.socket().was_passed() {

@@ -36,7 +36,12 @@ pub(crate) enum Job {
         stamp: Stamp,
     },
     /// Read a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
-    PageIn(FileSlice),
+    PageIn {
+        /// The stream that waits for it; `None`: the whole connection does.
+        stream: Option<StreamId>,
+        /// What to read.
+        slice: FileSlice,
+    },
     /// Send a range of a file in a call that waits for the client (Harji, section 3.8.1: the workers of `knot-b`).
     Send {
         /// The client.
@@ -55,6 +60,8 @@ pub(crate) enum JobDone {
     Found(StreamId, Found),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
     PagedIn {
+        /// The stream that waited for it; `None`: the whole connection did.
+        stream: Option<StreamId>,
         /// End of the range.
         until: u64,
     },
@@ -88,12 +95,12 @@ impl Job {
             Self::Send { socket, slice, patience } => {
                 JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))
             }
-            Self::PageIn(slice) => {
+            Self::PageIn { stream, slice } => {
                 let (file, offset, len) = (slice.file(), slice.offset(), slice.len());
                 if baton_sys::residency::bring_in(file, offset, len).is_err() {
                     touch(file, offset, len);
                 }
-                JobDone::PagedIn { until: slice.offset() + slice.len() }
+                JobDone::PagedIn { stream, until: slice.offset() + slice.len() }
             }
         }
     }

@@ -36,6 +36,7 @@ mod outlet;
 pub mod plan;
 mod process;
 mod protocol;
+mod requests;
 mod send_way;
 mod session;
 mod settings;

@@ -346,7 +346,7 @@ mod tests {
                 return false;
             };
             assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
-            crate::job::Job::PageIn(missing).run();
+            crate::job::Job::PageIn { stream: None, slice: missing }.run();
             assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
             true
         });

@@ -158,7 +158,7 @@ impl Gateway {
     /// [`note_sent`](Self::note_sent).
     pub fn take(&mut self, request_id: RequestId) -> Option<News> {
         let news = self.exchanges.get_mut(&request_id)?.response.take()?;
-        if matches!(news, News::End { .. } | News::Answered(_) | News::Failed(_)) {
+        if news.is_last() {
             self.exchanges.remove(&request_id);
         }
         Some(news)

@@ -31,6 +31,13 @@ pub enum News {
     Failed(Failure),
 }
 
+impl News {
+    /// Whether it is the last of its request, which the gateway has forgotten.
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::End { .. } | Self::Answered(_) | Self::Failed(_))
+    }
+}
+
 /// Why a request has no answer, or no complete one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {

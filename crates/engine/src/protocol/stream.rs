@@ -2,4 +2,17 @@
 
 /// Names a request within its connection, in the order in which the protocol has taken them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StreamId(pub(super) u64);
+pub(crate) struct StreamId(u64);
+
+impl StreamId {
+    /// The stream with this number.
+    pub(crate) fn of(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[cfg(test)]
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}

@@ -23,6 +23,7 @@ use crate::context::{Context, Records};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::protocol::StreamId;
 use crate::send_way::SendWays;
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::upload::UploadSettings;
@@ -116,6 +117,8 @@ struct Game {
     client: UnixStream,
     /// What the application says next, last first.
     news: Vec<News>,
+    /// The request that it was given last.
+    delegated: Option<StreamId>,
     waits_for_application: bool,
     _folder: TempDir,
 }
@@ -130,7 +133,15 @@ impl Game {
         client.set_nonblocking(true).unwrap();
         ours.set_nonblocking(true).unwrap();
         let session = Session::new(OwnedFd::from(ours), None, 0, &mut ctx);
-        Self { session, ctx, client, news: Vec::new(), waits_for_application: false, _folder: folder }
+        Self {
+            session,
+            ctx,
+            client,
+            news: Vec::new(),
+            delegated: None,
+            waits_for_application: false,
+            _folder: folder,
+        }
     }
 
     /// False: the session has ended.
@@ -149,10 +160,10 @@ impl Game {
                 let _ = self.client.shutdown(Shutdown::Write);
                 Wake::Ready { readable: true, input_ends: true, hung_up: false }
             }
-            Event::Application(_) if !self.waits_for_application => return true,
             Event::Application(told) => {
+                let Some(stream) = self.delegated.filter(|_| self.waits_for_application) else { return true };
                 self.news = told.news();
-                Wake::News(self.news.pop())
+                Wake::News(stream, self.news.pop())
             }
             Event::DeadlinePasses if self.session.deadline_ms() == u64::MAX => return true,
             Event::DeadlinePasses => Wake::TimedOut,
@@ -183,10 +194,11 @@ impl Game {
                 Need::Turn => {}
                 Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
-                Need::Body(_) => panic!("requests are given away without bodies here"),
-                Need::Delegate(_) | Need::News => {
+                Need::Body(..) => panic!("requests are given away without bodies here"),
+                Need::Delegate(stream, _) | Need::News(stream) => {
+                    self.delegated = Some(stream);
                     let news = self.news.pop();
-                    self.session.handle_news(news, &mut self.ctx);
+                    self.session.handle_news(stream, news, &mut self.ctx);
                 }
             }
             need = self.session.step(&mut self.ctx, Stage::Any);

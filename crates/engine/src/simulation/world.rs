@@ -34,6 +34,8 @@ use crate::log::Outcome;
 use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
+use crate::protocol::StreamId;
+use crate::requests::Requests;
 use crate::send_way::SendWays;
 use crate::session::{Need, Session, Stage};
 use crate::settings::{Limits, SendWay, SendfileMode};
@@ -98,8 +100,8 @@ struct Seat {
     session: Option<Session>,
     accepted_ms: u64,
     is_poll_due: bool,
-    /// Whether a request of it may be with the application.
-    is_delegated: bool,
+    /// Its requests that the application has.
+    requests: Requests,
     /// When the application's last event reached it.
     heard_ms: u64,
     /// What the session waits for.
@@ -284,7 +286,7 @@ impl<'a> World<'a> {
                     session: Some(session),
                     accepted_ms: self.now_ms,
                     is_poll_due: false,
-                    is_delegated: false,
+                    requests: Requests::default(),
                     heard_ms: 0,
                     waits: Waits::Nothing,
                 });
@@ -304,7 +306,8 @@ impl<'a> World<'a> {
                 let Some(news) = self.seats[who].client.end.take_readiness() else { return };
                 self.note(|| format!("client {who}: {news:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = news;
-                let wake = match hung_up && self.gateway.is_unanswered(request_of(who)) {
+                let is_unanswered = |request| self.gateway.is_unanswered(request);
+                let wake = match hung_up && self.seats[who].requests.names().any(is_unanswered) {
                     true => Wake::End(Outcome::ClientGone),
                     false => Wake::Ready { readable, input_ends, hung_up },
                 };
@@ -381,8 +384,10 @@ impl<'a> World<'a> {
 
     fn bring_news(&mut self) {
         while let Some(whose) = self.gateway.poll_news() {
-            let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
-            self.advance(whose.number() as usize, wake);
+            let who = whose.number() as u32 as usize;
+            let Some(stream) = self.seats[who].requests.stream_of(whose) else { continue };
+            let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::NewsReady(stream));
+            self.advance(who, wake);
         }
     }
 
@@ -424,6 +429,11 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The wake for an application that wants more of a body.
+    fn wake_for_body(&mut self, whose: RequestId, stream: StreamId) -> Option<Wake> {
+        self.gateway.wants_body(whose).then_some(Wake::BodyWanted(stream))
+    }
+
     /// Advances a session until it has to wait, like an event loop.
     fn advance(&mut self, who: usize, wake: Wake) {
         if self.seats[who].session.is_none() {
@@ -448,7 +458,7 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::Job(job) => {
-                    let is_sending = matches!(job, Job::PageIn(_));
+                    let is_sending = matches!(job, Job::PageIn { .. });
                     assert!(
                         is_sending || session.stage() == Stage::Read,
                         "answers wait for the disk of others"
@@ -456,30 +466,33 @@ impl<'a> World<'a> {
                     self.seats[who].waits = Waits::Job;
                     let after_ms = self.choices.ms(0..200);
                     self.later(after_ms, Event::JobDone(who, job));
-                    break;
+                    need = self.wake(who, Wake::JobBegun);
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(request) => {
-                    self.seats[who].is_delegated = true;
-                    self.gateway.begin(request_of(who), *request, self.now_ms);
-                    need = Need::News;
+                Need::Delegate(stream, request) => {
+                    let whose = name_request(who, stream);
+                    self.seats[who].requests.insert(stream, whose);
+                    self.gateway.begin(whose, *request, self.now_ms);
+                    need = Need::News(stream);
                 }
-                Need::News => {
+                Need::News(stream) => {
+                    let whose = name_request(who, stream);
                     self.seats[who].heard_ms = self.now_ms;
-                    self.gateway.note_sent(request_of(who), self.now_ms);
-                    let wake = match self.gateway.wants_body(request_of(who)) {
-                        true => Wake::BodyWanted,
-                        false => Wake::News(self.gateway.take(request_of(who))),
-                    };
+                    self.gateway.note_sent(whose, self.now_ms);
+                    let wake = self.wake_for_body(whose, stream);
+                    let wake = wake.unwrap_or_else(|| Wake::News(stream, self.gateway.take(whose)));
+                    if matches!(&wake, Wake::News(_, Some(news)) if news.is_last()) {
+                        self.seats[who].requests.remove(stream);
+                    }
                     need = self.wake(who, wake);
                 }
-                Need::Body(part) => {
-                    let whose = request_of(who);
+                Need::Body(stream, part) => {
+                    let whose = name_request(who, stream);
                     match part {
                         Ok(part) => self.gateway.push_body(whose, part, self.now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
                     }
-                    let wake = if self.gateway.wants_body(whose) { Wake::BodyWanted } else { Wake::Turn };
+                    let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::NewsReady(stream));
                     need = self.wake(who, wake);
                 }
                 Need::NewsUnderWay => {
@@ -488,8 +501,8 @@ impl<'a> World<'a> {
                 }
                 Need::Finished => {
                     self.seats[who].session = None;
-                    if self.seats[who].is_delegated {
-                        self.gateway.abandon(request_of(who), self.now_ms);
+                    for request in std::mem::take(&mut self.seats[who].requests).names() {
+                        self.gateway.abandon(request, self.now_ms);
                     }
                     let lost_output = self.seats[who].client.end.lost_output();
                     assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
@@ -628,9 +641,9 @@ fn limits(choices: &mut Choices) -> Limits {
     }
 }
 
-/// The name of a client's request at the application. It has one at a time.
-fn request_of(who: usize) -> RequestId {
-    RequestId::new(who as u64)
+/// The name of a client's request at the application.
+fn name_request(who: usize, stream: StreamId) -> RequestId {
+    RequestId::new(stream.number() << 32 | who as u64)
 }
 
 /// The counters.

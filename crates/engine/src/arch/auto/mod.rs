@@ -211,7 +211,10 @@ mod tests {
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (4, usize::MAX));
         for job in 0..8 * 16 {
             // Until its answer is taken a job is under way.
-            helpers.submit(Token::from_data(job), Job::PageIn(FileSlice::new(Arc::clone(&file), 0, 1)));
+            helpers.submit(
+                Token::from_data(job),
+                Job::PageIn { stream: None, slice: FileSlice::new(Arc::clone(&file), 0, 1) },
+            );
         }
         assert_eq!(pass(1, 0, &mut ctx, &mut helpers)["connections_admitted"], 70);
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (8, 70));

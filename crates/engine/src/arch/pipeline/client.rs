@@ -34,8 +34,8 @@ pub(super) struct PipelineClient {
     is_away: bool,
     /// Why it was woken meanwhile. The kernel reports each event once.
     missed: Option<Wake>,
-    /// The application asked for more of the request's body meanwhile.
-    missed_want: bool,
+    /// Applications' events and wishes for requests of it meanwhile.
+    missed_of_applications: Vec<Wake>,
 }
 
 impl PipelineClient {
@@ -66,15 +66,16 @@ impl Client for PipelineClient {
     fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
         let socket = Arc::clone(session.socket());
         let session = Arc::new(SharedSession(Mutex::new(Some(session))));
-        Some(Self { session, socket, is_away: false, missed: None, missed_want: false })
+        Some(Self { session, socket, is_away: false, missed: None, missed_of_applications: Vec::new() })
     }
 
     /// Never reads requests, writes or looks for content: for those the client needs a turn, which a stage takes.
     fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match wake {
+            Wake::JobBegun => return Need::JobUnderWay,
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
-            Wake::BodyWanted if self.is_away => {
-                self.missed_want = true;
+            Wake::BodyWanted(_) | Wake::NewsReady(_) if self.is_away => {
+                self.missed_of_applications.push(wake);
                 return self.miss(Wake::Turn);
             }
             // Wakes a writer that waits for this client. An error means that the connection is over already.
@@ -83,8 +84,8 @@ impl Client for PipelineClient {
         }
         let mut place = self.session.lock();
         let Some(session) = place.as_mut() else { return Need::Finished };
-        if std::mem::take(&mut self.missed_want) {
-            session.handle_body_wanted();
+        for missed in self.missed_of_applications.drain(..) {
+            session.handle_wake(missed, ctx);
         }
         let mut need = session.handle_wake(wake, ctx);
         if let Some(missed) = self.missed.take() {

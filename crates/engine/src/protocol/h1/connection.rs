@@ -34,7 +34,7 @@ impl Http1 {
 
     /// The request that was taken last.
     pub(crate) fn stream(&self) -> StreamId {
-        StreamId(self.requests)
+        StreamId::of(self.requests)
     }
 
     /// Counts input that is no request as one, so that it can be refused.

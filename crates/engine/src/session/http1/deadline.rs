@@ -1,31 +1,33 @@
 //! What a session waits for, and for how long at the most.
 
-use super::state::{State, Waiting};
-use super::{Need, Session, Stage};
+use super::waiting::Waiting;
+use super::{Http1Driver, Need, Stage, Wire, WireState};
 use crate::context::Context;
 use crate::log::Outcome;
 
-impl Session {
+impl Http1Driver {
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
-    pub(crate) fn handle_timeout(&mut self, ctx: &mut Context) -> Need {
+    pub(in crate::session) fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
         match self.waiting {
             Waiting::Job => Need::JobUnderWay,
             Waiting::Application => Need::NewsUnderWay,
-            Waiting::Send if self.client_takes_enough(ctx) => {
-                self.wait_for(Waiting::Send, ctx);
+            Waiting::Send if wire.client_takes_enough(ctx) => {
+                self.wait_for(Waiting::Send, wire, ctx);
                 Need::Writable
             }
-            Waiting::Body if self.streamed_body.is_some() => Need::Body(Err(self.time_out_body())),
-            Waiting::Head | Waiting::Body if self.outlet.is_empty() => {
-                self.refuse_late(ctx);
-                self.step(ctx, Stage::Any)
+            Waiting::Body if self.streamed_body.is_some() => {
+                Need::Body(self.protocol.stream(), Err(self.time_out_body()))
+            }
+            Waiting::Head | Waiting::Body if wire.outlet.is_empty() => {
+                self.refuse_late(wire, ctx);
+                self.step(wire, ctx, Stage::Any)
             }
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
-                self.end(Outcome::ClientGone, ctx)
+                self.end(Outcome::ClientGone, wire, ctx)
             }
             // After an orderly close the kernel would keep the unsent rest for minutes.
-            Waiting::Send => self.reset(Outcome::TimedOut, ctx),
-            Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, ctx),
+            Waiting::Send => self.reset(Outcome::TimedOut, wire, ctx),
+            Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, wire, ctx),
         }
     }
 
@@ -33,29 +35,29 @@ impl Session {
     /// more bytes buy no more time, unless the step that took them has begun the wait anew.
     ///
     /// Every step ends here, so that no way through the machine leaves the deadline of an earlier wait behind.
-    pub(super) fn await_need(&mut self, need: &Need, ctx: &Context) {
+    pub(super) fn await_need(&mut self, need: &Need, wire: &mut Wire, ctx: &Context) {
         let waiting = match need {
-            Need::Readable => self.awaited_input(),
+            Need::Readable => self.awaited_input(wire),
             Need::Writable => Waiting::Send,
             Need::Job(_) | Need::JobUnderWay => Waiting::Job,
-            Need::News | Need::NewsUnderWay if self.awaits_body() => Waiting::Body,
-            Need::Delegate(_) | Need::Body(_) | Need::News | Need::NewsUnderWay => Waiting::Application,
+            Need::News(_) | Need::NewsUnderWay if self.awaits_body() => Waiting::Body,
+            Need::Delegate(..) | Need::Body(..) | Need::News(_) | Need::NewsUnderWay => Waiting::Application,
             Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {
-            self.wait_for(waiting, ctx);
+            self.wait_for(waiting, wire, ctx);
         }
     }
 
     /// Everything is sent: the client's next input gets its full time, even if it has begun already.
-    pub(super) fn wait_for_input(&mut self, ctx: &Context) {
-        self.wait_for(self.awaited_input(), ctx);
+    pub(super) fn wait_for_input(&mut self, wire: &mut Wire, ctx: &Context) {
+        self.wait_for(self.awaited_input(wire), wire, ctx);
     }
 
     /// The wait for the client's next input.
-    fn awaited_input(&self) -> Waiting {
-        match self.state {
-            State::Lingering => Waiting::Linger,
+    fn awaited_input(&self, wire: &Wire) -> Waiting {
+        match wire.state {
+            WireState::Lingering => Waiting::Linger,
             _ if self.is_delegated() => Waiting::Application,
             _ if self.protocol.is_in_body() => Waiting::Body,
             _ if self.protocol.is_in_unwanted_body() => Waiting::Unwanted,
@@ -65,7 +67,7 @@ impl Session {
         }
     }
 
-    pub(super) fn wait_for(&mut self, waiting: Waiting, ctx: &Context) {
+    pub(super) fn wait_for(&mut self, waiting: Waiting, wire: &mut Wire, ctx: &Context) {
         let limits = &ctx.plan.limits;
         let timeout_ms = match waiting {
             Waiting::FirstRequest | Waiting::Head => limits.head_timeout_ms,
@@ -77,13 +79,6 @@ impl Session {
             Waiting::Job | Waiting::Application => u64::MAX,
         };
         self.waiting = waiting;
-        self.deadline_ms = ctx.clock.now_ms().saturating_add(timeout_ms);
-        self.sent_at_deadline_start = self.outlet.sent();
-    }
-
-    pub(super) fn client_takes_enough(&self, ctx: &Context) -> bool {
-        let limits = &ctx.plan.limits;
-        let taken = self.outlet.sent() - self.sent_at_deadline_start;
-        taken >= (limits.send_rate_min_bytes_per_s * limits.send_timeout_ms / 1000).max(1)
+        wire.set_timeout(timeout_ms, ctx);
     }
 }

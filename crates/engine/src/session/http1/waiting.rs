@@ -1,19 +1,4 @@
-//! The states of a session, and what it waits for.
-
-use crate::protocol::LastClose;
-
-/// The state of a connection.
-#[derive(Debug)]
-pub(super) enum State {
-    /// The session takes and answers requests.
-    Open,
-    /// The outlet holds the last response.
-    Ending(LastClose),
-    /// The server's side is closed; the session discards what the client still sends.
-    Lingering,
-    /// Over.
-    Closed,
-}
+//! What an HTTP/1 session waits for.
 
 /// The wait that the deadline limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

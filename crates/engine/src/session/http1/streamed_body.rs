@@ -6,13 +6,13 @@
 use baton_buf::Slice;
 use baton_gateway::Why;
 
-use super::{Need, Session};
+use super::{Http1Driver, Need, Wire};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::transport::Received;
 
-impl Session {
+impl Http1Driver {
     /// The application wants more of the body.
-    pub(crate) fn handle_body_wanted(&mut self) {
+    pub(in crate::session) fn handle_body_wanted(&mut self) {
         if let Some(streamed_body) = &mut self.streamed_body {
             streamed_body.is_wanted = streamed_body.left > 0;
         }
@@ -24,15 +24,15 @@ impl Session {
     }
 
     /// Reads the next piece of the body, if the gateway wants it and it has arrived.
-    pub(super) fn stream_body(&mut self, ctx: &mut Context) -> Option<Need> {
+    pub(super) fn stream_body(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
         let streamed_body = self.streamed_body.as_mut().filter(|streamed_body| streamed_body.is_wanted)?;
-        if !self.transport.is_readable() || streamed_body.pieces == PIECES_PER_TURN {
+        if !wire.transport.is_readable() || streamed_body.pieces == PIECES_PER_TURN {
             streamed_body.pieces = 0;
-            return self.transport.is_readable().then_some(Need::Turn);
+            return wire.transport.is_readable().then_some(Need::Turn);
         }
         let mut memory = ctx.bodies.take();
         memory.resize(usize::try_from(streamed_body.left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
-        let received = self.transport.receive(&mut memory);
+        let received = wire.transport.receive(&mut memory);
         if let Received::Bytes(count) = received {
             memory.truncate(count);
             streamed_body.left -= count as u64;
@@ -47,7 +47,7 @@ impl Session {
             Received::Bytes(_) => Ok(memory.into()),
         };
         streamed_body.is_wanted = false;
-        Some(Need::Body(part))
+        Some(Need::Body(self.protocol.stream(), part))
     }
 
     /// The client sent nothing more of the body in time. Returns the reason to give the gateway.
@@ -59,11 +59,11 @@ impl Session {
     }
 
     /// The request is answered. Returns how many bytes of its body the session has not read.
-    pub(super) fn stop_streaming(&mut self) -> u64 {
+    pub(super) fn stop_streaming(&mut self, wire: &mut Wire) -> u64 {
         let left = self.streamed_body.take().map_or(0, |streamed_body| streamed_body.left);
         if left > 0 {
             // More may arrive at any time; the last known readiness may be out of date.
-            self.transport.handle_readable();
+            wire.transport.handle_readable();
         }
         left
     }

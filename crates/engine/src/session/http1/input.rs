@@ -4,47 +4,52 @@ use std::sync::Arc;
 
 use baton_http::Status;
 
-use super::state::{State, Waiting};
-use super::{Need, Session};
+use super::waiting::Waiting;
+use super::{Http1Driver, Need, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Env, Exchange, Refused};
 use crate::log::Outcome;
 use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
 
-impl Session {
+impl Http1Driver {
     /// Reads and parses what has arrived; `None`: the exchanges or the state have changed.
-    pub(super) fn receive(&mut self, ctx: &mut Context) -> Option<Need> {
+    pub(super) fn receive(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
         // Taken out of the context, which the exchanges borrow meanwhile.
         let scratch = std::mem::take(&mut ctx.scratch);
-        let (scratch, need) = self.receive_into(scratch, ctx);
+        let (scratch, need) = self.receive_into(scratch, wire, ctx);
         ctx.scratch = scratch;
         need
     }
 
-    fn receive_into(&mut self, mut scratch: Vec<u8>, ctx: &mut Context) -> (Vec<u8>, Option<Need>) {
+    fn receive_into(
+        &mut self,
+        mut scratch: Vec<u8>,
+        wire: &mut Wire,
+        ctx: &mut Context,
+    ) -> (Vec<u8>, Option<Need>) {
         let mut count = 0;
         if self.inbox.is_empty() || !self.inbox_untried {
-            if self.transport.has_ended_input() {
-                return (scratch, Some(self.end(Outcome::ClientGone, ctx)));
+            if wire.transport.has_ended_input() {
+                return (scratch, Some(self.end(Outcome::ClientGone, wire, ctx)));
             }
-            if !self.transport.is_readable() {
+            if !wire.transport.is_readable() {
                 return (scratch, Some(Need::Readable));
             }
-            count = match self.transport.receive(&mut scratch) {
+            count = match wire.transport.receive(&mut scratch) {
                 Received::Bytes(count) => count,
                 Received::Nothing => return (scratch, Some(Need::Readable)),
-                Received::End => return (scratch, Some(self.end(Outcome::ClientGone, ctx))),
+                Received::End => return (scratch, Some(self.end(Outcome::ClientGone, wire, ctx))),
             };
         }
         if self.inbox.is_empty() {
             // Parsed in place: only what is left over is copied.
-            let taken = self.take_input(&scratch[..count], ctx);
+            let taken = self.take_input(&scratch[..count], wire, ctx);
             self.inbox.extend_from_slice(&scratch[taken..count]);
         } else {
             let mut inbox = std::mem::take(&mut self.inbox);
             inbox.extend_from_slice(&scratch[..count]);
-            let taken = self.take_input(&inbox, ctx);
+            let taken = self.take_input(&inbox, wire, ctx);
             self.keep(inbox, taken);
         }
         (scratch, None)
@@ -59,14 +64,14 @@ impl Session {
     }
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
-    fn take_input(&mut self, input: &[u8], ctx: &mut Context) -> usize {
+    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
         let plan = Arc::clone(&ctx.plan);
         let mut at = 0;
         let mut requests = 0;
         self.inbox_untried = false;
         loop {
             if self.protocol.is_in_body() {
-                at += self.take_body(&input[at..], ctx);
+                at += self.take_body(&input[at..], wire, ctx);
             } else {
                 match self.protocol.next(&input[at..], &plan.limits) {
                     Ok(Taken::Request(head, head_len)) => {
@@ -76,11 +81,11 @@ impl Session {
                         self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
                         let begin =
                             |exchange: &mut Exchange, env: &mut Env<'_>| exchange.begin(env, &plan, &head);
-                        let ((), taken) = self.drive(stream, &input[at..], ctx, begin);
+                        let ((), taken) = self.drive(stream, &input[at..], wire, ctx, begin);
                         at += taken;
                         if self.is_answered(stream) {
-                            let is_behind = at < input.len() || self.has_unread_input();
-                            self.handle_answered(is_behind);
+                            let is_behind = at < input.len() || self.has_unread_input(wire);
+                            self.handle_answered_before(is_behind, wire);
                         } else if self.protocol.is_in_body() {
                             continue; // It may be too large before any of it has arrived.
                         }
@@ -88,20 +93,20 @@ impl Session {
                     Ok(Taken::Part) => return at,
                     Ok(Taken::Unwanted(len)) => {
                         at += len;
-                        if self.protocol.is_in_unwanted_body() && self.outlet.is_empty() {
-                            self.wait_for(Waiting::Unwanted, ctx); // Anew with each part of it.
+                        if self.protocol.is_in_unwanted_body() && wire.outlet.is_empty() {
+                            self.wait_for(Waiting::Unwanted, wire, ctx); // Anew with each part of it.
                         }
                     }
                     Ok(Taken::Unusable) => {
-                        self.state = State::Ending(LastClose::Linger);
+                        wire.state = WireState::Ending(LastClose::Linger);
                     }
                     Err(refusal) => {
                         let why = refusal.to_string();
-                        self.refuse(&input[at..], &Refused::by(refusal, &why), ctx);
+                        self.refuse(&input[at..], &Refused::by(refusal, &why), wire, ctx);
                     }
                 }
             }
-            if !matches!(self.state, State::Open) {
+            if !wire.is_open() {
                 return input.len();
             }
             if at == input.len() {
@@ -113,7 +118,7 @@ impl Session {
             if !self.is_answered(self.protocol.stream()) {
                 return at;
             }
-            if requests >= plan.limits.pipelined_max || self.outlet.queued() >= BATCH_BYTES {
+            if requests >= plan.limits.pipelined_max || wire.outlet.queued() >= BATCH_BYTES {
                 self.inbox_untried = true;
                 return at;
             }
@@ -121,44 +126,46 @@ impl Session {
     }
 
     /// Reads on in the body of the last request. Returns how many bytes of the input were consumed.
-    fn take_body(&mut self, input: &[u8], ctx: &mut Context) -> usize {
+    fn take_body(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
         let stream = self.protocol.stream();
         let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
         let Some(upload) = exchange.and_then(Exchange::upload) else { return 0 };
         let (taken, read) = match self.protocol.read_body(input, upload) {
             Ok((taken, BodyRead::Part)) => {
-                self.wait_for(Waiting::Body, ctx); // Anew with each part of it.
+                self.wait_for(Waiting::Body, wire, ctx); // Anew with each part of it.
                 return taken;
             }
             Ok((taken, read)) => (taken, Ok(read)),
             Err(refusal) => (input.len(), Err(refusal)),
         };
-        self.drive(stream, &[], ctx, |exchange, env| exchange.handle_body(env, read));
+        self.drive(stream, &[], wire, ctx, |exchange, env| exchange.handle_body(env, read));
         if self.is_answered(stream) {
-            self.handle_answered(true);
+            self.handle_answered_before(true, wire);
         }
         taken
     }
 
     /// Refuses input that is no request. The rest of the input is discarded.
-    fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, ctx: &mut Context) {
+    fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, wire: &mut Wire, ctx: &mut Context) {
         self.inbox_untried = false;
         let stream = self.protocol.take_unreadable();
         self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
-        self.drive(stream, &[], ctx, |exchange, env| exchange.refuse_input(env, input, refused));
-        self.state = State::Ending(LastClose::Linger);
+        self.drive(stream, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
+        wire.state = WireState::Ending(LastClose::Linger);
     }
 
     /// Refuses an incomplete head or body whose rest took too long.
-    pub(super) fn refuse_late(&mut self, ctx: &mut Context) {
+    pub(super) fn refuse_late(&mut self, wire: &mut Wire, ctx: &mut Context) {
         let why = "The request took too long to arrive.";
         let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
         if self.exchanges.is_empty() {
             let inbox = std::mem::take(&mut self.inbox);
-            self.refuse(&inbox, &refused, ctx);
+            self.refuse(&inbox, &refused, wire, ctx);
         } else {
-            self.drive(self.protocol.stream(), &[], ctx, |exchange, env| exchange.refuse(env, &refused));
-            self.handle_answered(true);
+            self.drive(self.protocol.stream(), &[], wire, ctx, |exchange, env| {
+                exchange.refuse(env, &refused);
+            });
+            self.handle_answered_before(true, wire);
         }
     }
 }

@@ -1,0 +1,43 @@
+//! What a session needs before its next step.
+
+use baton_buf::Slice;
+use baton_gateway::Why;
+
+use crate::job::Job;
+use crate::protocol::StreamId;
+
+/// What a session needs before its next step.
+#[derive(Debug)]
+pub(crate) enum Need {
+    /// Its socket readable.
+    Readable,
+    /// Its socket writable.
+    Writable,
+    /// A job done that may block; then [`Session::handle_job`](super::Session::handle_job).
+    Job(Job),
+    /// The job that was asked for before.
+    JobUnderWay,
+    /// A request to be given to its application; then [`Session::handle_news`](super::Session::handle_news).
+    Delegate(StreamId, Box<baton_gateway::Request>),
+    /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
+    Body(StreamId, Result<Slice, Why>),
+    /// The gateway's next event for the delegated request, or `None` if there is none yet.
+    News(StreamId),
+    /// To be woken by the gateway's next event for that request.
+    NewsUnderWay,
+    /// Another step, after other clients have had a turn or on a thread of the other stage.
+    Turn,
+    /// Nothing ever again: drop it.
+    Finished,
+}
+
+/// The halves of the work, for architectures that give them to different threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Reading, parsing, finding content.
+    Read,
+    /// Sending.
+    Write,
+    /// Both.
+    Any,
+}

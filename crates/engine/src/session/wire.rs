@@ -1,0 +1,162 @@
+//! The connection under a protocol: its transport, what is being sent on it, how it ends, and its deadline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_buf::Stop;
+
+use super::need::Need;
+use crate::context::Context;
+use crate::job::Job;
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::outlet::{Flush, Outlet, SendPolicy};
+use crate::protocol::LastClose;
+use crate::transport::{Received, Transport};
+
+/// A client's connection, whatever is spoken on it.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) transport: Transport,
+    /// The id of the listener that accepted it.
+    pub(super) listener: usize,
+    pub(super) outlet: Outlet,
+    pub(super) state: WireState,
+    pub(super) deadline_ms: u64,
+    /// What the outlet had sent when the deadline was set.
+    sent_at_deadline_start: u64,
+}
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WireState {
+    /// The session takes and answers requests.
+    Open,
+    /// The outlet holds the last response.
+    Ending(LastClose),
+    /// The server's side is closed; the session discards what the client still sends.
+    Lingering,
+    /// Over.
+    Closed,
+}
+
+/// What the orderly end of a connection comes to.
+#[derive(Debug)]
+pub(super) enum Closing {
+    /// Close the socket now.
+    Now,
+    /// The client has to get a reset.
+    Reset,
+    /// The client may still be sending: [`Wire::linger`].
+    Linger,
+}
+
+impl Wire {
+    pub(super) fn new(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
+        ctx.tally.add(Metric::ConnectionsAccepted, 1);
+        ctx.tally.add(Metric::ConnectionsOpen, 1);
+        Self {
+            transport,
+            listener,
+            outlet: Outlet::default(),
+            state: WireState::Open,
+            deadline_ms: u64::MAX,
+            sent_at_deadline_start: 0,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == WireState::Open
+    }
+
+    /// Sends what the outlet holds. Returns how many bytes the kernel has taken.
+    pub(super) fn send(
+        &mut self,
+        policy: &SendPolicy,
+        scratch: &mut [u8],
+        unix_seconds: u64,
+    ) -> (u64, Flush) {
+        let last = matches!(self.state, WireState::Ending(_));
+        let before = self.outlet.sent();
+        let flush = self.transport.flush(&mut self.outlet, policy, scratch, last, unix_seconds);
+        (self.outlet.sent() - before, flush)
+    }
+
+    /// What the session needs after a flush that ended like this; `None`: everything is sent.
+    ///
+    /// # Errors
+    /// The session is over, with this outcome.
+    pub(super) fn need_after(&self, flush: Flush, ctx: &mut Context) -> Result<Option<Need>, Outcome> {
+        Ok(Some(match flush {
+            Flush::Done => return Ok(None),
+            Flush::Full => Need::Writable,
+            Flush::Quantum => Need::Turn,
+            Flush::NeedsPages(slice) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                Need::Job(Job::PageIn { stream: None, slice })
+            }
+            Flush::Waits(slice) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                let patience = Duration::from_millis(ctx.plan.limits.send_timeout_ms.max(1));
+                Need::Job(Job::Send { socket: Arc::clone(self.transport.socket()), slice, patience })
+            }
+            Flush::Over(Stop::FileShrank) => return Err(Outcome::FileChanged),
+            Flush::Over(Stop::FileFailed) => return Err(Outcome::Failed),
+            Flush::Over(Stop::PeerGone | Stop::Full) => return Err(Outcome::ClientGone),
+        }))
+    }
+
+    /// Everything is sent, and the connection is to end like this. `has_unread_input`: the client may have sent more
+    /// than was read.
+    pub(super) fn close(&mut self, close: LastClose, has_unread_input: bool) -> Closing {
+        match close.lingering(has_unread_input) {
+            LastClose::Reset => Closing::Reset,
+            LastClose::Linger if !self.transport.has_ended_input() && self.transport.end_output() => {
+                self.state = WireState::Lingering;
+                Closing::Linger
+            }
+            LastClose::Linger | LastClose::Orderly => Closing::Now,
+        }
+    }
+
+    /// Discards what the client still sends: closing a socket with unread data sends a reset, which could overtake the
+    /// response (RFC 9112, section 9.6). `None`: the client has ended, too.
+    pub(super) fn linger(&mut self, ctx: &mut Context) -> Option<Need> {
+        let mut turns = LINGER_READS_MAX;
+        while self.transport.is_readable() {
+            match self.transport.receive(&mut ctx.scratch) {
+                Received::End => return None,
+                Received::Bytes(_) if turns == 0 => return Some(Need::Turn),
+                Received::Bytes(_) => turns -= 1,
+                Received::Nothing => {}
+            }
+        }
+        Some(Need::Readable)
+    }
+
+    /// Ends the connection at once, and drops what has not been sent.
+    pub(super) fn finish(&mut self, ctx: &mut Context) -> Need {
+        self.outlet.clear();
+        if self.state != WireState::Closed {
+            self.state = WireState::Closed;
+            ctx.tally.subtract(Metric::ConnectionsOpen, 1);
+        }
+        Need::Finished
+    }
+
+    /// Sets the deadline; `u64::MAX`: none.
+    pub(super) fn set_timeout(&mut self, timeout_ms: u64, ctx: &Context) {
+        self.deadline_ms = ctx.clock.now_ms().saturating_add(timeout_ms);
+        self.sent_at_deadline_start = self.outlet.sent();
+    }
+
+    /// Whether the client has taken what the least rate asks for since the deadline was set.
+    pub(super) fn client_takes_enough(&self, ctx: &Context) -> bool {
+        let limits = &ctx.plan.limits;
+        let taken = self.outlet.sent() - self.sent_at_deadline_start;
+        taken >= (limits.send_rate_min_bytes_per_s * limits.send_timeout_ms / 1000).max(1)
+    }
+}
+
+/// Reads of a lingering client's data before other clients have a turn.
+const LINGER_READS_MAX: usize = 16;
