@@ -1,0 +1,272 @@
+//! The records of an established connection: data into records, records into data.
+//!
+//! It continues what the library has begun, with the keys of the handshake. Data in any number of pieces becomes records
+//! in memory of the caller's, and records are opened where they lie, so that a connection owns no buffer.
+//!
+//! Commands: `seal*`. Input: [`open`](Records::open). New keys, in both directions, are its own business.
+
+use std::fmt;
+use std::ops::Range;
+
+use rustls::ExtractedSecrets;
+use rustls::kernel::KernelConnection;
+use rustls::server::ServerConnectionData;
+
+use crate::pace::Pace;
+use crate::record_key::{
+    ContentType, Gather, HEADER_BYTES, OVERHEAD_BYTES_MAX, PLAINTEXT_BYTES_MAX, RecordKey,
+};
+use crate::{Alert, KernelTransmit, RecordError, Version};
+
+/// The largest record that is sealed or opened. TLS 1.2 allows a peer larger ones, which need compression.
+pub const RECORD_BYTES_MAX: usize = PLAINTEXT_BYTES_MAX + 256 + HEADER_BYTES;
+
+const _: () = assert!(OVERHEAD_BYTES_MAX <= 256 + HEADER_BYTES);
+
+/// Room that one alert takes at most; [`Records::seal_alert`] needs it.
+pub const ALERT_BYTES_MAX: usize = OVERHEAD_BYTES_MAX + 2;
+
+/// Records without data in a row that a client may send: empty ones, warnings, changes of keys. Each costs us more than
+/// it costs the client.
+const RECORDS_WITHOUT_DATA_MAX: u32 = 16;
+
+/// The message that changes the sender's key (RFC 8446, section 4.6.3), without its last byte: 0, or 1 if it asks the
+/// receiver to change its key, too.
+const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
+
+/// The records of a connection.
+pub struct Records {
+    transmit: RecordKey,
+    receive: RecordKey,
+    /// Makes new keys. `None`: TLS 1.2, whose keys last.
+    keys: Option<Box<KernelConnection<ServerConnectionData>>>,
+    pace: Pace,
+    /// The client has asked for a new key of ours, which is due before more data (RFC 8446, section 4.6.3).
+    owes_key_update: bool,
+    /// The kernel seals; we do no more.
+    is_with_kernel: bool,
+    /// The client has sent its `close_notify`: what follows is ignored.
+    has_ended: bool,
+    records_without_data: u32,
+    /// Records that one key may seal.
+    pub(crate) records_per_key_max: u64,
+}
+
+/// What came of sealing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Bytes of data that are in the records.
+    pub taken: usize,
+    /// Bytes of records.
+    pub written: usize,
+}
+
+/// What came of opening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// The first record is not complete.
+    Part,
+    /// Data; where it lies in the buffer, and how many bytes of the buffer are behind us.
+    Data {
+        /// The plaintext. Not empty.
+        data: Range<usize>,
+        /// Bytes that the record took.
+        consumed: usize,
+    },
+    /// A record without data, of so many bytes.
+    Control {
+        /// Bytes that the record took.
+        consumed: usize,
+    },
+    /// The client will send nothing more, and says so. The rest of the buffer is of no use.
+    End,
+}
+
+impl Records {
+    pub(crate) fn new(
+        version: Version,
+        secrets: ExtractedSecrets,
+        keys: KernelConnection<ServerConnectionData>,
+    ) -> Result<Self, RecordError> {
+        let (transmit_sequence, transmit) = secrets.tx;
+        let (receive_sequence, receive) = secrets.rx;
+        let transmit = RecordKey::new(version, transmit, transmit_sequence)?;
+        Ok(Self {
+            records_per_key_max: transmit.records_max(),
+            transmit,
+            receive: RecordKey::new(version, receive, receive_sequence)?,
+            keys: (version == Version::Tls13).then(|| Box::new(keys)),
+            pace: Pace::new(),
+            owes_key_update: false,
+            is_with_kernel: false,
+            has_ended: false,
+            records_without_data: 0,
+        })
+    }
+
+    /// Seals the data in `pieces`, one behind the other, into records in `out`, as far as there is room. The time, in
+    /// milliseconds, decides on the size of the records. Room for less than a record stays empty.
+    ///
+    /// # Errors
+    /// [`RecordError::Exhausted`]; [`RecordError::Internal`], also if the kernel seals.
+    pub fn seal(&mut self, pieces: &[&[u8]], now_ms: u64, out: &mut [u8]) -> Result<Sealed, RecordError> {
+        self.pace.handle_time(now_ms);
+        let mut content = Gather::new(pieces);
+        let mut left: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let mut sealed = Sealed::default();
+        while left > 0 {
+            let len = left.min(self.pace.record_bytes());
+            let room = out.len() - sealed.written;
+            if self.needs_new_key() {
+                if room < 2 * self.transmit.overhead() + KEY_UPDATE.len() + 1 + len {
+                    break;
+                }
+                sealed.written += self.change_key(&mut out[sealed.written..])?;
+            } else if room < self.transmit.overhead() + len {
+                break;
+            }
+            sealed.written +=
+                self.seal_one(ContentType::Data, &mut content, len, &mut out[sealed.written..])?;
+            self.pace.handle_sealed(len);
+            sealed.taken += len;
+            left -= len;
+        }
+        Ok(sealed)
+    }
+
+    /// Seals an alert into the front of `out`, which has room for [`ALERT_BYTES_MAX`]. Returns the record's size.
+    ///
+    /// # Errors
+    /// [`RecordError::Internal`].
+    pub fn seal_alert(&mut self, alert: Alert, out: &mut [u8]) -> Result<usize, RecordError> {
+        self.seal_message(ContentType::Alert, &alert.message(), out)
+    }
+
+    /// Opens the first record of `buffer` where it lies.
+    ///
+    /// # Errors
+    /// Any [`RecordError`] but [`RecordError::Exhausted`].
+    pub fn open(&mut self, buffer: &mut [u8]) -> Result<Opened, RecordError> {
+        if self.has_ended {
+            return Ok(Opened::End);
+        }
+        let Some(header) = buffer.first_chunk::<HEADER_BYTES>() else { return Ok(Opened::Part) };
+        if !(21..=23).contains(&header[0]) || header[1] != 3 {
+            return Err(RecordError::Unexpected);
+        }
+        let consumed = HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]]));
+        if consumed > RECORD_BYTES_MAX {
+            return Err(RecordError::TooLarge);
+        }
+        let Some(record) = buffer.get_mut(..consumed) else { return Ok(Opened::Part) };
+        let (content_type, content) = self.receive.open(record)?;
+        if content_type == ContentType::Data && !content.is_empty() {
+            self.records_without_data = 0;
+            return Ok(Opened::Data { data: content, consumed });
+        }
+        self.records_without_data += 1;
+        if self.records_without_data > RECORDS_WITHOUT_DATA_MAX {
+            return Err(RecordError::Flood);
+        }
+        match content_type {
+            ContentType::Data => {}
+            ContentType::Alert => self.handle_alert(&buffer[content])?,
+            ContentType::Handshake => self.handle_message(&buffer[content])?,
+        }
+        Ok(if self.has_ended { Opened::End } else { Opened::Control { consumed } })
+    }
+
+    /// Whether the kernel can seal in our place: not under TLS 1.2, whose nonces it would choose in another way.
+    pub fn suits_kernel(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// What the kernel needs to seal all further records. From now on this seals no more.
+    ///
+    /// # Errors
+    /// [`RecordError::Internal`]: [`suits_kernel`](Self::suits_kernel) says no, or the kernel seals already.
+    pub fn for_kernel(&mut self) -> Result<KernelTransmit, RecordError> {
+        if self.is_with_kernel || !self.suits_kernel() {
+            return Err(RecordError::Internal);
+        }
+        let keys = self.transmit.for_kernel()?;
+        self.is_with_kernel = true;
+        Ok(keys)
+    }
+
+    fn handle_alert(&mut self, message: &[u8]) -> Result<(), RecordError> {
+        const WARNING: u8 = 1;
+        let &[level, description] = message else { return Err(RecordError::Unexpected) };
+        match Alert(description) {
+            Alert::CLOSE_NOTIFY => {
+                self.has_ended = true;
+                Ok(())
+            }
+            // A close_notify follows (RFC 8446, section 6.1).
+            Alert::USER_CANCELED => Ok(()),
+            // Under TLS 1.3 every other alert is an end; before, the sender said which.
+            _ if level == WARNING && self.keys.is_none() => Ok(()),
+            alert => Err(RecordError::PeerAlert(alert)),
+        }
+    }
+
+    /// A message of the handshake protocol. The only one that has a place here fits one record, behind which the key is
+    /// another.
+    fn handle_message(&mut self, message: &[u8]) -> Result<(), RecordError> {
+        let Some(keys) = &mut self.keys else { return Err(RecordError::Renegotiation) };
+        let Some(&[asks_for_ours @ (0 | 1)]) = message.strip_prefix(&KEY_UPDATE) else {
+            return Err(RecordError::Unexpected);
+        };
+        let (sequence, secrets) = keys.update_rx_secret().map_err(|_| RecordError::Internal)?;
+        self.receive = RecordKey::new(Version::Tls13, secrets, sequence)?;
+        self.owes_key_update |= asks_for_ours == 1;
+        Ok(())
+    }
+
+    fn needs_new_key(&self) -> bool {
+        // The last record under the old key says that a new one follows.
+        self.owes_key_update || self.transmit.sequence() + 1 >= self.records_per_key_max
+    }
+
+    /// Tells the client that the next record is under a new key, and changes to it.
+    fn change_key(&mut self, out: &mut [u8]) -> Result<usize, RecordError> {
+        let [a, b, c, d] = KEY_UPDATE;
+        let written = self.seal_message(ContentType::Handshake, &[a, b, c, d, 0], out)?;
+        let keys = self.keys.as_mut().ok_or(RecordError::Exhausted)?;
+        let (sequence, secrets) = keys.update_tx_secret().map_err(|_| RecordError::Internal)?;
+        self.transmit = RecordKey::new(Version::Tls13, secrets, sequence)?;
+        self.owes_key_update = false;
+        Ok(written)
+    }
+
+    fn seal_message(
+        &mut self,
+        content_type: ContentType,
+        message: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, RecordError> {
+        self.seal_one(content_type, &mut Gather::new(&[message]), message.len(), out)
+    }
+
+    fn seal_one(
+        &mut self,
+        content_type: ContentType,
+        content: &mut Gather<'_>,
+        len: usize,
+        out: &mut [u8],
+    ) -> Result<usize, RecordError> {
+        if self.is_with_kernel {
+            return Err(RecordError::Internal);
+        }
+        self.transmit.seal(content_type, content, len, out)
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records")
+            .field("sealed", &self.transmit.sequence())
+            .field("opened", &self.receive.sequence())
+            .finish_non_exhaustive()
+    }
+}
