@@ -64,6 +64,7 @@ pub fn request_head(input: &[u8]) {
         BodyFraming::None => (0, 0),
         BodyFraming::Length(_) => (1, 0),
         BodyFraming::Chunked => (0, 1),
+        BodyFraming::Frames => unreachable!("HTTP/1 has no frames"),
     };
     assert_eq!((named("Content-Length"), named("Transfer-Encoding")), framed);
     if let BodyFraming::Length(length) = head.framing {

@@ -30,8 +30,8 @@ pub struct Variables<'a> {
     pub script_filename: Option<&'a [u8]>,
     /// `CONTENT_LENGTH`: bytes of the body; `None` where there is none.
     pub content_length: Option<u64>,
-    /// `SERVER_PROTOCOL`: the minor version of HTTP/1.
-    pub minor: u8,
+    /// `SERVER_PROTOCOL`, such as `HTTP/1.1`.
+    pub protocol: &'a str,
     /// `REQUEST_SCHEME` and `HTTPS`.
     pub https: bool,
     /// `SERVER_SOFTWARE`.
@@ -52,7 +52,7 @@ impl Variables<'_> {
         let Script { name, path_info } = self.script;
         push(out, b"GATEWAY_INTERFACE", b"CGI/1.1");
         push(out, b"SERVER_SOFTWARE", self.server_software);
-        push(out, b"SERVER_PROTOCOL", if self.minor == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" });
+        push(out, b"SERVER_PROTOCOL", self.protocol.as_bytes());
         push(out, b"REQUEST_METHOD", self.method);
         push(out, b"REQUEST_URI", self.request_uri);
         push(out, b"QUERY_STRING", self.query_string);

@@ -105,7 +105,7 @@ fn variables() -> Variables<'static> {
         document_root: b"/srv",
         script_filename: None,
         content_length: Some(4),
-        minor: 1,
+        protocol: "HTTP/1.1",
         https: false,
         server_software: b"baton",
         server_name: b"example.org",

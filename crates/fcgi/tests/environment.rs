@@ -31,7 +31,7 @@ fn variables<'a>(script: Script<'a>) -> Variables<'a> {
         document_root: b"/srv/www",
         script_filename: None,
         content_length: Some(12),
-        minor: 1,
+        protocol: "HTTP/1.1",
         https: true,
         server_software: b"baton/1",
         server_name: b"example.org",
@@ -102,7 +102,7 @@ fn what_a_request_does_not_have_is_empty_or_absent() {
     Variables {
         script_filename: Some(b"/srv/app.cgi"),
         content_length: None,
-        minor: 0,
+        protocol: "HTTP/1.0",
         https: false,
         host: None,
         remote: None,

@@ -89,7 +89,7 @@ fn ask(stream: &mut UnixStream, root: &Path, path: &str, extension: &str, body: 
         document_root: root.to_str().unwrap().as_bytes(),
         script_filename: None,
         content_length: Some(body.len() as u64),
-        minor: 1,
+        protocol: "HTTP/1.1",
         https: false,
         server_software: b"baton",
         server_name: b"example.org",

@@ -77,7 +77,8 @@ impl BodyReader {
     /// A reader at the beginning of a body.
     pub const fn new(framing: BodyFraming) -> Self {
         let state = match framing {
-            BodyFraming::None | BodyFraming::Length(0) => State::End,
+            // Frames are taken apart by the connection, not by a reader of its bytes.
+            BodyFraming::None | BodyFraming::Length(0) | BodyFraming::Frames => State::End,
             BodyFraming::Length(remaining) => State::Data { remaining, in_chunk: false },
             BodyFraming::Chunked => State::Framing(CHUNK_START),
         };

@@ -1,4 +1,4 @@
-//! The length of a request's body (RFC 9112 section 6.3); ambiguous framing is refused.
+//! The length of a request's body (RFC 9112 section 6.3, RFC 9113 section 8.1); ambiguous framing is refused.
 
 use crate::decimal::parse_decimal;
 use crate::fields::{field_lines, list_members};
@@ -9,22 +9,26 @@ use crate::{Refusal, Version};
 pub enum BodyFraming {
     /// There is no body.
     None,
-    /// As many bytes as Content-Length says.
+    /// As many bytes as Content-Length says: in HTTP/2 the sum of the DATA frames, or the stream is malformed.
     Length(u64),
     /// Chunks (RFC 9112 section 7.1).
     Chunked,
+    /// The DATA frames of an HTTP/2 stream, of unknown length.
+    Frames,
 }
 
 impl BodyFraming {
-    /// Decides from the two fields that frame; `section` is looked at again only to refuse it.
+    /// Decides from the two fields that frame; `section` is looked at again only to refuse it. A request with neither
+    /// has the body `without`.
     pub(crate) fn decide(
         version: Version,
         content_length: Option<&[u8]>,
         transfer_encoding: Option<&[u8]>,
         section: &[u8],
+        without: Self,
     ) -> Result<Self, Refusal> {
         match (content_length, transfer_encoding) {
-            (None, None) => Ok(Self::None),
+            (None, None) => Ok(without),
             (Some(length), None) => parse_decimal(length).map(Self::Length).ok_or(Refusal::LengthInvalid),
             (Some(_), Some(_)) => Err(Refusal::LengthAndTransferEncoding),
             (None, Some(_)) if version == Version::Http10 => Err(Refusal::TransferEncodingInHttp10),

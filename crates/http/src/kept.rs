@@ -1,5 +1,7 @@
 //! The head of a request that outlives the buffer in which it arrived.
 
+use crate::fields::field_lines;
+use crate::request::HeadParts;
 use crate::{BodyFraming, Conditions, HeadLimits, Method, Refusal, RequestHead, Version};
 
 /// A head with bytes of its own. It was parsed once: [`get`](Self::get) finds the parts by their offsets.
@@ -113,17 +115,26 @@ impl KeptHead {
     /// # Errors
     /// There can be no such target.
     pub fn redirected(&self, target: &[u8], limits: &HeadLimits) -> Result<Self, Refusal> {
-        if !target.iter().all(u8::is_ascii_graphic) {
+        if target.is_empty() || !target.iter().all(u8::is_ascii_graphic) {
             return Err(Refusal::TargetBytes);
         }
-        let method: &[u8] = if self.method == Method::Head { b"HEAD " } else { b"GET " };
-        let version: &[u8] = if self.version == Version::Http10 { b" HTTP/1.0" } else { b" HTTP/1.1" };
-        let mut bytes = [method, target, version, b"\r\n"].concat();
+        let method: &[u8] = if self.method == Method::Head { b"HEAD" } else { b"GET" };
+        let mut bytes = [method, b" ", target, b" ", self.version.as_str().as_bytes(), b"\r\n"].concat();
+        let section_at = bytes.len();
         for (name, value) in self.get().fields().filter(|(name, _)| !belongs_to_the_first(name)) {
             bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
-        bytes.extend_from_slice(b"\r\n");
-        Ok(Self::of(&RequestHead::parse(&bytes, limits)?))
+        let section = &bytes[section_at..];
+        let parts = HeadParts {
+            version: self.version,
+            line: &bytes[..section_at - "\r\n".len()],
+            method,
+            target,
+            section,
+            unframed: BodyFraming::None,
+        };
+        let fields = field_lines(section).map(|(name, value)| (name.as_bytes(), value));
+        Ok(Self::of(&RequestHead::judge(&parts, fields, limits)?))
     }
 }
 

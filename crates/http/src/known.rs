@@ -2,7 +2,6 @@
 
 use crate::fields::list_members;
 use crate::{Conditions, Refusal};
-use httparse::Header;
 
 /// The fields that matter, before they are judged together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,10 +22,13 @@ pub(crate) struct KnownFields<'a> {
 
 impl<'a> KnownFields<'a> {
     /// `section` is the text of the fields, for the rare ones that must be parsed again.
-    pub(crate) fn select(fields: &[Header<'a>], section: &'a [u8]) -> Result<Self, Refusal> {
+    pub(crate) fn select(
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        section: &'a [u8],
+    ) -> Result<Self, Refusal> {
         let mut known = Self::default();
-        for Header { name, value } in fields {
-            let is = |known_name: &str| name.eq_ignore_ascii_case(known_name);
+        for (name, value) in fields {
+            let is = |known_name: &str| name.eq_ignore_ascii_case(known_name.as_bytes());
             // Lengths tell most names apart: an unknown field costs a comparison or two.
             match name.len() {
                 4 if is("Host") => set_once(&mut known.host, value, Refusal::HostRepeated)?,

@@ -75,14 +75,17 @@ pub enum Version {
     Http10,
     /// HTTP/1.1: connections persist unless a side asks otherwise.
     Http11,
+    /// HTTP/2: a stream of a connection that persists.
+    Http2,
 }
 
 impl Version {
-    /// `HTTP/1.0` or `HTTP/1.1`.
+    /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`, as logs and `SERVER_PROTOCOL` have it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 macro_rules! refusals {
     ($($(#[$doc:meta])+ $name:ident => $status:ident, $label:literal, $text:literal;)*) => {
-        /// Why a request was refused. The connection ends after any of them: the position of the next request is
-        /// unknown.
+        /// Why a request was refused. An HTTP/1 connection ends after any of them, because the position of the next
+        /// request is unknown.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Refusal {
             $($(#[$doc])+ $name,)*
@@ -103,9 +103,9 @@ refusals! {
 
     // Host
 
-    /// A request of HTTP/1.1 has no Host field.
+    /// A request of HTTP/1.1 or later names no host.
     HostMissing => BAD_REQUEST, "host-missing",
-        "a request of HTTP/1.1 must have a Host field";
+        "a request of HTTP/1.1 or later must name its host";
     /// There is more than one Host field.
     HostRepeated => BAD_REQUEST, "host-repeated",
         "the request has more than one Host field";

@@ -119,7 +119,7 @@ impl<'a> RequestHead<'a> {
             && len == head.len()
         {
             let line = RequestLine { method: token.as_bytes(), target: target.as_bytes(), minor };
-            return Self::judge(head, &line, request.headers, limits);
+            return Self::judge_http1(head, &line, request.headers, limits);
         }
         Self::parse_unusual(head, fields_max, limits)
     }
@@ -137,45 +137,61 @@ impl<'a> RequestHead<'a> {
                 httparse::parse_headers(&head[end + CRLF_LEN..], &mut slots[..fields_max])
             && end + CRLF_LEN + len == head.len()
         {
-            return Self::judge(head, &line, fields, limits);
+            return Self::judge_http1(head, &line, fields, limits);
         }
         Err(diagnose(head, fields_max))
     }
 
-    /// Judges the parts together.
-    fn judge(
+    fn judge_http1(
         head: &'a [u8],
         line: &RequestLine<'a>,
         fields: &[httparse::Header<'a>],
         limits: &HeadLimits,
     ) -> Result<Self, Refusal> {
-        let RequestLine { method: token, target, minor } = *line;
+        let RequestLine { method, target, minor } = *line;
+        let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
+        let end = start + method.len() + target.len() + "  HTTP/1.1".len();
+        let parts = HeadParts {
+            version: if minor == 0 { Version::Http10 } else { Version::Http11 },
+            line: &head[start..end],
+            method,
+            target,
+            section: &head[end + CRLF_LEN..head.len() - CRLF_LEN],
+            unframed: BodyFraming::None,
+        };
+        Self::judge(&parts, fields.iter().map(|field| (field.name.as_bytes(), field.value)), limits)
+    }
+
+    /// Judges parts that are well-formed each, together.
+    pub(crate) fn judge(
+        parts: &HeadParts<'a>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        limits: &HeadLimits,
+    ) -> Result<Self, Refusal> {
+        let HeadParts { version, line, method: token, target, section, unframed } = *parts;
         if target.len() > limits.target_bytes_max {
             return Err(Refusal::TargetTooLong);
         }
-        let line_start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
-        let line_end = line_start + token.len() + target.len() + "  HTTP/1.1".len();
-        let section = &head[line_end + CRLF_LEN..head.len() - CRLF_LEN];
         let method = Method::of_token(token);
-        let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
         let known = KnownFields::select(fields, section)?;
-        let parts = Target::parse(method, target)?;
+        let Target { path, query, authority } = Target::parse(version, method, target)?;
         let host = judge_host(version, known.host)?;
-        let authority = parts.authority.or(host);
-        let framing = BodyFraming::decide(version, known.content_length, known.transfer_encoding, section)?;
+        let authority = authority.or(host);
+        let (length, coding) = (known.content_length, known.transfer_encoding);
+        let framing = BodyFraming::decide(version, length, coding, section, unframed)?;
 
         Ok(Self {
             method,
             version,
-            line: &head[line_start..line_end],
+            line,
             target,
-            path: parts.path,
-            query: parts.query,
+            path,
+            query,
             host: authority.map(|authority| authority.host),
             port: authority.and_then(|authority| authority.port),
-            keep_alive: !known.closes && (version == Version::Http11 || known.keeps_alive),
+            keep_alive: !known.closes && (version != Version::Http10 || known.keeps_alive),
             framing,
-            expects_continue: known.expects_continue && version == Version::Http11 && !framing.is_empty(),
+            expects_continue: known.expects_continue && version != Version::Http10 && !framing.is_empty(),
             range: known.range.filter(|_| method == Method::Get),
             conditions: known.conditions,
             accept: known.accept,
@@ -195,6 +211,20 @@ impl<'a> RequestHead<'a> {
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         field_lines(self.section)
     }
+}
+
+/// The parts of a head that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadParts<'a> {
+    pub(crate) version: Version,
+    /// The request line without its CR LF. The section follows behind those, in one piece of memory.
+    pub(crate) line: &'a [u8],
+    pub(crate) method: &'a [u8],
+    pub(crate) target: &'a [u8],
+    /// All field lines.
+    pub(crate) section: &'a [u8],
+    /// The body if no field frames it.
+    pub(crate) unframed: BodyFraming,
 }
 
 /// Looks at every byte instead of stopping at the first, which compiles to a few vector instructions.

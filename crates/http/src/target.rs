@@ -1,7 +1,7 @@
 //! The request target and its four forms (RFC 9112 section 3.2).
 
 use crate::authority::Authority;
-use crate::{Method, Refusal};
+use crate::{Method, Refusal, Version};
 use memchr::memchr2;
 use std::borrow::Cow;
 
@@ -19,8 +19,10 @@ pub(crate) struct Target<'a> {
 impl<'a> Target<'a> {
     /// `text` is not empty and has neither blanks nor control characters: the request line was split there. Bytes
     /// above 0x7f mean their percent-encoding ([`as_uri`]).
-    pub(crate) fn parse(method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
+    pub(crate) fn parse(version: Version, method: Method, text: &'a [u8]) -> Result<Self, Refusal> {
         match (method, text) {
+            // An extended CONNECT (RFC 8441 section 4).
+            (Method::Connect, [b'/', ..]) if version == Version::Http2 => Self::origin_form(text),
             (Method::Connect, _) => Self::authority_form(text),
             (_, [b'/', ..]) => Self::origin_form(text),
             (Method::Options, b"*") => Ok(Self { path: b"*", query: None, authority: None }),
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     fn parts(method: Method, text: &str) -> Result<(&str, Option<&str>, Option<&str>), Refusal> {
-        let target = Target::parse(method, text.as_bytes())?;
+        let target = Target::parse(Version::Http11, method, text.as_bytes())?;
         let text = |bytes| std::str::from_utf8(bytes).unwrap();
         Ok((text(target.path), target.query.map(text), target.authority.map(|authority| authority.host)))
     }

@@ -12,7 +12,7 @@ use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::offer::Client;
 use baton_fcgi::params;
 use baton_gateway::{Admission, BodyRest, Request};
-use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, Version, as_uri};
+use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri};
 
 use super::env::{Delegation, Env, Ready};
 use super::page::{Page, SERVER};
@@ -140,7 +140,7 @@ impl Origin {
             document_root: root.unwrap_or_default(),
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
-            minor: u8::from(head.version == Version::Http11),
+            protocol: head.version.as_str(),
             https: false,
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),

@@ -105,7 +105,7 @@ impl Response {
 
     pub(super) fn persistence(&self) -> Persistence {
         match (self.keeps, self.version) {
-            (true, Version::Http11) => Persistence::KeepAlive,
+            (true, Version::Http11 | Version::Http2) => Persistence::KeepAlive,
             (true, Version::Http10) => Persistence::KeepAliveHttp10,
             (false, _) => Persistence::Close,
         }
