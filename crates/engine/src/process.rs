@@ -1,7 +1,8 @@
 //! What the threads of a worker process share, and what each of them is made of.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use baton_content::{Blocking, Cache};
@@ -79,25 +80,26 @@ impl Process {
         )
     }
 
-    /// Runs `task` on so many threads, this one among them, and waits for all.
+    /// Runs a task on so many threads, this one among them, and waits for all. Each thread prepares its own.
     ///
-    /// No task begins before every thread has been started: clients are served by all or by none. A task that fails
+    /// No task begins before every thread has prepared its own: clients are served by all or by none. A task that fails
     /// stops the worker, so that the others end, too.
     ///
     /// # Errors
-    /// The first error of a task, or why a thread cannot be started.
-    pub(crate) fn on_threads(
+    /// The first error of a task or its preparation, or why a thread cannot be started.
+    pub(crate) fn on_threads<'a>(
         &self,
         count: usize,
-        task: impl Fn(usize) -> io::Result<()> + Sync,
+        prepare: impl Fn(usize) -> io::Result<Task<'a>> + Sync,
     ) -> io::Result<()> {
-        let gate = Gate::default();
+        let (gate, all_prepared, has_failed) = (Gate::default(), Barrier::new(count), AtomicBool::new(false));
         let run = |index| {
-            let result = task(index);
-            if result.is_err() {
-                self.steering.stop();
+            let prepared = prepare(index).inspect_err(|_| has_failed.store(true, Ordering::Relaxed));
+            all_prepared.wait();
+            if has_failed.load(Ordering::Relaxed) {
+                return prepared.map(drop);
             }
-            result
+            prepared?().inspect_err(|_| self.steering.stop())
         };
         thread::scope(|scope| {
             let (gate, run) = (&gate, &run);
@@ -118,6 +120,9 @@ impl Process {
         })
     }
 }
+
+/// What a thread of a worker does until the worker ends.
+pub(crate) type Task<'a> = Box<dyn FnOnce() -> io::Result<()> + 'a>;
 
 /// Holds threads until all have been started, or one cannot be.
 #[derive(Default)]
@@ -173,21 +178,35 @@ mod tests {
         }
     }
 
-    /// The others wait for orders, as event loops do.
+    /// Waits for orders, as event loops do.
+    fn follow_orders(process: &Process) -> io::Result<()> {
+        let mut orders = process.steering.subscribe()?;
+        while orders.poll().is_none_or(|orders| orders.phase != WorkerPhase::Stopping) {
+            let waker = orders.descriptor().unwrap();
+            poll(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], None)?;
+        }
+        Ok(())
+    }
+
     #[test]
     fn a_task_that_fails_stops_the_others() {
         let process = process();
         let result = process.on_threads(3, |index| {
-            if index == 1 {
-                return Err(io::Error::other("broken"));
-            }
-            let mut orders = process.steering.subscribe()?;
-            while orders.poll().is_none_or(|orders| orders.phase != WorkerPhase::Stopping) {
-                let waker = orders.descriptor().unwrap();
-                poll(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], None)?;
-            }
-            Ok(())
+            Ok(match index {
+                1 => Box::new(|| Err(io::Error::other("broken"))),
+                _ => Box::new(|| follow_orders(&process)),
+            })
         });
         assert_eq!(result.unwrap_err().to_string(), "broken");
+    }
+
+    #[test]
+    fn no_task_begins_where_one_cannot_be_prepared() {
+        let process = process();
+        let result = process.on_threads(3, |index| match index {
+            1 => Err(io::Error::other("out of descriptors")),
+            _ => Ok(Box::new(|| panic!("it was to wait for all"))),
+        });
+        assert_eq!(result.unwrap_err().to_string(), "out of descriptors");
     }
 }

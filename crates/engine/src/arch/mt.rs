@@ -43,9 +43,9 @@ fn serve(process: &Process) -> io::Result<()> {
     process.on_threads(threads(&process.tuning), |index| {
         let mut ctx = process.context(cache.clone(), Blocking::Allowed);
         ctx.connections_admitted = 1;
-        process
-            .event_loop::<Box<Session>, _>(&format!("thread-{index}"), ctx, Inline, None)?
-            .run(process.heartbeats.heart(index))
+        let event_loop =
+            process.event_loop::<Box<Session>, _>(&format!("thread-{index}"), ctx, Inline, None)?;
+        Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
     })
 }
 

@@ -37,9 +37,9 @@ fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
     process.on_threads(loops(&process.tuning), |index| {
         let ctx = process.context(cache.clone(), Blocking::Allowed);
-        process
-            .event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?
-            .run(process.heartbeats.heart(index))
+        let event_loop =
+            process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?;
+        Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
     })
 }
 

@@ -48,9 +48,9 @@ pub(super) fn serve(process: &Process) -> io::Result<()> {
     process.on_threads(kernel_threads, |index| {
         let ctx = process.context(process.cache(kernel_threads), Blocking::Never);
         let workers = Helpers::new(process.tuning.helpers_max)?;
-        process
-            .event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?
-            .run(process.heartbeats.heart(index))
+        let event_loop =
+            process.event_loop::<UserThread, _>(&format!("scheduler-{index}"), ctx, workers, None)?;
+        Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
     })
 }
 

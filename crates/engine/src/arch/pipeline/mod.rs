@@ -63,16 +63,18 @@ fn serve(process: &Process) -> io::Result<()> {
     let stages = Stages::new(readers, writers)?;
     process.on_threads(1 + readers + writers, |index| {
         let mut ctx = process.context(cache.clone(), Blocking::Never);
+        let stages = &stages;
         if index > 0 {
             let kind = if index <= readers { Kind::Readers } else { Kind::Writers };
-            return stages.work(kind, &mut ctx, process.steering.follow());
+            return Ok(Box::new(move || stages.work(kind, &mut ctx, process.steering.follow())));
         }
-        let to_stages = ToStages { stages: &stages, steps: Steps::default() };
-        let served = process
-            .event_loop::<PipelineClient, _>("pipeline", ctx, to_stages, None)
-            .and_then(|event_loop| event_loop.run(process.heartbeats.heart(0)));
-        stages.close();
-        served
+        let to_stages = ToStages { stages, steps: Steps::default() };
+        let event_loop = process.event_loop::<PipelineClient, _>("pipeline", ctx, to_stages, None)?;
+        Ok(Box::new(move || {
+            let served = event_loop.run(process.heartbeats.heart(0));
+            stages.close();
+            served
+        }))
     })
 }
 
