@@ -312,6 +312,7 @@ impl Expected {
         match status {
             408 => "timed-out",
             502..=504 if self.is_applications && !self.is_malformed => "application-failed",
+            _ if self.is_failure && !is_other => "application-failed",
             _ if is_other || self.is_malformed => "refused",
             _ => "complete",
         }

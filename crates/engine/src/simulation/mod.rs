@@ -11,6 +11,7 @@
 mod application;
 mod choices;
 mod client;
+mod delegated;
 mod log;
 mod request;
 mod response;

@@ -5,9 +5,10 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::application::{self, Manner, REDIRECTED_TO};
+use baton_gateway::Protocol;
+
 use super::choices::Choices;
-use super::site::{APPLICATION, FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
+use super::site::{FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
 
 /// A request, and its answer by the model.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Expected {
     pub(crate) is_malformed: bool,
     /// Whether an application answers.
     pub(crate) is_applications: bool,
+    /// Whether the answer is the server's, because the application failed.
+    pub(crate) is_failure: bool,
     /// Whether the answer has no body, even if its head announces one.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
@@ -65,6 +68,8 @@ pub(crate) enum Content {
 /// The choices for requests within the limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// What the application speaks.
+    pub(crate) protocol: Protocol,
     /// How many in a hundred are for the application.
     pub(crate) for_application: u8,
     pub(crate) body_bytes_max: usize,
@@ -72,13 +77,10 @@ pub(crate) struct Bounds {
 }
 
 impl Request {
-    /// A request of any kind; `number` makes its first line another one than those of the others.
+    /// A request that the server answers by itself; `number` makes its first line another one than those of the others.
     pub(crate) fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Self {
         if choices.chance(3) {
             return malformed(number, choices);
-        }
-        if choices.chance(bounds.for_application) {
-            return for_application(folder, bounds, number, choices);
         }
         let method = choices.one(&METHODS);
         let (path, file) = match choices.number(0..12) {
@@ -98,6 +100,7 @@ impl Request {
             persistence: Persistence::Kept,
             is_malformed: false,
             is_applications: false,
+            is_failure: false,
             is_head: method == "HEAD",
             content: Content::Page,
             fields: Vec::new(),
@@ -139,7 +142,7 @@ impl Request {
         Self::assemble(format!("{method} {path}?{number} {version}"), &fields, &body.bytes, expected)
     }
 
-    fn assemble(line: String, fields: &str, body: &[u8], expected: Expected) -> Self {
+    pub(super) fn assemble(line: String, fields: &str, body: &[u8], expected: Expected) -> Self {
         let mut bytes = format!("{line}\r\n{fields}\r\n").into_bytes();
         let head_len = bytes.len();
         bytes.extend_from_slice(body);
@@ -148,7 +151,7 @@ impl Request {
 }
 
 /// Adds conditions and ranges.
-fn file_request(
+pub(super) fn file_request(
     file: &SiteFile,
     bounds: Bounds,
     fields: &mut String,
@@ -193,7 +196,7 @@ fn range_request(
 ) {
     let len = file.bytes.len();
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    for _ in 0..choices.number(1..5) {
+    for _ in 0..choices.number(1..bounds.ranges_max.min(4) + 2) {
         let from = ranges.last().map_or(0, |last| last.end + 1);
         if from < len {
             let start = choices.number(from..len);
@@ -233,7 +236,11 @@ fn range_request(
 }
 
 /// Chooses the version, and whether the connection goes on.
-fn persistence(fields: &mut String, expected: &mut Expected, choices: &mut Choices) -> &'static str {
+pub(super) fn persistence(
+    fields: &mut String,
+    expected: &mut Expected,
+    choices: &mut Choices,
+) -> &'static str {
     let version = if choices.chance(15) { "HTTP/1.0" } else { "HTTP/1.1" };
     let connection = match choices.number(0..10) {
         0 => "close",
@@ -256,92 +263,33 @@ fn persistence(fields: &mut String, expected: &mut Expected, choices: &mut Choic
 
 impl Expected {
     /// The request is refused with this status.
-    fn refuse(&mut self, status: u16) {
+    pub(super) fn refuse(&mut self, status: u16) {
         self.status = vec![status];
-        (self.persistence, self.is_malformed) = (Persistence::Ended, true);
+        (self.persistence, self.is_malformed, self.is_failure) = (Persistence::Ended, true, false);
         (self.content, self.fields) = (Content::Page, Vec::new());
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         if self.persistence == Persistence::Kept {
             self.persistence = Persistence::Open;
         }
     }
 }
 
-/// A request that the application is to answer in some manner.
-fn for_application(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
-    let method = choices.one(&["GET", "HEAD", "POST", "PUT"]);
-    let len_max = choices.one(&[10_000, 10_000, 300_000]);
-    let len = choices.size(len_max);
-    let mut manner = match choices.number(0..10) {
-        0..=3 => Manner::Whole,
-        4 | 5 => Manner::Open,
-        _ => choices.one(&Manner::ALL),
-    };
-    if method == "HEAD" && matches!(manner, Manner::Short | Manner::Cut | Manner::OpenCut) {
-        // There is no body to be cut.
-        manner = Manner::Whole;
-    }
-    let mut fields = String::from("Host: simulated\r\n");
-    // Requests wait for one another, and time passes while they do.
-    let status = vec![manner.status(), 503, 504];
-    let mut expected = Expected {
-        status,
-        persistence: Persistence::Kept,
-        is_malformed: false,
-        is_applications: true,
-        is_head: method == "HEAD",
-        content: Content::Page,
-        fields: Vec::new(),
-    };
-    let version = persistence(&mut fields, &mut expected, choices);
-    if version == "HTTP/1.0" {
-        // It depends on whether the length is known in time.
-        expected.open();
-    }
-    let body = match choices.chance(40) {
-        true => Body::default(),
-        false => body(bounds, version, &mut fields, choices),
-    };
-    if !matches!(manner, Manner::Whole | Manner::Open | Manner::Missing | Manner::Talking | Manner::Long) {
-        // It may be answered before all of its body has been read.
-        expected.open();
-    }
-    if method == "POST" {
-        // It is not repeated where an application closes its connection instead of reading the request.
-        expected.status.push(502);
-    }
-    if expected.is_head {
-        expected.content = Content::Any;
-    } else if manner == Manner::Redirect {
-        let file = folder.files.iter().find(|file| file.path == REDIRECTED_TO);
-        expected.content = file.map_or(Content::Any, |file| Content::Exact(file.bytes.clone()));
-    } else if matches!(manner.status(), 200 | 404) {
-        let read = if manner == Manner::Early { &[][..] } else { &body.content };
-        expected.content = Content::Exact(application::content(number, method, read, len));
-    }
-    if let Some((status, _)) = body.refused {
-        expected.refuse(status);
-    }
-    let line = format!("{method} {APPLICATION}?{number}&{len}&{manner:?} {version}");
-    Request::assemble(line, &fields, &body.bytes, expected)
-}
-
 /// A body.
 #[derive(Debug, Default)]
-struct Body {
+pub(super) struct Body {
     /// As it is sent.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Without its framing.
-    content: Vec<u8>,
+    pub(super) content: Vec<u8>,
     /// The status that it is refused with, and whether the head says already that it is.
-    refused: Option<(u16, bool)>,
+    pub(super) refused: Option<(u16, bool)>,
     /// Whether the client waits for `100 Continue`.
     is_awaited: bool,
 }
 
-fn body(bounds: Bounds, version: &str, fields: &mut String, choices: &mut Choices) -> Body {
+pub(super) fn body(bounds: Bounds, version: &str, fields: &mut String, choices: &mut Choices) -> Body {
     let mut body = Body::default();
     let kind = choices.number(0..12);
     match kind {
@@ -419,6 +367,7 @@ fn malformed(number: usize, choices: &mut Choices) -> Request {
         persistence: Persistence::Ended,
         is_malformed: true,
         is_applications: false,
+        is_failure: false,
         is_head: false,
         content: Content::Page,
         fields: Vec::new(),

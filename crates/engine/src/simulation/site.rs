@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::os::linux::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
-use baton_gateway::{Address, Application, Endpoint, Settings, StreamedBodies, TemporaryFiles};
+use baton_gateway::{Address, Application, Endpoint, Protocol, Settings, StreamedBodies, TemporaryFiles};
 use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
@@ -20,7 +20,8 @@ use crate::upload::UploadSettings;
 #[derive(Debug)]
 pub(crate) struct Folder {
     folder: TempDir,
-    sockets: TempDir,
+    /// The application's socket, and a file that no application may name.
+    outside: TempDir,
     media_types: Arc<MediaTypes>,
     pub(crate) files: Vec<SiteFile>,
 }
@@ -30,6 +31,8 @@ pub(crate) struct Folder {
 pub(crate) struct SiteFile {
     /// Path of the request.
     pub(crate) path: &'static str,
+    /// Its name in the folder.
+    pub(crate) name: &'static str,
     pub(crate) media_type: &'static str,
     pub(crate) bytes: Vec<u8>,
     pub(crate) etag: String,
@@ -42,31 +45,50 @@ impl Folder {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         let files = FILES.map(|(path, name, media_type, len)| {
-            let name = folder.path().join(name);
+            let file = folder.path().join(name);
             let mut random = fastrand::Rng::with_seed(len as u64);
             let mut bytes = vec![0; len];
             random.fill(&mut bytes);
-            std::fs::write(&name, &bytes).unwrap();
+            std::fs::write(&file, &bytes).unwrap();
             let modified = UNIX_EPOCH + Duration::from_secs(MODIFIED_UNIX_SECONDS);
-            File::options().write(true).open(&name).unwrap().set_modified(modified).unwrap();
-            let metadata = std::fs::metadata(&name).unwrap();
+            File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+            let metadata = std::fs::metadata(&file).unwrap();
             let modified = (metadata.st_mtime(), metadata.st_mtime_nsec() as u32);
             let etag = ETag::of_file(metadata.st_dev(), metadata.st_ino(), metadata.st_size(), modified);
             let etag = String::from_utf8(etag.as_ref().to_vec()).unwrap();
-            SiteFile { path, media_type, bytes, etag }
+            SiteFile { path, name, media_type, bytes, etag }
         });
-        let (sockets, media_types) = (tempfile::tempdir().unwrap(), Arc::new(MediaTypes::builtin()));
-        Self { folder, sockets, media_types, files: files.into() }
+        let (outside, media_types) = (tempfile::tempdir().unwrap(), Arc::new(MediaTypes::builtin()));
+        let site = Self { folder, outside, media_types, files: files.into() };
+        std::fs::write(site.secret(), "not for clients").unwrap();
+        std::os::unix::fs::symlink(site.secret(), site.path().join(LINK)).unwrap();
+        site
+    }
+
+    /// The document root, in which the application may name files, too.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file elsewhere.
+    pub(crate) fn secret(&self) -> PathBuf {
+        self.outside.path().join("secret.txt")
     }
 
     /// Where the application listens.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.sockets.path().join("app")
+        self.outside.path().join("app")
     }
 
     /// An application with settings by the seed.
-    pub(crate) fn application(&self, temporary: &TemporaryFiles, choices: &mut Choices) -> Arc<Application> {
+    pub(crate) fn application(
+        &self,
+        temporary: &TemporaryFiles,
+        protocol: Protocol,
+        choices: &mut Choices,
+    ) -> Arc<Application> {
         let settings = Settings {
+            protocol,
             connections_max: choices.one(&[1, 2, 16]),
             streamed_bodies: StreamedBodies::default().with_max(choices.one(&[0, 1, 100])),
             keep_connections: choices.chance(80),
@@ -91,6 +113,10 @@ impl Folder {
         application: &Arc<Application>,
         choices: &mut Choices,
     ) -> Plan {
+        let root = self.folder.path().to_owned();
+        let media_types = Arc::clone(&self.media_types);
+        let config = TreeConfig { root, listing: Listing::On, media_types, ..TreeConfig::default() };
+        let tree = Arc::new(Tree::open(config).unwrap());
         let delegate = Delegate {
             application: Arc::clone(application),
             path: APPLICATION.into(),
@@ -101,18 +127,14 @@ impl Folder {
             local_redirects: true,
             params: Vec::new(),
             headers: FieldRules::default(),
-            named: Vec::new(),
-            internal: Vec::new(),
+            named: vec![Arc::clone(&tree)],
+            internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
             upload: UploadSettings {
                 bytes_max: limits.body_bytes_max,
                 memory_bytes_max: choices.one(&[100, 1_000_000]),
                 temporary: application.settings().temporary.clone(),
             },
         };
-        let root = self.folder.path().to_owned();
-        let media_types = Arc::clone(&self.media_types);
-        let config = TreeConfig { root, listing: Listing::On, media_types, ..TreeConfig::default() };
-        let tree = Tree::open(config).unwrap();
         let moved = Action::Redirect { status: 302, location: "/elsewhere$rest".into() };
         let fixed = Action::Respond {
             status: 200,
@@ -120,7 +142,7 @@ impl Folder {
             body: fixed_body(version).into_bytes(),
         };
         let routes = [
-            ("/", Action::Files(Arc::new(tree))),
+            ("/", Action::Files(tree)),
             (MOVED, moved),
             (FIXED, fixed),
             (APPLICATION, Action::Application(Arc::new(delegate))),
@@ -147,6 +169,12 @@ pub(crate) fn fixed_body(version: u32) -> String {
 
 /// Path below which the application answers.
 pub(crate) const APPLICATION: &str = "/app";
+
+/// Where the application finds the files of the site, and clients nothing.
+pub(crate) const INTERNAL: &str = "/internal";
+
+/// A symbolic link in the folder that leads out of it.
+pub(crate) const LINK: &str = "link.txt";
 
 /// Path below which everything has a fixed answer.
 pub(crate) const FIXED: &str = "/fixed";

@@ -17,13 +17,14 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use baton_content::{Blocking, Cache, CacheSettings};
-use baton_gateway::{Gateway, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
+use baton_gateway::{Gateway, Protocol, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
 use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::application;
+use super::application::Application;
 use super::choices::Choices;
 use super::client::{Client, Moment};
+use super::delegated;
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
 use super::site::Folder;
@@ -79,7 +80,8 @@ pub(crate) struct World<'a> {
     gateway: Gateway,
     /// What the gateway waits on.
     epoll: OwnedFd,
-    application: application::Application,
+    application: Application,
+    protocol: Protocol,
     is_round_due: bool,
     is_application_due: bool,
     /// How long the application may delay its work.
@@ -137,7 +139,8 @@ impl<'a> World<'a> {
         let mut choices = Choices::new(seed);
         simulated_disk::set(choices.seed(), choices.one(&[0, 0, 20, 60]));
         let limits = limits(&mut choices);
-        let applied = setting.folder.application(&setting.temporary, &mut choices);
+        let protocol = choices.one(&[Protocol::FastCgi, Protocol::FastCgi, Protocol::Scgi]);
+        let applied = setting.folder.application(&setting.temporary, protocol, &mut choices);
         let plan = Arc::new(setting.folder.plan(limits, 0, &applied, &mut choices));
         let cache = CacheSettings {
             heads: choices.chance(80),
@@ -163,7 +166,8 @@ impl<'a> World<'a> {
         let mut world = Self {
             gateway: Gateway::new(epoll.try_clone().unwrap()).with_precise_clock(|| NOW_US.get()),
             epoll,
-            application: application::Application::listen(&setting.folder.socket(), &mut choices),
+            application: Application::listen(&setting.folder, protocol, &mut choices),
+            protocol,
             is_round_due: false,
             is_application_due: false,
             application_pause_ms: choices.one(&[1, 5, 100]) as u64,
@@ -189,7 +193,8 @@ impl<'a> World<'a> {
     fn invite(&mut self) {
         let limits = &self.ctx.plan.limits;
         let bounds = Bounds {
-            for_application: self.choices.one(&[0, 10, 60]) as u8,
+            protocol: self.protocol,
+            for_application: self.choices.one(&[0, 10, 60, 95]) as u8,
             body_bytes_max: limits.body_bytes_max as usize,
             ranges_max: limits.ranges_max,
         };
@@ -197,9 +202,8 @@ impl<'a> World<'a> {
         for number in 0..self.choices.number(1..6) {
             let mut choices = self.choices.fork();
             let numbers = number * 100..number * 100 + choices.number(0..12);
-            let requests = numbers
-                .map(|number| Request::choose(&self.setting.folder, bounds, number, &mut choices))
-                .collect();
+            let requests =
+                numbers.map(|number| choose(&self.setting.folder, bounds, number, &mut choices)).collect();
             let room = choices.one(&[0, 100, 10_000, 1_000_000]);
             let (server_end, client_end) = connect(room, choices.chance(70));
             let client = Client::new(client_end, requests, self.now_ms, &mut choices);
@@ -325,7 +329,7 @@ impl<'a> World<'a> {
             Event::ApplicationActs => {
                 self.is_application_due = false;
                 self.note(|| "the application acts".into(), 0);
-                self.application.act(&mut self.choices);
+                self.application.act(&self.setting.folder, &mut self.choices);
             }
             Event::Reload => {
                 self.version += 1;
@@ -333,7 +337,8 @@ impl<'a> World<'a> {
                 let mut limits = self.ctx.plan.limits.clone();
                 limits.pipelined_max = self.choices.one(&[1, 3, 64]);
                 let setting = self.setting;
-                let applied = setting.folder.application(&setting.temporary, &mut self.choices);
+                let applied =
+                    setting.folder.application(&setting.temporary, self.protocol, &mut self.choices);
                 let plan = setting.folder.plan(limits, self.version, &applied, &mut self.choices);
                 self.old_plans.push(Arc::downgrade(&self.ctx.plan));
                 self.ctx.plan = Arc::new(plan);
@@ -621,6 +626,14 @@ fn step(session: &mut Session, ctx: &mut Context, in_stages: bool) -> Need {
         // The half that sends begins where the one that reads ends.
         Need::Writable => session.step(ctx, Stage::Write),
         need => need,
+    }
+}
+
+/// A request of any kind.
+fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
+    match choices.chance(bounds.for_application) {
+        true => delegated::request(folder, bounds, number, choices),
+        false => Request::choose(folder, bounds, number, choices),
     }
 }
 

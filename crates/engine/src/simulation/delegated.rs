@@ -1,0 +1,103 @@
+//! Requests for the application, and the model of their answers.
+
+use baton_gateway::Protocol;
+
+use super::application::{AFTER_FILES, Manner, Query, REDIRECTED_TO};
+use super::choices::Choices;
+use super::request::{
+    Body, Bounds, Content, Expected, Persistence, Request, body, file_request, persistence,
+};
+use super::site::{APPLICATION, Folder};
+
+/// A request that the application is to answer in some manner.
+pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
+    let method = choices.one(&["GET", "GET", "GET", "HEAD", "POST", "PUT"]);
+    let len_max = choices.one(&[10_000, 10_000, 300_000]);
+    let len = choices.size(len_max);
+    let manner = manner(method, bounds.protocol, choices);
+    let query = Query { number, len, manner };
+    let mut fields = String::from("Host: simulated\r\n");
+    let mut expected = Expected {
+        status: vec![manner.status()],
+        persistence: Persistence::Kept,
+        is_malformed: false,
+        is_applications: true,
+        is_failure: manner.fails(),
+        is_head: method == "HEAD",
+        content: Content::Page,
+        fields: Vec::new(),
+    };
+    if matches!(manner, Manner::SendFile | Manner::AccelRedirect) {
+        let file = query.file(&folder.files).0;
+        expected.content = Content::Exact(file.bytes.clone());
+        if method == "GET" {
+            // Of several ranges the whole is sent.
+            file_request(file, Bounds { ranges_max: 1, ..bounds }, &mut fields, &mut expected, choices);
+        }
+        if matches!(expected.status[..], [412 | 416]) {
+            expected.content = Content::Exact(Vec::new());
+        }
+        expected.fields.push(("X-Own", "yes".into()));
+    }
+    let version = persistence(&mut fields, &mut expected, choices);
+    if version == "HTTP/1.0" {
+        // It depends on whether the length is known in time.
+        expected.open();
+    }
+    let body = match choices.chance(40) {
+        true => Body::default(),
+        false => body(bounds, version, &mut fields, choices),
+    };
+    if !manner.is_orderly() {
+        // It may be answered before all of its body has been read.
+        expected.open();
+    }
+    // Requests wait for one another, and time passes while they do.
+    expected.status.extend([503, 504]);
+    if method == "POST" {
+        // It is not repeated where an application closes its connection instead of reading the request.
+        expected.status.push(502);
+    }
+    if expected.is_head {
+        expected.content = Content::Any;
+    } else if let Some(content) = own_content(query, method, &body.content, folder) {
+        expected.content = Content::Exact(content);
+    }
+    if let Some((status, _)) = body.refused {
+        expected.refuse(status);
+    }
+    Request::assemble(
+        format!("{method} {APPLICATION}?{} {version}", query.write()),
+        &fields,
+        &body.bytes,
+        expected,
+    )
+}
+
+fn manner(method: &str, protocol: Protocol, choices: &mut Choices) -> Manner {
+    let manner = match choices.number(0..10) {
+        0..=2 => Manner::Whole,
+        3 | 4 => Manner::Open,
+        5 => choices.one(&[Manner::SendFile, Manner::AccelRedirect, Manner::ZeroCopy]),
+        _ => choices.one(&Manner::of(protocol)),
+    };
+    // Without a body, there is none to be cut.
+    let is_cut = matches!(manner, Manner::Short | Manner::Cut | Manner::OpenCut | Manner::HeadOnly);
+    if method == "HEAD" && is_cut { Manner::Whole } else { manner }
+}
+
+/// The content that the application decides, unless it is one file.
+fn own_content(query: Query, method: &str, body: &[u8], folder: &Folder) -> Option<Vec<u8>> {
+    match query.manner {
+        Manner::SendFile | Manner::AccelRedirect => None,
+        Manner::Redirect => {
+            folder.files.iter().find(|file| file.path == REDIRECTED_TO).map(|file| file.bytes.clone())
+        }
+        Manner::Early => Some(query.content(method, b"")),
+        Manner::ZeroCopy => {
+            let (file, other) = query.file(&folder.files);
+            Some([&query.content(method, body), &file.bytes, &other.bytes, AFTER_FILES].concat())
+        }
+        manner => (!manner.fails()).then(|| query.content(method, body)),
+    }
+}
