@@ -21,6 +21,7 @@ pub struct Plan {
     by_host: HashMap<Box<[u8]>, Vec<usize>>,
     wildcards: Vec<(Box<[u8]>, usize)>,
     defaults: Vec<usize>,
+    tls: HashMap<usize, Arc<baton_tls::Server>>,
     /// What a client may ask for, and for how long.
     pub limits: Limits,
     /// Whether responses name the server (`Server: baton`).
@@ -162,7 +163,17 @@ impl Plan {
         }
         wildcards.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         defaults.extend(0..sites.len());
-        Self { sites, by_host, wildcards, defaults, limits, server_header }
+        Self { sites, by_host, wildcards, defaults, tls: HashMap::new(), limits, server_header }
+    }
+
+    /// The same with TLS on the listeners that these belong to.
+    pub fn with_tls(self, tls: HashMap<usize, Arc<baton_tls::Server>>) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// The TLS of a listener, by its [`id`](crate::Listener::id); `None`: its connections are in clear text.
+    pub fn tls(&self, listener: usize) -> Option<&Arc<baton_tls::Server>> {
+        self.tls.get(&listener)
     }
 
     /// All sites.

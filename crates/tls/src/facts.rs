@@ -3,7 +3,7 @@
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
 
-use crate::Protocol;
+use crate::{PolicyId, Protocol};
 
 /// The version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,17 @@ pub struct Facts {
     pub resumed: bool,
     /// The client's certificate as it was sent (DER). If there is one, it has been verified.
     pub client_certificate: Option<Box<[u8]>>,
+    /// What the site demanded of clients; `None`: no certificate. Requests for sites with another policy are refused.
+    pub policy: Option<PolicyId>,
 }
 
 impl Facts {
     /// The facts of a connection whose handshake is complete; `None` before that.
-    pub(crate) fn of(connection: &rustls::CommonState, server_name: Option<Box<str>>) -> Option<Self> {
+    pub(crate) fn of(
+        connection: &rustls::CommonState,
+        server_name: Option<Box<str>>,
+        policy: Option<PolicyId>,
+    ) -> Option<Self> {
         let certificate = connection.peer_certificates().and_then(<[CertificateDer<'_>]>::first);
         Some(Self {
             server_name,
@@ -74,6 +80,7 @@ impl Facts {
             cipher_suite: suite_name(connection.negotiated_cipher_suite()?.suite()),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             client_certificate: certificate.map(|der| der.as_ref().into()),
+            policy,
         })
     }
 }

@@ -14,7 +14,7 @@ use rustls::{Error, HandshakeKind};
 
 use crate::client_hello::ClientHello;
 use crate::record_key::HEADER_BYTES;
-use crate::{Alert, Facts, FailureReason, HandshakeFailure, Records, Server};
+use crate::{Alert, Facts, FailureReason, HandshakeFailure, PolicyId, Records, Server};
 
 /// The most unread input that a handshake keeps. Clients' first messages have 2 KB, chains of client certificates
 /// seldom 10; the library takes up to 64 KiB for one message.
@@ -45,6 +45,7 @@ enum Phase {
 struct Running {
     connection: UnbufferedServerConnection,
     server_name: Option<Box<str>>,
+    policy: Option<PolicyId>,
 }
 
 /// What a handshake needs.
@@ -141,8 +142,9 @@ impl Handshake {
             let detail = format!("no certificate is for {name}");
             return Err(HandshakeFailure::new(FailureReason::UnknownName, detail));
         };
+        let policy = terms.policy;
         let connection = UnbufferedServerConnection::new(Arc::clone(&terms.config))?;
-        self.phase = Phase::Running(Box::new(Running { connection, server_name }));
+        self.phase = Phase::Running(Box::new(Running { connection, server_name, policy }));
         Ok(true)
     }
 
@@ -204,7 +206,8 @@ impl Running {
     }
 
     fn establish(self, unread: Vec<u8>) -> Result<Established, HandshakeFailure> {
-        let facts = Facts::of(&self.connection, self.server_name).ok_or(Error::HandshakeNotComplete)?;
+        let facts = Facts::of(&self.connection, self.server_name, self.policy);
+        let facts = facts.ok_or(Error::HandshakeNotComplete)?;
         let (secrets, keys) = self.connection.dangerous_into_kernel_connection()?;
         let records = Records::new(facts.version, secrets, keys)
             .map_err(|error| HandshakeFailure::new(FailureReason::Internal, error.to_string()))?;

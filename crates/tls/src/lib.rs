@@ -9,26 +9,39 @@
 //! caller's memory, [`Server`] holds certificates and configurations. Nothing outside this crate knows the library.
 
 mod alert;
+mod certificate;
 mod client_hello;
+mod clients;
 mod facts;
 mod failure;
 mod handshake;
+mod identity;
 mod kernel;
 mod pace;
+mod pem;
+mod provider;
 mod record_error;
 mod record_key;
 mod records;
+mod self_signed;
 mod server;
+mod tickets;
 
 pub use alert::Alert;
+pub use certificate::{Certificate, KeyAlgorithm};
 pub use client_hello::looks_like_tls;
+pub use clients::{ClientCertificates, ClientPolicy, PolicyId};
 pub use facts::{Cipher, Facts, Version};
 pub use failure::{FailureReason, HandshakeFailure};
 pub use handshake::{Established, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Needs};
+pub use identity::Identity;
 pub use kernel::KernelTransmit;
+pub use pem::PemFile;
 pub use record_error::RecordError;
 pub use records::{ALERT_BYTES_MAX, Opened, RECORD_BYTES_MAX, Records, Sealed};
-pub use server::{Protocol, Server};
+pub use self_signed::{SELF_SIGNED_LIFE, self_signed};
+pub use server::{Protocol, Server, Site};
+pub use tickets::{NoRandomness, TICKET_KEY_LIFE, TicketSecrets, Tickets};
 
 #[cfg(test)]
 mod tests;

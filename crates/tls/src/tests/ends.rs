@@ -12,7 +12,6 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
-use crate::server::Terms;
 use crate::{Established, Handshake, HandshakeFailure, Needs, Server};
 
 /// The name that the test's certificate is for.
@@ -61,7 +60,7 @@ pub(super) fn server(change: impl FnOnce(&mut ServerConfig)) -> Arc<Server> {
     config.ticketer = Ticketer::new().unwrap();
     config.enable_secret_extraction = true;
     change(&mut config);
-    Arc::new(Server { names: vec![NAME.to_owned()], terms: Terms { config: Arc::new(config) } })
+    Arc::new(Server::for_tests(NAME, config))
 }
 
 /// What a client is like.

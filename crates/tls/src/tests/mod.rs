@@ -1,5 +1,10 @@
-//! Handshakes and records against the library's client, over byte vectors.
+//! Identities, handshakes and records against the library's client, over byte vectors.
 
+mod authority;
+mod client;
 mod ends;
 mod handshake;
+mod identities;
+mod names;
 mod records;
+mod sessions;
