@@ -3,6 +3,7 @@
 
 pub mod fcgi;
 pub mod http;
+pub mod http2;
 pub mod pieces;
 pub mod preload;
 pub mod responder;

@@ -1,4 +1,4 @@
-//! HTTP/1.0 and 1.1 without I/O: bytes go in, decisions come out (RFC 9110, 9112).
+//! HTTP without I/O: bytes go in, decisions come out (RFC 9110, 9112, 9113).
 //!
 //! Nothing here reads a clock, a descriptor or the environment, so everything can be tested with byte
 //! arrays. The parts, in the order in which a request meets them:
@@ -12,6 +12,8 @@
 //!                               │
 //!                           ReplyHead (+ multipart)              what is answered
 //! ```
+//!
+//! HTTP/2 ([`h2`]) has heads of its own form, which are turned into this one and out of it.
 //!
 //! Requests that two servers in a row might read differently are refused: every reason is a [`Refusal`], with its
 //! status, a word for logs and metrics, and a sentence for people.

@@ -1,6 +1,8 @@
 //! Goal: a request for a file costs no heap allocation here, once the buffers that are written to have grown.
 //! Method: the steps of such a request under a counting allocator.
 
+use baton_http::h2::hpack::Decoder;
+use baton_http::h2::{HeadText, encode_response_head};
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, ETag, HeadLimits, HeadScanner, Precondition, Ranges,
     ReplyHead, RequestHead, Stamp, Status, decode_path, select_ranges,
@@ -45,5 +47,27 @@ fn discarding_a_body_allocates_nothing() {
         }
         assert!(reader.is_finished());
     });
+    assert_eq!(allocations.count_total, 0);
+}
+
+#[test]
+fn a_request_of_http2_allocates_nothing() {
+    // Indexed fields, and two literals that are added to the table, one of them compressed: it keeps losing others.
+    let block = b"\x82\x87\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff\x7a\x0bMozilla/5.0";
+    let lines =
+        b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 7\r\nX-Custom: a\r\n\r\n";
+    let (mut text, mut decoder, limits) = (HeadText::default(), Decoder::new(), HeadLimits::default());
+    let mut out = Vec::with_capacity(256);
+    let mut request = || {
+        let request = text.decode(&mut decoder, block, true, &limits).unwrap();
+        assert_eq!(
+            (request.head.host, request.head.user_agent),
+            (Some("www.example.com"), Some(&b"Mozilla/5.0"[..]))
+        );
+        out.clear();
+        assert!(encode_response_head(lines, &mut out).is_some());
+    };
+    (0..500).for_each(|_| request());
+    let allocations = allocation_counter::measure(|| (0..500).for_each(|_| request()));
     assert_eq!(allocations.count_total, 0);
 }

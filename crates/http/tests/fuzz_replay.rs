@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/src/http.rs"]
 pub mod invariants;
+#[path = "../../../fuzz/src/http2.rs"]
+pub mod invariants2;
 #[path = "../../../fuzz/src/replay.rs"]
 pub mod replay;
 
@@ -35,4 +37,14 @@ fn paths() {
 #[test]
 fn accept_encodings() {
     replay("http_accept_encoding", invariants::accept_encoding);
+}
+
+#[test]
+fn http2_request_blocks() {
+    replay("http2_request_block", invariants2::request_block);
+}
+
+#[test]
+fn http2_response_heads() {
+    replay("http2_response_head", invariants2::response_head);
 }
