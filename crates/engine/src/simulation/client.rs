@@ -276,6 +276,8 @@ impl Client {
             let request = self.requests.get(number).unwrap_or_else(|| panic!("{}: never sent", what()));
             assert!(self.was_begun(number), "{}: never read", what());
             assert!(request.line.starts_with(&line.request), "{}: {} was asked", what(), request.line);
+            let is_failure = line.outcome == "application-failed" && line.status != 503;
+            assert!(!is_failure || request.expected.may_fail, "{}: why?", what());
             if let Some(response) = self.responses.get(number) {
                 let is_whole = line.request == request.line;
                 assert!(is_whole || response.status == 408, "{}: {} was asked", what(), request.line);

@@ -23,6 +23,8 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         is_malformed: false,
         is_applications: true,
         is_failure: manner.fails(),
+        // A POST is not repeated where an application closes its connection instead of reading the request.
+        may_fail: manner.fails() || manner.is_of_offers() || method == "POST" || !bounds.is_always_accepted,
         is_head: method == "HEAD",
         content: Content::Page,
         fields: Vec::new(),
@@ -48,15 +50,18 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         true => Body::default(),
         false => body(bounds, version, &mut fields, choices),
     };
+    if manner.is_of_offers() {
+        // It lies only to a server that has made the right offer.
+        expected.open();
+    }
     if !manner.is_orderly() {
         // It may be answered before all of its body has been read.
         expected.open();
     }
     // Requests wait for one another, and time passes while they do.
-    expected.status.extend([503, 504]);
-    if method == "POST" {
-        // It is not repeated where an application closes its connection instead of reading the request.
-        expected.status.push(502);
+    expected.status.push(503);
+    if expected.may_fail {
+        expected.status.extend([502, 504]);
     }
     if expected.is_head {
         expected.content = Content::Any;

@@ -32,6 +32,8 @@ pub(crate) struct Expected {
     pub(crate) is_applications: bool,
     /// Whether the answer is the server's, because the application failed.
     pub(crate) is_failure: bool,
+    /// Whether the application may fail; a refusal for want of a connection is no failure.
+    pub(crate) may_fail: bool,
     /// Whether the answer has no body, even if its head announces one.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
@@ -70,6 +72,8 @@ pub(crate) enum Content {
 pub(crate) struct Bounds {
     /// What the application speaks.
     pub(crate) protocol: Protocol,
+    /// Whether the application has a process for each connection that the server may open.
+    pub(crate) is_always_accepted: bool,
     /// How many in a hundred are for the application.
     pub(crate) for_application: u8,
     pub(crate) body_bytes_max: usize,
@@ -101,6 +105,7 @@ impl Request {
             is_malformed: false,
             is_applications: false,
             is_failure: false,
+            may_fail: false,
             is_head: method == "HEAD",
             content: Content::Page,
             fields: Vec::new(),
@@ -368,6 +373,7 @@ fn malformed(number: usize, choices: &mut Choices) -> Request {
         is_malformed: true,
         is_applications: false,
         is_failure: false,
+        may_fail: false,
         is_head: false,
         content: Content::Page,
         fields: Vec::new(),

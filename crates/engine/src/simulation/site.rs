@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
-use baton_gateway::{Address, Application, Endpoint, Protocol, Settings, StreamedBodies, TemporaryFiles};
+use baton_gateway::{
+    Address, Application, Endpoint, Protocol, REGION_BYTES_MIN, Settings, StreamedBodies, TemporaryFiles,
+    TransportChoice,
+};
 use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
@@ -89,6 +92,11 @@ impl Folder {
     ) -> Arc<Application> {
         let settings = Settings {
             protocol,
+            transport: match protocol {
+                Protocol::FastCgi => choices.one(&TRANSPORTS),
+                Protocol::Scgi => TransportChoice::Plain,
+            },
+            region_bytes: choices.one(&[REGION_BYTES_MIN, 300_000]),
             connections_max: choices.one(&[1, 2, 16]),
             streamed_bodies: StreamedBodies::default().with_max(choices.one(&[0, 1, 100])),
             keep_connections: choices.chance(80),
@@ -161,6 +169,9 @@ impl Folder {
         Plan::new(vec![site], limits, choices.chance(50))
     }
 }
+
+const TRANSPORTS: [TransportChoice; 4] =
+    [TransportChoice::Auto, TransportChoice::Plain, TransportChoice::Shm, TransportChoice::PassFd];
 
 /// What [`FIXED`] answers by the plan of this version.
 pub(crate) fn fixed_body(version: u32) -> String {

@@ -34,6 +34,7 @@ impl Answer {
         let ending = match manner {
             Manner::Never | Manner::Nonsense => Ending::Never,
             Manner::Gone | Manner::Cut | Manner::OpenCut | Manner::HeadOnly => Ending::Closes,
+            Manner::DiesHolding => Ending::Closes,
             Manner::Overloaded => Ending::Refuses,
             _ => Ending::Complete,
         };

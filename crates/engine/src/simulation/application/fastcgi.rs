@@ -1,18 +1,33 @@
-//! An application's end of a FastCGI connection.
+//! An application's end of a FastCGI connection, with the hand-over protocol or without it.
 
-use baton_fcgi::application::{Part, RequestReader, push_end, push_stderr, push_stdout};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use baton_fcgi::application::{
+    Part, RequestReader, push_answered, push_end, push_rest, push_slices, push_stderr, push_stdout,
+};
+use baton_fcgi::offer::{self, Offer, Transport};
 use baton_fcgi::params::Params;
 use baton_fcgi::response::ProtocolStatus;
 
 use super::answer::{Answer, Ending};
 use super::manner::{Manner, Query};
+use super::on_client::{OnClient, Sent};
+use super::region::Region;
 use crate::simulation::choices::Choices;
 use crate::simulation::site::Folder;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FastCgi {
     reader: RequestReader,
     asked: Asked,
+    /// Whether it takes offers up.
+    knows_offers: bool,
+    /// Descriptors that have arrived and belong to no offer yet.
+    descriptors: VecDeque<OwnedFd>,
+    region: Option<Region>,
+    /// The answer that is being written.
+    writing: Option<Writing>,
 }
 
 /// A request as far as it has been read.
@@ -25,67 +40,225 @@ struct Asked {
     is_answered: bool,
 }
 
+/// An answer on its way.
+#[derive(Debug)]
+struct Writing {
+    manner: Manner,
+    ending: Ending,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// These bytes through the connection.
+    Stdout(Vec<u8>),
+    /// These bytes through the region, some of them through the connection.
+    Region(Vec<u8>),
+    Client(Box<OnClient>),
+}
+
+/// What becomes of the connection behind an answer.
+#[derive(Debug)]
+pub(super) enum Behind {
+    Kept,
+    Closes,
+    /// The process ends, but a child of it goes on with the answer.
+    LeavesChild(Box<OnClient>),
+}
+
 impl FastCgi {
+    pub(super) fn new(knows_offers: bool) -> Self {
+        Self {
+            reader: RequestReader::new(),
+            asked: Asked::default(),
+            knows_offers,
+            descriptors: VecDeque::new(),
+            region: None,
+            writing: None,
+        }
+    }
+
     pub(super) fn is_between_requests(&self) -> bool {
         self.reader.is_between_requests()
     }
 
-    /// Reads input, and writes an answer if it completes a request. Returns whether the connection ends behind an answer.
+    /// The client's socket, while the answer is written to it.
+    pub(super) fn client(&self) -> Option<BorrowedFd<'_>> {
+        match &self.writing.as_ref()?.way {
+            Way::Client(on_client) => Some(on_client.as_fd()),
+            _ => None,
+        }
+    }
+
+    /// Reads input, and begins to answer a request that is complete.
     pub(super) fn handle_input(
         &mut self,
         mut input: &[u8],
+        descriptors: Vec<OwnedFd>,
         folder: &Folder,
         choices: &mut Choices,
         out: &mut Vec<u8>,
-    ) -> Option<bool> {
-        let mut ends = None;
+    ) {
+        self.descriptors.extend(descriptors);
         loop {
             let (consumed, part) = self.reader.read(input).expect("the server speaks FastCGI");
             match part {
-                Part::NeedMore => return ends,
+                Part::NeedMore => return,
                 Part::Begin { id, keep_connection, .. } => {
                     self.asked = Asked { id, keeps: keep_connection, ..Asked::default() };
                 }
                 Part::Params(range) => self.asked.params.extend_from_slice(&input[range]),
                 Part::Stdin(range) => self.asked.body.extend_from_slice(&input[range]),
                 Part::ParamsEnd if self.asked.query().manner == Manner::Early => {
-                    ends = Some(self.answer(folder, choices, out));
+                    self.begin(folder, choices, out);
                 }
-                Part::StdinEnd if !self.asked.is_answered => ends = Some(self.answer(folder, choices, out)),
+                Part::StdinEnd if !self.asked.is_answered => self.begin(folder, choices, out),
                 Part::ParamsEnd | Part::StdinEnd => {}
+                Part::Freed(bytes) => {
+                    self.region.as_mut().expect("there is a region").handle_freed(bytes);
+                }
+                Part::GiveBack => self.give_back(out),
                 other => panic!("{other:?}"),
             }
             input = &input[consumed..];
         }
     }
 
-    /// Returns whether the connection ends behind the answer.
-    fn answer(&mut self, folder: &Folder, choices: &mut Choices, out: &mut Vec<u8>) -> bool {
+    /// Decides how the request is answered.
+    fn begin(&mut self, folder: &Folder, choices: &mut Choices, out: &mut Vec<u8>) {
         self.asked.is_answered = true;
-        let (id, query) = (self.asked.id, self.asked.query());
+        let query = self.asked.query();
         let method = self.asked.param("REQUEST_METHOD");
         let answer = Answer::to(query, &method, &self.asked.body, folder);
         if query.manner == Manner::Nonsense {
             out.extend_from_slice(&answer.bytes);
-            return false;
+            return;
         }
         if query.manner == Manner::Talking {
-            push_stderr(out, id, b"a line\nhalf a line");
+            push_stderr(out, self.asked.id, b"a line\nhalf a line");
         }
-        let mut rest = &answer.bytes[..];
-        while !rest.is_empty() {
-            let (record, behind) = rest.split_at(choices.size(rest.len()));
-            push_stdout(out, id, record);
-            rest = behind;
+        let ending = answer.ending;
+        let way = self.way(answer, choices);
+        self.writing = Some(Writing { manner: query.manner, ending, way });
+    }
+
+    /// Takes the offer up, or declines it.
+    fn way(&mut self, answer: Answer, choices: &mut Choices) -> Way {
+        let value = self.asked.param(offer::NAME);
+        if value.is_empty() {
+            return Way::Stdout(answer.bytes);
         }
-        match answer.ending {
-            Ending::Never => return false,
-            Ending::Closes => return true,
-            Ending::Refuses => push_end(out, id, 0, ProtocolStatus::Overloaded),
-            Ending::Complete => push_end(out, id, 0, ProtocolStatus::RequestComplete),
+        let offer = Offer::parse(value.as_bytes()).expect("an offer");
+        let mut descriptors: Vec<_> = self.descriptors.drain(..offer.fds).collect();
+        if !self.knows_offers {
+            return Way::Stdout(answer.bytes);
         }
+        match offer.transport {
+            Transport::Shm(ring) => {
+                self.region = descriptors.pop().map(Region::new).or(self.region.take());
+                self.region.as_mut().expect("a region comes with its first offer").handle_offer(ring);
+                Way::Region(answer.bytes)
+            }
+            Transport::PassFd(terms) => {
+                let client = descriptors.pop().expect("a socket comes with each offer");
+                let begun = OnClient::begin(&answer, client, terms, offer.fields, choices);
+                begun.map_or(Way::Stdout(answer.bytes), |begun| Way::Client(begun.into()))
+            }
+            Transport::Unknown => panic!("unknown: {value}"),
+        }
+    }
+
+    /// Goes on with the answer, to the client at most so many bytes. Returns what comes behind it, if that is all of it.
+    pub(super) fn write(
+        &mut self,
+        bytes_max: usize,
+        choices: &mut Choices,
+        out: &mut Vec<u8>,
+    ) -> Option<Behind> {
+        let Writing { manner, ending, mut way } = self.writing.take()?;
+        let is_written = match &mut way {
+            Way::Stdout(bytes) => {
+                push_records(out, self.asked.id, bytes, choices);
+                true
+            }
+            Way::Region(bytes) => self.write_to_region(bytes, manner, choices, out),
+            Way::Client(on_client) => match on_client.write(bytes_max) {
+                Sent::Full if choices.chance(30) => {
+                    self.writing = Some(Writing { manner, ending, way });
+                    self.give_back(out);
+                    return None;
+                }
+                _ if manner == Manner::DiesHolding => {
+                    let Way::Client(on_client) = way else { return None };
+                    return Some(Behind::LeavesChild(on_client));
+                }
+                sent @ (Sent::All | Sent::Gone) => {
+                    if ending == Ending::Complete {
+                        push_answered(out, self.asked.id, &on_client.answered(sent, manner));
+                    }
+                    true
+                }
+                Sent::Part | Sent::Full => false,
+            },
+        };
+        if is_written {
+            drop(way);
+            return self.end(ending, out);
+        }
+        self.writing = Some(Writing { manner, ending, way });
+        None
+    }
+
+    /// Returns whether all of the bytes have been written.
+    fn write_to_region(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        manner: Manner,
+        choices: &mut Choices,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (id, region) = (self.asked.id, self.region.as_mut().expect("a region"));
+        while !bytes.is_empty() {
+            if manner == Manner::LiesOfRegion && choices.chance(50) {
+                push_slices(out, id, &[region.forbidden(choices)]);
+            }
+            if choices.chance(20) {
+                let piece: Vec<u8> = bytes.drain(..choices.size(bytes.len())).collect();
+                push_stdout(out, id, &piece);
+            } else {
+                match region.write(bytes, choices) {
+                    Some(slice) => push_slices(out, id, &[slice]),
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Hands the rest of an answer on the client's socket back, if there is one.
+    fn give_back(&mut self, out: &mut Vec<u8>) {
+        self.writing = match self.writing.take() {
+            Some(Writing { manner, ending: Ending::Complete, way: Way::Client(on_client) })
+                if on_client.is_whole() =>
+            {
+                let (rest, bytes) = on_client.give_back();
+                push_rest(out, self.asked.id, &rest);
+                Some(Writing { manner, ending: Ending::Complete, way: Way::Stdout(bytes) })
+            }
+            other => other,
+        };
+    }
+
+    fn end(&mut self, ending: Ending, out: &mut Vec<u8>) -> Option<Behind> {
+        let status = match ending {
+            Ending::Never => return None,
+            Ending::Closes => return Some(Behind::Closes),
+            Ending::Refuses => ProtocolStatus::Overloaded,
+            Ending::Complete => ProtocolStatus::RequestComplete,
+        };
+        push_end(out, self.asked.id, 0, status);
         self.reader.finish();
-        !self.asked.keeps
+        Some(if self.asked.keeps { Behind::Kept } else { Behind::Closes })
     }
 }
 
@@ -99,5 +272,14 @@ impl Asked {
 
     fn query(&self) -> Query {
         Query::read(&self.param("QUERY_STRING"))
+    }
+}
+
+/// Writes an answer in records of any length.
+fn push_records(out: &mut Vec<u8>, id: u16, mut bytes: &[u8], choices: &mut Choices) {
+    while !bytes.is_empty() {
+        let (record, behind) = bytes.split_at(choices.size(bytes.len()));
+        push_stdout(out, id, record);
+        bytes = behind;
     }
 }

@@ -57,12 +57,21 @@ pub(crate) enum Manner {
     ZeroCopyOutside,
     /// With text, and in it the path of a file that is not there.
     ZeroCopyNothing,
+    /// Through its region, if it has one, with slices that it may not announce.
+    LiesOfRegion,
+    /// With more bytes, or less, than it says to have sent, if it answers on the client's socket.
+    ClaimsMore,
+    ClaimsLess,
+    /// With all of the answer, of which it says that it is a part, if it answers on the client's socket.
+    ClaimsPart,
+    /// By a child that has the client's socket, if it has that, when the process has ended.
+    DiesHolding,
     /// With text, and paths in it that would be behind its end.
     ZeroCopyBeyond,
 }
 
 impl Manner {
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 31] = [
         Self::Whole,
         Self::Open,
         Self::Missing,
@@ -89,6 +98,11 @@ impl Manner {
         Self::ZeroCopyOutside,
         Self::ZeroCopyNothing,
         Self::ZeroCopyBeyond,
+        Self::LiesOfRegion,
+        Self::ClaimsMore,
+        Self::ClaimsLess,
+        Self::ClaimsPart,
+        Self::DiesHolding,
     ];
 
     /// Those of an application that speaks like this.
@@ -102,6 +116,12 @@ impl Manner {
             .collect()
     }
 
+    /// Whether it matters only to an application that takes offers up.
+    pub(crate) fn is_of_offers(self) -> bool {
+        use Manner::{ClaimsLess, ClaimsMore, ClaimsPart, DiesHolding, LiesOfRegion};
+        matches!(self, LiesOfRegion | ClaimsMore | ClaimsLess | ClaimsPart | DiesHolding)
+    }
+
     /// The manner with this name.
     pub(super) fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|manner| format!("{manner:?}") == word)
@@ -112,6 +132,9 @@ impl Manner {
         match self {
             Self::Whole | Self::Open | Self::Talking | Self::Long | Self::Early | Self::Redirect => 200,
             Self::SendFile | Self::AccelRedirect | Self::ZeroCopy => 200,
+            Self::LiesOfRegion | Self::DiesHolding => 200,
+            Self::ClaimsMore | Self::ClaimsLess | Self::ClaimsPart => 200,
+            _ if self.is_of_offers() => 200,
             Self::Missing | Self::NamesNothing | Self::ClimbsOut | Self::FollowsOut => 404,
             Self::Overloaded => 503,
             Self::Never => 504,

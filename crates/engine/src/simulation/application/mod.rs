@@ -6,20 +6,27 @@
 mod answer;
 mod fastcgi;
 mod manner;
+mod on_client;
+mod region;
 mod scgi;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use baton_gateway::Protocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 pub(crate) use answer::AFTER_FILES;
 pub(crate) use manner::{Manner, Query, REDIRECTED_TO};
 
 use super::choices::Choices;
 use super::site::Folder;
-use fastcgi::FastCgi;
+use fastcgi::{Behind, FastCgi};
+use on_client::{OnClient, Sent};
 use scgi::Scgi;
 
 /// The processes of an application.
@@ -32,7 +39,11 @@ pub(crate) struct Application {
     piece_bytes_max: usize,
     /// Whether processes close idle connections.
     closes_idle: bool,
+    /// Whether it takes offers up.
+    knows_offers: bool,
     processes: Vec<Process>,
+    /// Children of processes that have ended, which have a client's socket still.
+    children: Vec<Box<OnClient>>,
 }
 
 /// A process with its connection.
@@ -44,11 +55,13 @@ struct Process {
     /// Whether the connection ends when all is written.
     closes: bool,
     has_answered: bool,
+    /// What goes on with an answer when this process has ended.
+    child: Option<Box<OnClient>>,
 }
 
 #[derive(Debug)]
 enum Codec {
-    FastCgi(FastCgi),
+    FastCgi(Box<FastCgi>),
     Scgi(Scgi),
 }
 
@@ -61,11 +74,18 @@ impl Application {
         Self {
             listener,
             protocol,
-            processes_max: choices.one(&[1, 2, 8]),
+            processes_max: choices.one(&[1, 2, 8, PROCESSES_MANY]),
             piece_bytes_max: choices.one(&[1_000, 30_000, 1_000_000]),
             closes_idle: choices.chance(20),
+            knows_offers: choices.chance(70),
             processes: Vec::new(),
+            children: Vec::new(),
         }
+    }
+
+    /// Whether it has a process for each connection that the server may open.
+    pub(crate) fn accepts_always(&self) -> bool {
+        self.processes_max == PROCESSES_MANY
     }
 
     /// Whether something can be done.
@@ -76,7 +96,9 @@ impl Application {
         for process in &self.processes {
             let room = if process.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             watched.push(PollFd::new(&process.stream, PollFlags::IN | room));
+            watched.extend(process.client().map(|client| PollFd::from_borrowed_fd(client, PollFlags::OUT)));
         }
+        watched.extend(self.children.iter().map(|child| PollFd::new(&**child, PollFlags::OUT)));
         poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
     }
 
@@ -85,47 +107,65 @@ impl Application {
         while self.processes.len() < self.processes_max {
             let Ok((stream, _)) = self.listener.accept() else { break };
             stream.set_nonblocking(true).unwrap();
-            self.processes.push(Process::new(stream, self.protocol));
+            self.processes.push(Process::new(stream, self.protocol, self.knows_offers));
         }
-        let (piece_bytes_max, closes_idle) = (self.piece_bytes_max, self.closes_idle);
+        let (bytes_max, closes_idle) = (self.piece_bytes_max, self.closes_idle);
+        self.children
+            .retain_mut(|child| !matches!(child.write(choices.size(bytes_max)), Sent::All | Sent::Gone));
         self.processes.retain_mut(|process| {
-            let goes_on = process.read(choices.size(piece_bytes_max), folder, choices)
-                && process.write(choices.size(piece_bytes_max));
+            let goes_on = process.read(choices.size(bytes_max), folder, choices)
+                && process.write(choices.size(bytes_max), choices);
+            self.children.extend(process.child.take());
             goes_on && !(closes_idle && process.is_idle() && choices.chance(30))
         });
     }
 }
 
 impl Process {
-    fn new(stream: UnixStream, protocol: Protocol) -> Self {
+    fn new(stream: UnixStream, protocol: Protocol, knows_offers: bool) -> Self {
         let codec = match protocol {
-            Protocol::FastCgi => Codec::FastCgi(FastCgi::default()),
+            Protocol::FastCgi => Codec::FastCgi(Box::new(FastCgi::new(knows_offers))),
             Protocol::Scgi => Codec::Scgi(Scgi::default()),
         };
-        Self { stream, codec, out: Vec::new(), closes: false, has_answered: false }
+        Self { stream, codec, out: Vec::new(), closes: false, has_answered: false, child: None }
+    }
+
+    /// The client's socket, while an answer is written to it.
+    fn client(&self) -> Option<BorrowedFd<'_>> {
+        match &self.codec {
+            Codec::FastCgi(fastcgi) => fastcgi.client(),
+            Codec::Scgi(_) => None,
+        }
     }
 
     /// Reads at most so many bytes; `false`: the connection is over.
     fn read(&mut self, bytes_max: usize, folder: &Folder, choices: &mut Choices) -> bool {
         let mut input = vec![0; bytes_max];
-        let count = match self.stream.read(&mut input) {
-            Ok(0) => return false,
-            Ok(count) => count,
-            Err(error) => return error.kind() == ErrorKind::WouldBlock,
+        let (count, descriptors) = match receive(&self.stream, &mut input) {
+            Ok((0, _)) => return false,
+            Ok(received) => received,
+            Err(error) => return error == Errno::AGAIN,
         };
         let input = &input[..count];
-        let ends = match &mut self.codec {
-            Codec::FastCgi(fastcgi) => fastcgi.handle_input(input, folder, choices, &mut self.out),
-            Codec::Scgi(scgi) => scgi.handle_input(input, folder, &mut self.out),
-        };
-        if let Some(closes) = ends {
-            (self.has_answered, self.closes) = (true, closes);
+        match &mut self.codec {
+            Codec::FastCgi(it) => it.handle_input(input, descriptors, folder, choices, &mut self.out),
+            Codec::Scgi(scgi) => self.closes |= scgi.handle_input(input, folder, &mut self.out),
         }
         true
     }
 
     /// Writes at most so many bytes; `false`: the connection is over.
-    fn write(&mut self, bytes_max: usize) -> bool {
+    fn write(&mut self, bytes_max: usize, choices: &mut Choices) -> bool {
+        if let Codec::FastCgi(fastcgi) = &mut self.codec
+            && let Some(behind) = fastcgi.write(bytes_max, choices, &mut self.out)
+        {
+            self.has_answered = true;
+            self.closes = !matches!(behind, Behind::Kept);
+            if let Behind::LeavesChild(child) = behind {
+                self.child = Some(child);
+                return false;
+            }
+        }
         let piece = &self.out[..self.out.len().min(bytes_max)];
         match self.stream.write(piece) {
             Ok(count) => {
@@ -144,4 +184,19 @@ impl Process {
         };
         is_between && self.has_answered && self.out.is_empty()
     }
+}
+
+/// As many as the connections of the pools of several plans.
+const PROCESSES_MANY: usize = 100;
+
+/// Reads once. Returns how many bytes there were, and the descriptors that came with them.
+fn receive(stream: &UnixStream, into: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptors = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(passed) => passed.collect(),
+        _ => Vec::new(),
+    });
+    Ok((received.bytes, descriptors.collect()))
 }

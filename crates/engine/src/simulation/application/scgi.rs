@@ -12,9 +12,9 @@ pub(super) struct Scgi {
 
 impl Scgi {
     /// Reads input, and writes an answer if it completes a request. Returns whether the connection ends behind an answer.
-    pub(super) fn handle_input(&mut self, input: &[u8], folder: &Folder, out: &mut Vec<u8>) -> Option<bool> {
+    pub(super) fn handle_input(&mut self, input: &[u8], folder: &Folder, out: &mut Vec<u8>) -> bool {
         self.input.extend_from_slice(input);
-        let (head, body) = self.split()?;
+        let Some((head, body)) = self.split() else { return false };
         let words: Vec<_> = head.split(|&byte| byte == 0).collect();
         let param = |name: &str| {
             let pair = words.chunks_exact(2).find(|pair| pair[0] == name.as_bytes());
@@ -24,14 +24,14 @@ impl Scgi {
         let is_early = query.manner == Manner::Early;
         let is_read = body.len() == length.parse::<usize>().expect("a length");
         if self.is_answered || !(is_read || is_early) {
-            return None;
+            return false;
         }
         let body = if is_early { b"" } else { body };
         let answer = Answer::to(query, param("REQUEST_METHOD"), body, folder);
         out.extend_from_slice(&answer.bytes);
         self.is_answered = true;
         // Bytes that no answer begins with are one, too, if the connection ends behind them.
-        Some(answer.ending != Ending::Never || query.manner == Manner::Nonsense)
+        answer.ending != Ending::Never || query.manner == Manner::Nonsense
     }
 
     /// The netstring of the parameters, and what has come of the body behind it.
