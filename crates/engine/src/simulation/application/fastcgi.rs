@@ -63,7 +63,7 @@ pub(super) enum Behind {
     Kept,
     Closes,
     /// The process ends, but a child of it goes on with the answer.
-    LeavesChild(Box<OnClient>),
+    LeavesChild(OnClient),
 }
 
 impl FastCgi {
@@ -190,7 +190,7 @@ impl FastCgi {
                 }
                 _ if manner == Manner::DiesHolding => {
                     let Way::Client(on_client) = way else { return None };
-                    return Some(Behind::LeavesChild(on_client));
+                    return Some(Behind::LeavesChild(*on_client));
                 }
                 sent @ (Sent::All | Sent::Gone) => {
                     if ending == Ending::Complete {

@@ -43,7 +43,7 @@ pub(crate) struct Application {
     knows_offers: bool,
     processes: Vec<Process>,
     /// Children of processes that have ended, which have a client's socket still.
-    children: Vec<Box<OnClient>>,
+    children: Vec<OnClient>,
 }
 
 /// A process with its connection.
@@ -56,7 +56,7 @@ struct Process {
     closes: bool,
     has_answered: bool,
     /// What goes on with an answer when this process has ended.
-    child: Option<Box<OnClient>>,
+    child: Option<OnClient>,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Application {
             watched.push(PollFd::new(&process.stream, PollFlags::IN | room));
             watched.extend(process.client().map(|client| PollFd::from_borrowed_fd(client, PollFlags::OUT)));
         }
-        watched.extend(self.children.iter().map(|child| PollFd::new(&**child, PollFlags::OUT)));
+        watched.extend(self.children.iter().map(|child| PollFd::new(child, PollFlags::OUT)));
         poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
     }
 
