@@ -24,7 +24,7 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         is_applications: true,
         is_failure: manner.fails(),
         // A POST is not repeated where an application closes its connection instead of reading the request.
-        may_fail: manner.fails() || manner.is_of_offers() || method == "POST" || !bounds.is_always_accepted,
+        may_fail: manner.fails() || manner.is_of_offers() || method == "POST" || !bounds.is_prompt,
         is_head: method == "HEAD",
         content: Content::Page,
         fields: Vec::new(),

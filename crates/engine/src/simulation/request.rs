@@ -72,8 +72,8 @@ pub(crate) enum Content {
 pub(crate) struct Bounds {
     /// What the application speaks.
     pub(crate) protocol: Protocol,
-    /// Whether the application has a process for each connection that the server may open.
-    pub(crate) is_always_accepted: bool,
+    /// Whether the server never waits too long for the application, unless a request asks for that.
+    pub(crate) is_prompt: bool,
     /// How many in a hundred are for the application.
     pub(crate) for_application: u8,
     pub(crate) body_bytes_max: usize,

@@ -194,7 +194,7 @@ impl<'a> World<'a> {
         let limits = &self.ctx.plan.limits;
         let bounds = Bounds {
             protocol: self.protocol,
-            is_always_accepted: self.application.accepts_always(),
+            is_prompt: self.application.is_prompt(),
             for_application: self.choices.one(&[0, 10, 60, 95]) as u8,
             body_bytes_max: limits.body_bytes_max as usize,
             ranges_max: limits.ranges_max,

@@ -83,9 +83,10 @@ impl Application {
         }
     }
 
-    /// Whether it has a process for each connection that the server may open.
-    pub(crate) fn accepts_always(&self) -> bool {
-        self.processes_max == PROCESSES_MANY
+    /// Whether it has a process for each connection that the server may open, and reads so much at a time that the
+    /// server sees progress within its patience: a socket that was full has room again only when most has been read.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.processes_max == PROCESSES_MANY && self.piece_bytes_max >= 30_000
     }
 
     /// Whether something can be done.
