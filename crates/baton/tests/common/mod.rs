@@ -17,6 +17,7 @@ pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod server;
+pub(crate) mod watched;
 
 /// Reports that a part of the suite is left out, directly on standard error, which the test harness does not capture:
 /// it stands beside `test result: ok`.

@@ -41,5 +41,6 @@ mod slow;
 mod still;
 mod storm;
 mod waiting;
-mod watched;
 mod workers;
+
+use common::watched;

@@ -7,10 +7,10 @@ use std::process::Command;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
-use crate::common::client::{Client, Response};
-use crate::common::folder::Folder;
-use crate::common::processes;
-use crate::common::server::{Server, wait_until};
+use super::client::{Client, Response};
+use super::folder::Folder;
+use super::processes;
+use super::server::{Server, wait_until};
 
 /// A running server with an admin listener and a log in JSON.
 pub(crate) struct Watched {
@@ -35,6 +35,11 @@ impl Watched {
         let mut command = Command::new(BATON);
         command.args(arguments(log, &folder, architecture, settings));
         Self { server: Server::start(folder, command), log: log.to_owned() }
+    }
+
+    /// A server whose last address is the admin listener, and its log in JSON.
+    pub(crate) fn of(server: Server, log: PathBuf) -> Self {
+        Self { server, log }
     }
 
     /// Lowers each worker's limit of descriptors without its knowledge.
