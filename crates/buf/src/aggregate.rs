@@ -202,6 +202,19 @@ impl Aggregate {
         }
     }
 
+    /// Takes the first piece off, or its first `bytes_max` bytes if it is longer.
+    pub fn take_front(&mut self, bytes_max: u64) -> Option<Piece> {
+        let first = self.pieces.front_mut()?;
+        let piece = if first.len() <= bytes_max {
+            self.pieces.pop_front()?
+        } else {
+            let rest = first.split_off(bytes_max);
+            std::mem::replace(first, rest)
+        };
+        self.len -= piece.len();
+        Some(piece)
+    }
+
     /// Keeps the first `at` bytes and returns the rest (IO-Lite's `IOL_split`): beyond the end the rest is empty.
     pub fn split_off(&mut self, at: u64) -> Self {
         let mut rest = Self::new();

@@ -74,6 +74,18 @@ proptest! {
     }
 
     #[test]
+    fn taking_from_the_front_is_splitting(pieces in pieces(), most in 1_u64..40) {
+        let (mut aggregate, bytes) = build(&pieces);
+        let mut taken = Aggregate::new();
+        while let Some(piece) = aggregate.take_front(most) {
+            prop_assert!(!piece.is_empty() && piece.len() <= most);
+            taken.push(piece);
+            prop_assert_eq!(aggregate.len() + taken.len(), bytes.len() as u64);
+        }
+        prop_assert_eq!(flatten(&taken), bytes);
+    }
+
+    #[test]
     fn advance_drops_a_prefix(pieces in pieces(), by in 0_usize..260) {
         let (mut aggregate, bytes) = build(&pieces);
         let by = by.min(bytes.len());
