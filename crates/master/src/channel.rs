@@ -1,17 +1,11 @@
 //! Messages between the master and a worker: JSON, with descriptors of sockets, logs and configurations, over a pair of
 //! sockets that keep message boundaries.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use baton_sys::passing;
-use serde::de::DeserializeOwned;
+pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// Longest message: a worker's status with everything in it is a few kilobytes.
-pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// A message to a worker, which handles messages in their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,51 +109,13 @@ pub(super) enum FromWorker {
     },
 }
 
-/// Sends a message.
-///
-/// # Errors
-/// `EPIPE` if the other side has ended, `EAGAIN` if the socket's buffer is full and the socket does not block,
-/// `EMSGSIZE` above [`MESSAGE_BYTES_MAX`].
-pub(super) fn send(
-    socket: impl AsFd,
-    message: &impl Serialize,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let message = serde_json::to_vec(message)?;
-    if message.len() > MESSAGE_BYTES_MAX {
-        return Err(rustix::io::Errno::MSGSIZE.into());
-    }
-    passing::send(socket, &message, descriptors)
-}
-
-/// Receives a message and its descriptors; `None` if the other side has ended. `buffer` has at least
-/// [`MESSAGE_BYTES_MAX`] bytes.
-///
-/// # Errors
-/// `EAGAIN` if there is none and the socket does not block; `InvalidData` if it is not of this kind.
-pub(super) fn receive<M: DeserializeOwned>(
-    socket: impl AsFd,
-    buffer: &mut [u8],
-) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
-    let (len, descriptors) = loop {
-        match passing::receive(&socket, buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The other side ended with unread messages. The kernel reports that once, before it delivers what that
-            // side had sent.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
-            other => break other?,
-        }
-    };
-    match len {
-        0 => Ok(None),
-        len => Ok(Some((serde_json::from_slice(&buffer[..len])?, descriptors))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::io::{Read, Seek, Write};
+    use std::os::fd::AsFd as _;
+
+    use baton_sys::passing;
 
     use super::*;
 

@@ -7,12 +7,13 @@
 //!                       └──► Stopping ──deadline──► killed
 //! ```
 //!
-//! Each supervisor decides for itself how a process starts and when it is replaced. [`Lines`] is what a process prints;
-//! [`describe_end`] says how one ended.
+//! Each supervisor decides for itself how a process starts and when it is replaced. [`Lines`] is what a process prints,
+//! [`messages`] are what it and its supervisor say to each other; [`describe_end`] says how one ended.
 
 mod backoff;
 mod ended;
 mod lines;
+pub mod messages;
 mod restart;
 mod stop;
 
