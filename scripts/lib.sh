@@ -60,6 +60,25 @@ have_tool() {
         fail "cannot install $1, which is needed for this: cargo install $1 --locked"
 }
 
+# go_tool NAME PACKAGE@VERSION - a tool that is written in Go, built below the target folder unless it is there already.
+# Without it some tests are left out, and say so: that is no failure.
+go_tool() {
+    local bin
+    bin="$(realpath -m "$(target_dir)")/tools/bin"
+    [ -x "$bin/$1" ] && return 0
+    if ! have go; then
+        can_install || { say "without Go, the tests that need $1 are left out"; return 0; }
+        install_missing go:golang-go
+    fi
+    say "installing $1 into $(target_dir)/tools"
+    # Sources and what was compiled of them are of no use later.
+    local cache
+    cache="$(mktemp -d)"
+    GOBIN="$bin" GOPATH="$cache/path" GOCACHE="$cache/cache" GOFLAGS=-modcacherw go install "$2" ||
+        say "cannot install $1: the tests that need it are left out (go install $2)"
+    rm -rf "$cache"
+}
+
 # A free TCP port of 127.0.0.1, the wished one if possible.
 free_port() {
     local port=$1

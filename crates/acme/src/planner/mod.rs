@@ -49,18 +49,12 @@ pub enum Action {
 /// Whom a failure makes wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureScope {
-    /// The authority does not work, or cannot be reached.
+    /// The authority does not work, or cannot be reached: all wait.
     Authority,
-    /// The authority works, but refuses this certificate for at least that long.
-    Certificate {
-        /// From `Retry-After`; zero if it said nothing.
-        at_least: Duration,
-    },
-    /// A rate limit was exceeded, for at least that long: others may have reached theirs, too.
-    RateLimit {
-        /// From `Retry-After`; zero if it said nothing.
-        at_least: Duration,
-    },
+    /// The authority works, but did not issue this certificate.
+    Certificate,
+    /// A rate limit was exceeded. The others wait for a moment only: their limits may be different ones.
+    RateLimit,
 }
 
 /// Plans for all certificates of one authority. Each is known by the first of its names.
@@ -149,26 +143,27 @@ impl Planner {
         }
     }
 
-    /// An order or a question failed.
-    pub fn handle_failure(&mut self, name: &str, scope: FailureScope, now: UnixTime) {
-        if matches!(scope, FailureScope::Authority | FailureScope::RateLimit { .. }) {
-            self.authority.note_failure(now, AUTHORITY_WAITS, Duration::ZERO, &mut self.random);
+    /// An order or a question failed, and the authority wants no other for `retry_after` (zero if it did not say).
+    pub fn handle_failure(&mut self, name: &str, scope: FailureScope, retry_after: Duration, now: UnixTime) {
+        if scope != FailureScope::Certificate {
+            let all = if scope == FailureScope::Authority { retry_after } else { Duration::ZERO };
+            let all = all.min(PAUSE_MAX);
+            self.authority.note_failure(now, AUTHORITY_WAITS, all, &mut self.random);
         }
-        let (FailureScope::Certificate { at_least } | FailureScope::RateLimit { at_least }) = scope else {
-            return;
-        };
-        if let Some(plan) = self.plans.get_mut(name) {
+        if scope != FailureScope::Authority
+            && let Some(plan) = self.plans.get_mut(name)
+        {
             let life = plan.renewal.map_or(Duration::MAX, |(validity, _)| validity.life());
             // With a life of six days, a wait of a day would let few attempts happen before the end.
             let longest = (life / 20).clamp(SHORTEST_BACKOFF, LONGEST_BACKOFF);
-            let at_least = at_least.min(RETRY_AFTER_MAX);
-            plan.backoff.note_failure(now, (SHORTEST_BACKOFF, longest), at_least, &mut self.random);
+            let retry_after = retry_after.min(RETRY_AFTER_MAX);
+            plan.backoff.note_failure(now, (SHORTEST_BACKOFF, longest), retry_after, &mut self.random);
         }
     }
 
     /// What to do now.
     pub fn next(&mut self, now: UnixTime) -> Action {
-        self.authority.clamp(now, AUTHORITY_WAITS.1);
+        self.authority.clamp(now, PAUSE_MAX);
         for plan in self.plans.values_mut() {
             plan.backoff.clamp(now, RETRY_AFTER_MAX);
             plan.ask_at = plan.ask_at.min(now.plus(ASK_AFTER_MAX));
@@ -208,6 +203,8 @@ impl Plan {
 
 /// The waits while the authority does not work: it should not take a day to notice that it works again.
 const AUTHORITY_WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+/// The longest `Retry-After` of an authority that does not work.
+const PAUSE_MAX: Duration = Duration::from_secs(86_400);
 
 /// The first wait after a refusal: Let's Encrypt allows five failed validations per name and hour.
 const SHORTEST_BACKOFF: Duration = Duration::from_secs(5 * 60);

@@ -78,12 +78,12 @@ impl World {
         self.now += self.random.u64(1..20);
         if self.now < self.out_until {
             self.attempts_in_vain.push(self.now);
-            return self.planner.handle_failure(name, FailureScope::Authority, self.clock());
+            return self.planner.handle_failure(name, FailureScope::Authority, Duration::ZERO, self.clock());
         }
         self.orders.push(self.now);
         if self.now < self.refuses_until {
-            let at_least = Duration::ZERO;
-            return self.planner.handle_failure(name, FailureScope::Certificate { at_least }, self.clock());
+            let scope = FailureScope::Certificate;
+            return self.planner.handle_failure(name, scope, Duration::ZERO, self.clock());
         }
         self.issued += 1;
         // Let's Encrypt dates certificates back by an hour.
@@ -102,7 +102,7 @@ impl World {
         self.questions += 1;
         if self.now < self.out_until {
             self.attempts_in_vain.push(self.now);
-            self.planner.handle_failure(name, FailureScope::Authority, self.clock());
+            self.planner.handle_failure(name, FailureScope::Authority, Duration::ZERO, self.clock());
         } else if self.has_renewal_info {
             let ask_after = Duration::from_secs(6 * HOUR);
             self.planner.handle_renewal_info(name, self.windows[name], ask_after, self.clock());
@@ -231,15 +231,14 @@ fn rate_limits_are_respected() {
     let now = UnixTime(START);
     let mut planner = Planner::new(1);
     planner.configure([("a.example".to_owned(), None), ("b.example".to_owned(), None)]);
-    let limit = FailureScope::RateLimit { at_least: Duration::from_secs(36 * HOUR) };
-    planner.handle_failure("a.example", limit, now);
+    let hours = Duration::from_secs(36 * HOUR);
+    planner.handle_failure("a.example", FailureScope::RateLimit, hours, now);
     assert!(matches!(planner.next(now), Action::Wait { .. }), "others may have reached theirs, too");
     let later = now.plus(Duration::from_secs(120));
     assert_eq!(planner.next(later), Action::Order { name: "b.example".into(), failures: 0 });
-    assert_eq!(planner.status("a.example").unwrap().order_at, now.plus(Duration::from_secs(36 * HOUR)));
+    assert_eq!(planner.status("a.example").unwrap().order_at, now.plus(hours));
 
-    let limit = FailureScope::RateLimit { at_least: Duration::from_secs(900 * DAY) };
-    planner.handle_failure("a.example", limit, now);
+    planner.handle_failure("a.example", FailureScope::RateLimit, Duration::from_secs(900 * DAY), now);
     assert_eq!(planner.status("a.example").unwrap().order_at, now.plus(Duration::from_secs(7 * DAY)));
 }
 
@@ -251,7 +250,7 @@ fn a_new_configuration_keeps_what_it_can() {
     let validity = Validity { not_before: now, not_after: now.plus(90 * day) };
     let mut planner = Planner::new(1);
     planner.configure([("a.example".to_owned(), Some(validity)), ("bad.example".to_owned(), None)]);
-    planner.handle_failure("bad.example", FailureScope::Certificate { at_least: day }, now);
+    planner.handle_failure("bad.example", FailureScope::Certificate, day, now);
     let window = Window { start: now.plus(9 * day), end: now.plus(10 * day) };
     planner.handle_renewal_info("a.example", window, day, now);
     let at = planner.status("a.example").unwrap().order_at;

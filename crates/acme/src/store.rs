@@ -1,0 +1,211 @@
+//! The certificates and the account of one authority, in files.
+//!
+//! ```text
+//!   STORE/acme-v02.api.letsencrypt.org-directory/     0700, one per authority
+//!       lock                    held by the process that writes
+//!       account.json            the account's key and address
+//!       certificates/NAME.pem   a chain and its key
+//! ```
+//!
+//! Chain and key are one file, so that one rename replaces both. Tools that want two files take this one twice. Every file is
+//! written beside its place, synchronised and renamed: after a crash there is the old one or the new one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::names::Names;
+
+/// The files of one authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// The part of the folder `store` that belongs to the authority with that directory URL.
+    pub fn of(store: &Path, directory: &str) -> Self {
+        let url = directory.trim_start_matches("https://").trim_end_matches('/');
+        let word = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        let name: String = url.chars().map(word).collect();
+        // A name of dots alone would be another folder.
+        Self { folder: store.join(name.trim_start_matches('.')) }
+    }
+
+    /// Where a certificate and its key are.
+    pub fn certificate_path(&self, names: &Names) -> PathBuf {
+        self.folder.join(CERTIFICATES).join(format!("{}.pem", names.first()))
+    }
+
+    /// Reads a certificate and its key; `None` if there is none. The master reads as root what a less privileged process
+    /// wrote, so links and special files are refused.
+    ///
+    /// # Errors
+    /// What open(2) and read(2) say; `InvalidData` if it is not a file, or larger than [`FILE_BYTES_MAX`].
+    pub fn certificate(&self, names: &Names) -> io::Result<Option<Vec<u8>>> {
+        read(&self.certificate_path(names))
+    }
+
+    /// Creates the folders if they are missing.
+    ///
+    /// # Errors
+    /// What mkdir(2) says.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(CERTIFICATES))
+    }
+
+    /// Takes the right to write, which the process keeps as long as it keeps the file; `None` while another process has
+    /// it. The kernel takes it back when that one ends, however it does.
+    ///
+    /// # Errors
+    /// What open(2) says.
+    pub(crate) fn lock(&self) -> io::Result<Option<File>> {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(self.folder.join("lock"))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces a certificate and its key.
+    ///
+    /// # Errors
+    /// What the file system says; the old file is untouched then.
+    pub(crate) fn write_certificate(&self, names: &Names, pem: &[u8]) -> io::Result<()> {
+        replace(&self.certificate_path(names), pem)
+    }
+
+    /// The account, if there is one yet.
+    ///
+    /// # Errors
+    /// As [`certificate`](Self::certificate).
+    pub(crate) fn account(&self) -> io::Result<Option<Vec<u8>>> {
+        read(&self.account_path())
+    }
+
+    /// Replaces the account.
+    ///
+    /// # Errors
+    /// What the file system says; the old file is untouched then.
+    pub(crate) fn write_account(&self, json: &[u8]) -> io::Result<()> {
+        replace(&self.account_path(), json)
+    }
+
+    /// Sets an account aside that the authority does not know any more.
+    ///
+    /// # Errors
+    /// What rename(2) says.
+    pub(crate) fn set_account_aside(&self) -> io::Result<()> {
+        fs::rename(self.account_path(), self.folder.join("account.lost.json"))
+    }
+
+    fn account_path(&self) -> PathBuf {
+        self.folder.join("account.json")
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    if !file.metadata()?.is_file() {
+        return refused("it is not a regular file");
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return refused("it is too large");
+    }
+    Ok(Some(bytes))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+const CERTIFICATES: &str = "certificates";
+
+/// The largest file that is read: chains have some kilobytes.
+pub const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store, Names) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::of(folder.path(), "https://ca.example/directory");
+        store.create().unwrap();
+        (folder, store, Names::new(vec!["example.org".into()]).unwrap())
+    }
+
+    #[test]
+    fn a_certificate_is_replaced_at_once_and_readable_by_its_owner_alone() {
+        let (folder, store, names) = store();
+        assert_eq!(store.certificate(&names).unwrap(), None);
+        store.write_certificate(&names, b"old").unwrap();
+        // A process died while it wrote.
+        let path = folder.path().join("ca.example-directory/certificates/example.org.pem");
+        fs::write(path.with_extension("pem.new"), "half").unwrap();
+        assert_eq!(store.certificate(&names).unwrap().unwrap(), b"old");
+        store.write_certificate(&names, b"new").unwrap();
+        assert_eq!(store.certificate(&names).unwrap().unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_process_could_plant_is_not_read() {
+        let (folder, store, names) = store();
+        let path = store.certificate_path(&names);
+        let secret = folder.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        symlink(&secret, &path).unwrap();
+        assert!(store.certificate(&names).is_err());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(store.certificate(&names).is_err());
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, vec![0; FILE_BYTES_MAX as usize + 1]).unwrap();
+        assert!(store.certificate(&names).is_err());
+    }
+
+    #[test]
+    fn one_process_writes_at_a_time() {
+        let (_folder, store, _) = store();
+        let held = store.lock().unwrap().unwrap();
+        assert!(store.lock().unwrap().is_none());
+        drop(held);
+        assert!(store.lock().unwrap().is_some());
+    }
+
+    #[test]
+    fn authorities_have_folders_of_their_own() {
+        let folder = |directory| Store::of(Path::new("/s"), directory).folder;
+        assert_eq!(folder("https://a.example/acme/"), Path::new("/s/a.example-acme"));
+        assert_eq!(folder("https://[::1]:14000/dir"), Path::new("/s/---1--14000-dir"));
+        assert_eq!(folder("https://../../etc"), Path::new("/s/-..-etc"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The process against a real authority, with a master and workers that the test plays.
+
+mod authority;
+mod client;
+mod master;
+mod workers;
+
+use std::time::Duration;
+
+use baton_acme::{ChallengeKind, ExternalAccount, FromAcme, Settings, Store, UnixTime};
+use baton_tls::{Identity, PemFile};
+
+use self::authority::{HMAC_KEY, Habits, Pebble, wait_until};
+use self::master::{Master, settings};
+use self::workers::Workers;
+
+fn identity(pem: &str) -> Identity {
+    let file = PemFile::new("the certificate", pem.as_bytes().to_vec());
+    Identity::load(&file, &file).expect("a chain and its key")
+}
+
+/// Goal: several names by either way of proof, stored for the next start; challenges are gone afterwards.
+#[test]
+fn certificates_are_obtained_by_either_challenge() {
+    for challenge in [ChallengeKind::Http01, ChallengeKind::TlsAlpn01] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (workers, ports) = Workers::start();
+        let Some(pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
+        // One name at a time by TLS-ALPN-01: these workers look at no server name.
+        let names: &[&[&str]] = match challenge {
+            ChallengeKind::Http01 => &[&["example.com"], &["example.org", "www.example.org"]],
+            ChallengeKind::TlsAlpn01 => &[&["example.com"], &["example.org"]],
+        };
+        let settings = Settings {
+            challenges: vec![challenge],
+            ..settings(&pebble, &folder.path().join("store"), names)
+        };
+        let mut master = Master::start(&settings, &workers);
+        for names in names {
+            let pem = master.wait_for_certificate(names[0]);
+            let identity = identity(&pem);
+            assert!(names.iter().all(|name| identity.certificate().covers(name)), "{names:?}");
+            let store = Store::of(&settings.store, &settings.directory);
+            let names = &settings.certificates.iter().find(|wanted| wanted.first() == names[0]).expect("it");
+            assert_eq!(store.certificate(names).expect("read").as_deref(), Some(pem.as_bytes()));
+        }
+        assert_eq!(workers.answered(), 0);
+        master.end();
+    }
+}
+
+/// Goal: a stored certificate is used again without an order; when the authority wants it renewed, it is, with another
+/// key, and the plan after that is far away.
+#[test]
+fn renewal_follows_the_authority() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, ports) = Workers::start();
+    let Some(pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
+    let settings = settings(&pebble, &folder.path().join("store"), &[&["example.org"]]);
+    let mut master = Master::start(&settings, &workers);
+    let first = master.wait_for_certificate("example.org");
+    master.end();
+
+    let mut master = Master::start(&settings, &workers);
+    assert_eq!(master.wait_for_certificate("example.org"), first, "the stored one is told at the start");
+    let plan = |message: &FromAcme| match message {
+        FromAcme::Plan { order_at, .. } => Some(*order_at),
+        _ => None,
+    };
+    let now = UnixTime::of(std::time::SystemTime::now());
+    assert!(master.wait_for("a plan", plan) > now.plus(Duration::from_secs(40 * 86_400)));
+    master.end();
+
+    pebble.want_renewal(&first);
+    let mut master = Master::start(&settings, &workers);
+    assert_eq!(master.wait_for_certificate("example.org"), first);
+    let second = master.wait_for_certificate("example.org");
+    assert_ne!(key(&second), key(&first));
+    master.end();
+}
+
+fn key(pem: &str) -> &str {
+    &pem[pem.find("-----BEGIN PRIVATE").expect("a key")..]
+}
+
+/// Goal: added names and other profiles are ordered without a restart.
+#[test]
+fn new_settings_are_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, ports) = Workers::start();
+    let Some(pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
+    let store = folder.path().join("store");
+    let mut master = Master::start(&settings(&pebble, &store, &[&["example.org"]]), &workers);
+    master.wait_for_certificate("example.org");
+    let names: &[&[&str]] = &[&["example.org", "www.example.org"]];
+    let short = Settings { profile: Some("shortlived".into()), ..settings(&pebble, &store, names) };
+    master.configure(&short);
+    let pem = master.wait_for_certificate("example.org");
+    let identity = identity(&pem);
+    assert!(identity.certificate().covers("www.example.org"));
+    assert!(identity.certificate().days_left(std::time::SystemTime::now()) < 7);
+    master.end();
+}
+
+/// Goal: nonces that an authority rejects are replaced.
+#[test]
+fn rejected_nonces_are_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, ports) = Workers::start();
+    let habits = Habits { rejected_nonces: 20, ..Habits::default() };
+    let Some(pebble) = Pebble::start(folder.path(), ports, habits) else { return };
+    let names: &[&[&str]] = &[&["example.org"]];
+    let mut master = Master::start(&settings(&pebble, &folder.path().join("store"), names), &workers);
+    master.wait_for_certificate("example.org");
+    master.end();
+}
+
+/// Goal: an authority that knows its customers gets the account key that it wants, and one that refuses says why.
+#[test]
+fn external_accounts_are_bound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, ports) = Workers::start();
+    let habits = Habits { known_customers_only: true, ..Habits::default() };
+    let Some(pebble) = Pebble::start(folder.path(), ports, habits) else { return };
+    let store = folder.path().join("store");
+    let stranger = settings(&pebble, &store, &[&["example.org"]]);
+    let mut master = Master::start(&stranger, &workers);
+    let (error, _) = master.wait_for_error("example.org");
+    assert!(error.contains("externalAccountRequired") && error.contains("remedy"), "{error}");
+    master.end();
+
+    let account = ExternalAccount { key_id: "kid-1".into(), hmac_key: HMAC_KEY.into() };
+    let customer = Settings { external_account: Some(account), ..stranger };
+    let mut master = Master::start(&customer, &workers);
+    master.wait_for_certificate("example.org");
+    master.end();
+}
+
+/// Goal: a proof that fails says which name and why, and does not hold up other certificates; the next attempt takes
+/// the other kind of challenge.
+#[test]
+fn a_failed_proof_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, mut ports) = Workers::start();
+    ports.http = authority::free_port();
+    let Some(pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
+    let names: &[&[&str]] = &[&["blocked.example"], &["example.org"]];
+    let mut master = Master::start(&settings(&pebble, &folder.path().join("store"), names), &workers);
+    let (error, failures) = master.wait_for_error("blocked.example");
+    assert!(error.contains("rejectedIdentifier") && failures == 1, "{error}");
+    let (error, failures) = master.wait_for_error("example.org");
+    assert!(error.contains("by http-01: example.org: ") && error.contains("port 80"), "{error}");
+    assert_eq!(failures, 1);
+    wait_until("no challenge is answered", || workers.answered() == 0);
+    master.end();
+}
+
+/// Goal: while the authority is away, the stored certificate stays, and the error says so; an account that it has
+/// forgotten meanwhile is replaced.
+#[test]
+fn an_authority_that_was_away_has_forgotten_the_account() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (workers, ports) = Workers::start();
+    let Some(mut pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
+    let store = folder.path().join("store");
+    let one: &[&[&str]] = &[&["example.org"]];
+    let mut master = Master::start(&settings(&pebble, &store, one), &workers);
+    let first = master.wait_for_certificate("example.org");
+    master.end();
+
+    pebble.go_away();
+    let two: &[&[&str]] = &[&["example.org"], &["example.com"]];
+    let mut master = Master::start(&settings(&pebble, &store, two), &workers);
+    assert_eq!(master.wait_for_certificate("example.org"), first);
+    let (error, failures) = master.wait_for_error("example.com");
+    assert!(error.contains("the authority is down") && failures == 0, "{error}");
+    master.end();
+
+    pebble.come_back();
+    let mut master = Master::start(&settings(&pebble, &store, two), &workers);
+    let (error, _) = master.wait_for_error("example.com");
+    assert!(error.contains("accountDoesNotExist"), "{error}");
+    master.end();
+    let mut master = Master::start(&settings(&pebble, &store, two), &workers);
+    master.wait_for_certificate("example.com");
+    master.end();
+}
