@@ -57,6 +57,9 @@ bounds! {
     /// Frames that change nothing: unknown types, acknowledgements of nothing, GOAWAY.
     IdleFrames => "idle-frames",
         "the client sent more frames that change nothing than its budget allows";
+    /// Header blocks on streams that the server has reset, or ignores behind GOAWAY.
+    IgnoredHeads => "ignored-heads",
+        "the client sent more heads on streams that are over than its budget allows";
     /// WINDOW_UPDATE beyond what the sent DATA explains.
     WindowUpdates => "window-updates",
         "the client sent more window updates than the server sent data";

@@ -141,8 +141,11 @@ impl Streams {
 
     /// The place of a stream in the table.
     pub(crate) fn slot_of(&self, id: u32) -> Option<Slot> {
-        let index = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.by_id[index].1)
+        self.index_of(id).ok().map(|index| self.by_id[index].1)
+    }
+
+    fn index_of(&self, id: u32) -> Result<usize, usize> {
+        self.by_id.binary_search_by_key(&id, |(id, _)| *id)
     }
 
     pub(crate) fn at(&self, slot: Slot) -> &Stream {
@@ -193,8 +196,10 @@ impl Streams {
         debug_assert!(stream.receiving != Receiving::Open && stream.turn == Turn::Idle);
         debug_assert!(stream.body.is_empty() && stream.receive.held() == 0);
         let id = stream.id;
-        self.free.push(slot);
-        self.by_id.retain(|(other, _)| *other != id);
+        if let Ok(index) = self.index_of(id) {
+            self.by_id.remove(index);
+            self.free.push(slot);
+        }
     }
 
     /// Frames on this stream are to be ignored for a while.

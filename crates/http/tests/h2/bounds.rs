@@ -36,6 +36,10 @@ fn idle_frames_and_resets_share_a_budget() {
     assert_eq!(spend_budget(Pair::open(), |_| frame(GOAWAY, 0, 0, &[0; 8])), Bound::IdleFrames);
     assert_eq!(spend_budget(Pair::open(), malformed), Bound::ProvokedResets);
     let mut pair = Pair::open();
+    pair.server.go_away(baton_http::h2::ErrorCode::NoError);
+    pair.transmit();
+    assert_eq!(spend_budget(pair, |count| get(odd(count))), Bound::IgnoredHeads);
+    let mut pair = Pair::open();
     pair.begin(&[post(1, &[])]);
     assert_eq!(spend_budget(pair, |_| frame(DATA, 0, 1, &[])), Bound::EmptyFrames);
 }

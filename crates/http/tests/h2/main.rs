@@ -7,4 +7,5 @@ mod bounds;
 mod client;
 mod flow;
 mod frames;
+mod laws;
 mod streams;

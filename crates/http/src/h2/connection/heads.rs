@@ -63,13 +63,13 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         match self.streams.find(block.stream) {
-            Known::Idle if self.is_beyond_goaway(block.stream) => self.skip_block(&block, text),
+            Known::Idle if self.is_beyond_goaway(block.stream) => self.skip_block(&block, text, now_ms),
             Known::Idle => self.handle_request(&block, text, limits, now_ms),
-            Known::Reset => self.skip_block(&block, text),
+            Known::Reset => self.skip_block(&block, text, now_ms),
             Known::Closed => Err(Violation::ClosedStream.into()),
             Known::At(slot) => match self.streams.at(slot).receiving {
                 Receiving::Open => self.handle_trailers(slot, &block, text, now_ms).map(Some),
-                Receiving::Ignored => self.skip_block(&block, text),
+                Receiving::Ignored => self.skip_block(&block, text, now_ms),
                 Receiving::Ended => Err(Violation::ClosedStream.into()),
             },
         }
@@ -142,7 +142,9 @@ impl Connection {
         &mut self,
         block: &Block<'_>,
         text: &mut HeadText,
+        now_ms: u64,
     ) -> Result<Option<Event<'static>>, ConnectionError> {
+        self.budget.spend(Bound::IgnoredHeads, now_ms)?;
         match text.decode_trailers(&mut self.decoder, block.bytes) {
             Err(HeadError::Compression(_)) => Err(Violation::BlockCompression.into()),
             _ => Ok(None),
