@@ -4,6 +4,7 @@
 pub mod fcgi;
 pub mod http;
 pub mod http2;
+pub mod http2_connection;
 pub mod pieces;
 pub mod preload;
 pub mod responder;

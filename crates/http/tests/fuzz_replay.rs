@@ -4,6 +4,8 @@
 pub mod invariants;
 #[path = "../../../fuzz/src/http2.rs"]
 pub mod invariants2;
+#[path = "../../../fuzz/src/http2_connection.rs"]
+pub mod invariants2_connection;
 #[path = "../../../fuzz/src/replay.rs"]
 pub mod replay;
 
@@ -47,4 +49,9 @@ fn http2_request_blocks() {
 #[test]
 fn http2_response_heads() {
     replay("http2_response_head", invariants2::response_head);
+}
+
+#[test]
+fn http2_connections() {
+    replay("http2_connection", invariants2_connection::connection);
 }

@@ -235,7 +235,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn clients_get_what_was_queued_within_their_windows(steps in proptest::collection::vec(step(), 0..80)) {
