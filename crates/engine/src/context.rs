@@ -43,6 +43,8 @@ pub(crate) struct Context {
     pub(crate) log: Option<AccessLog>,
     /// Writes a line for the operator into the error log.
     pub(crate) remarks: Remarks,
+    /// The second in which a failed handshake was remarked on last.
+    pub(crate) handshake_remarked_s: u64,
     /// Where paths are decoded into.
     pub(crate) path: Vec<u8>,
     /// Where sockets are read into. A waiting connection copies at most an incomplete head out of it.
@@ -87,6 +89,7 @@ impl Context {
             tally,
             log,
             remarks,
+            handshake_remarked_s: 0,
             path: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
         }

@@ -16,11 +16,13 @@ mod assembly;
 mod delegated;
 mod env;
 mod file;
+mod https_address;
 mod location;
 mod page;
 mod record;
 mod routed;
 mod selection;
+mod tls_parameters;
 mod x_sendfile;
 
 use std::borrow::Cow;
@@ -125,6 +127,11 @@ impl Exchange {
         let is_logged = site.is_none_or(|site| site.log);
         let log = env.ctx.log.as_mut().filter(|_| is_logged);
         self.record.identify(site_index.unwrap_or(usize::MAX), || log.map(|log| log.note(head)));
+        if env.client.has_missed_tls() {
+            let why = format!("This port speaks TLS: {}", https_address::of(head, env.client.local()));
+            let (status, outcome) = (Status::BAD_REQUEST, Outcome::Refused);
+            return self.refuse(env, &Refused { status, why: &why, outcome });
+        }
         let (Some(site), Some(site_index)) = (site, site_index) else {
             let status = Status::NOT_FOUND;
             let why = "No site answers here.";

@@ -1,4 +1,5 @@
-//! Work that may wait for a disk, cut out of a step so that an architecture can decide which thread waits.
+//! Work that takes long, cut out of a step so that an architecture can decide which thread does it: waiting for a disk, or
+//! the arithmetic of a handshake.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use baton_buf::{FileSlice, OpenFile};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_gateway::ClientSocket;
 use baton_http::{AcceptedCodings, Stamp};
+use baton_tls::Handshake;
 use rustix::io::Errno;
 
 use crate::context::Context;
@@ -51,6 +53,8 @@ pub(crate) enum Job {
         /// How long the client may take nothing.
         patience: Duration,
     },
+    /// Exchange keys and sign, which takes a processor for a part of a millisecond, or several with a long RSA key.
+    Handshake(Box<Handshake>),
 }
 
 /// What became of a [`Job`].
@@ -67,6 +71,8 @@ pub(crate) enum JobDone {
     },
     /// Bytes of the range that were sent.
     Sent(Result<u64, Errno>),
+    /// The handshake after the work.
+    Handshake(Box<Handshake>),
 }
 
 impl Job {
@@ -91,6 +97,10 @@ impl Job {
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
                 // With `Blocking::Allowed` the cache waits itself.
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
+            }
+            Self::Handshake(mut handshake) => {
+                handshake.work();
+                JobDone::Handshake(handshake)
             }
             Self::Send { socket, slice, patience } => {
                 JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_tls::FailureReason;
+
 /// Whether a value only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -69,6 +71,22 @@ metrics! {
     LoopBlockedMs, "baton_loop_blocked_milliseconds_total", None, Counter, "Time that event loops were kept waiting inside calls that should not wait (auto).";
     TemporaryBytes, "baton_temporary_bytes", None, Gauge, "Bytes in temporary files: bodies that are not complete, and responses that slow clients have not taken.";
     TemporaryRefused, "baton_temporary_refused_total", None, Counter, "Times that temporary files had no room for more: limits.temporary_bytes_max, or the disk.";
+    HandshakesFull, "baton_tls_handshakes_total", Some(("kind", "full")), Counter, "TLS handshakes that were completed.";
+    HandshakesResumed, "baton_tls_handshakes_total", Some(("kind", "resumed")), Counter, "TLS handshakes that were completed.";
+    HandshakeFailedNotTls, "baton_tls_handshakes_failed_total", Some(("reason", "not-tls")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedUnknownName, "baton_tls_handshakes_failed_total", Some(("reason", "unknown-name")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedNoCommonVersion, "baton_tls_handshakes_failed_total", Some(("reason", "no-common-version")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedNoCommonCipher, "baton_tls_handshakes_failed_total", Some(("reason", "no-common-cipher")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedNoCommonProtocol, "baton_tls_handshakes_failed_total", Some(("reason", "no-common-protocol")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedNoCertificate, "baton_tls_handshakes_failed_total", Some(("reason", "no-client-certificate")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedBadCertificate, "baton_tls_handshakes_failed_total", Some(("reason", "bad-client-certificate")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedPeerAlert, "baton_tls_handshakes_failed_total", Some(("reason", "peer-alert")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedMisbehaved, "baton_tls_handshakes_failed_total", Some(("reason", "misbehaved")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedTooLarge, "baton_tls_handshakes_failed_total", Some(("reason", "too-large")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedLeft, "baton_tls_handshakes_failed_total", Some(("reason", "left")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedTimedOut, "baton_tls_handshakes_failed_total", Some(("reason", "timed-out")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedOverloaded, "baton_tls_handshakes_failed_total", Some(("reason", "overloaded")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedInternal, "baton_tls_handshakes_failed_total", Some(("reason", "internal")), Counter, "TLS handshakes that came to nothing.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -80,6 +98,31 @@ impl Metric {
             3 => Self::Responses3xx,
             4 => Self::Responses4xx,
             _ => Self::Responses5xx,
+        }
+    }
+
+    /// The counter of handshakes that were completed.
+    pub(crate) fn of_handshake(resumed: bool) -> Self {
+        if resumed { Self::HandshakesResumed } else { Self::HandshakesFull }
+    }
+
+    /// The counter of handshakes that failed for this reason.
+    pub(crate) fn of_handshake_failure(reason: FailureReason) -> Self {
+        match reason {
+            FailureReason::NotTls => Self::HandshakeFailedNotTls,
+            FailureReason::UnknownName => Self::HandshakeFailedUnknownName,
+            FailureReason::NoCommonVersion => Self::HandshakeFailedNoCommonVersion,
+            FailureReason::NoCommonCipher => Self::HandshakeFailedNoCommonCipher,
+            FailureReason::NoCommonProtocol => Self::HandshakeFailedNoCommonProtocol,
+            FailureReason::NoCertificate => Self::HandshakeFailedNoCertificate,
+            FailureReason::BadCertificate => Self::HandshakeFailedBadCertificate,
+            FailureReason::PeerAlert => Self::HandshakeFailedPeerAlert,
+            FailureReason::Misbehaved => Self::HandshakeFailedMisbehaved,
+            FailureReason::TooLarge => Self::HandshakeFailedTooLarge,
+            FailureReason::Left => Self::HandshakeFailedLeft,
+            FailureReason::TimedOut => Self::HandshakeFailedTimedOut,
+            FailureReason::Overloaded => Self::HandshakeFailedOverloaded,
+            FailureReason::Internal => Self::HandshakeFailedInternal,
         }
     }
 }
@@ -151,6 +194,12 @@ impl Tally {
         self.add(metric, amount.wrapping_neg());
     }
 
+    /// The counters that it flows into.
+    #[cfg(test)]
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
     /// Whether something has been counted since the last [`publish`](Self::publish).
     pub fn is_dirty(&self) -> bool {
         self.dirty
@@ -170,5 +219,19 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         self.publish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log and the metrics name a reason by the same word.
+    #[test]
+    fn failed_handshakes_have_the_words_of_the_log() {
+        for reason in FailureReason::ALL {
+            let label = Metric::of_handshake_failure(reason).label();
+            assert_eq!(label, Some(("reason", reason.word())));
+        }
     }
 }

@@ -117,6 +117,14 @@ impl Outlet {
         self.resident_until = until;
     }
 
+    /// The client has got so many bytes that a sink had kept, and that a flush did not count.
+    pub(crate) fn handle_taken(&mut self, bytes: u64) {
+        if bytes > 0 {
+            // Fails only for none.
+            let _ = self.sender.handle_sent(Ok(bytes));
+        }
+    }
+
     /// [`send_waiting`] returned this for the range that [`Flush::Waits`] named.
     pub(crate) fn handle_waited(&mut self, sent: Result<u64, Errno>) {
         self.waited = Some(sent);

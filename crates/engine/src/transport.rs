@@ -4,29 +4,44 @@
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
 //! happens here, without waiting.
 //!
-//! Kinds: a socket, and memory, over which the simulation runs sessions without a kernel between.
+//! Bytes run over a [`Line`]: a socket, or memory, over which the simulation runs sessions without a kernel between. On
+//! the line they are as they are, or sealed by TLS ([`Layer`]).
 
+mod handshake;
+mod line;
 #[cfg(test)]
 pub(crate) mod memory;
+mod secured;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod tls_client;
 
 use std::cell::OnceCell;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_gateway::{ClientSocket, HandOver};
+use baton_tls::{Facts, Handshake, Server};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, Shutdown};
 
 use crate::SendfileMode;
+use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
+use handshake::Handshaking;
+use line::Line;
+use secured::Secured;
+
+pub(crate) use handshake::HandshakeNeed;
 
 /// A client's end of a connection.
 ///
 /// Input: `handle_*`, what the loop is told of the socket. Getters say what is known without a system call.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    kind: Kind,
+    line: Line,
+    layer: Layer,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
     /// The server's address of the connection, for applications; it never changes.
@@ -39,16 +54,21 @@ pub(crate) struct Transport {
     end_announced: bool,
     /// The connection was reset, or is over in both directions.
     hung_up: bool,
+    /// The client spoke in clear where TLS was expected.
+    missed_tls: bool,
     /// Bytes that applications claim to have written, without the framing that they added.
     sent_by_others: u64,
 }
 
-/// What the bytes go through.
+/// What is between the line and the session.
 #[derive(Debug)]
-enum Kind {
-    Socket(Arc<ClientSocket>),
-    #[cfg(test)]
-    Memory(memory::ServerEnd),
+enum Layer {
+    /// Nothing. Bytes that the handshake has read before it knew that they are not for it come first.
+    Clear { early: Vec<u8> },
+    /// TLS that is not established: no bytes may flow.
+    Handshake(Box<Handshaking>),
+    /// TLS.
+    Tls(Box<Secured>),
 }
 
 /// What a read came to.
@@ -76,20 +96,24 @@ pub(crate) struct HandOverTerms {
 }
 
 impl Transport {
-    /// A connection that has just been accepted.
-    pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>) -> Self {
-        Self::over(Kind::Socket(Arc::new(socket.into())), peer)
+    /// A connection that has just been accepted; `tls`: what it has to begin with, if anything.
+    pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
+        Self::over(Line::Socket(Arc::new(socket.into())), peer, tls)
     }
 
     /// A connection in memory.
     #[cfg(test)]
-    pub(crate) fn in_memory(end: memory::ServerEnd, peer: SocketAddr) -> Self {
-        Self::over(Kind::Memory(end), Some(peer))
+    pub(crate) fn in_memory(end: memory::ServerEnd, peer: SocketAddr, tls: Option<&Arc<Server>>) -> Self {
+        Self::over(Line::Memory(end), Some(peer), tls)
     }
 
-    fn over(kind: Kind, peer: Option<SocketAddr>) -> Self {
+    fn over(line: Line, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self {
-            kind,
+            line,
+            layer: match tls {
+                Some(server) => Layer::Handshake(Box::new(Handshaking::new(server))),
+                None => Layer::Clear { early: Vec::new() },
+            },
             peer,
             local: OnceCell::new(),
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
@@ -97,16 +121,17 @@ impl Transport {
             input_ended: false,
             end_announced: false,
             hung_up: false,
+            missed_tls: false,
             sent_by_others: 0,
         }
     }
 
     /// The socket, to wait on.
     pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
-        match &self.kind {
-            Kind::Socket(socket) => socket,
+        match &self.line {
+            Line::Socket(socket) => socket,
             #[cfg(test)]
-            Kind::Memory(_) => unreachable!("the simulation waits for its clients without descriptors"),
+            Line::Memory(_) => unreachable!("the simulation waits for its clients without descriptors"),
         }
     }
 
@@ -117,16 +142,39 @@ impl Transport {
 
     /// Our end of the connection; `None`: a Unix socket.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        *self.local.get_or_init(|| match &self.kind {
-            Kind::Socket(socket) => SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok(),
+        *self.local.get_or_init(|| match &self.line {
+            Line::Socket(socket) => SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok(),
             #[cfg(test)]
-            Kind::Memory(_) => None,
+            Line::Memory(_) => None,
         })
+    }
+
+    /// What the handshake has settled; `None`: the connection is in clear, or not established.
+    pub(crate) fn tls(&self) -> Option<&Facts> {
+        match &self.layer {
+            Layer::Tls(secured) => Some(secured.facts()),
+            Layer::Clear { .. } | Layer::Handshake(_) => None,
+        }
+    }
+
+    /// Whether [`shake_hands`](Self::shake_hands) comes before any other input and output.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self.layer, Layer::Handshake(_))
+    }
+
+    /// Whether the client spoke in clear where TLS was expected.
+    pub(crate) fn has_missed_tls(&self) -> bool {
+        self.missed_tls
     }
 
     /// Whether there may be something to read.
     pub(crate) fn is_readable(&self) -> bool {
         self.readable
+            || match &self.layer {
+                Layer::Clear { early } => !early.is_empty(),
+                Layer::Handshake(_) => false,
+                Layer::Tls(secured) => secured.has_input(),
+            }
     }
 
     /// Whether the client will send nothing more, and all that it sent has been read.
@@ -139,21 +187,27 @@ impl Transport {
         self.hung_up
     }
 
-    /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`].
+    /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`]. Under
+    /// TLS the server has to seal them first.
     pub(crate) fn sends_files(&self) -> bool {
-        match &self.kind {
-            Kind::Socket(socket) => !socket.was_passed(),
-            #[cfg(test)]
-            Kind::Memory(end) => end.sends_files(),
-        }
+        self.is_clear()
+            && match &self.line {
+                Line::Socket(socket) => !socket.was_passed(),
+                #[cfg(test)]
+                Line::Memory(end) => end.sends_files(),
+            }
+    }
+
+    fn is_clear(&self) -> bool {
+        matches!(self.layer, Layer::Clear { .. })
     }
 
     /// Whether an application was given the connection, now or before.
     pub(crate) fn was_passed(&self) -> bool {
-        match &self.kind {
-            Kind::Socket(socket) => socket.was_passed(),
+        match &self.line {
+            Line::Socket(socket) => socket.was_passed(),
             #[cfg(test)]
-            Kind::Memory(_) => false,
+            Line::Memory(_) => false,
         }
     }
 
@@ -183,63 +237,87 @@ impl Transport {
         self.sent_by_others = self.sent_by_others.saturating_add(bytes);
     }
 
+    /// Takes the handshake as far as it goes without waiting. It is established when this needs nothing.
+    pub(crate) fn shake_hands(&mut self) -> HandshakeNeed {
+        let Layer::Handshake(handshaking) = &mut self.layer else { return HandshakeNeed::Nothing };
+        match handshaking.advance(&self.line, &mut self.readable, self.end_announced) {
+            Ok(need) => need,
+            Err(handshake::Over::Established(established)) => {
+                self.layer = Layer::Tls(Box::new(Secured::new(*established)));
+                HandshakeNeed::Nothing
+            }
+            Err(handshake::Over::NotTls(early)) => {
+                self.layer = Layer::Clear { early };
+                self.missed_tls = true;
+                HandshakeNeed::Clear
+            }
+            Err(handshake::Over::Failed(failure)) => HandshakeNeed::Failed(failure),
+        }
+    }
+
+    /// The work that [`HandshakeNeed::Work`] asked for is done.
+    pub(crate) fn handle_handshake_work(&mut self, worked: Box<Handshake>) {
+        if let Layer::Handshake(handshaking) = &mut self.layer {
+            handshaking.handle_work(worked);
+        }
+    }
+
     /// Reads what has arrived, as far as there is room.
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> Received {
-        loop {
-            let received = match &self.kind {
-                Kind::Socket(socket) => {
-                    rustix::net::recv(socket, &mut *into, RecvFlags::DONTWAIT).map(|(_, count)| count)
-                }
-                #[cfg(test)]
-                Kind::Memory(end) => end.receive(into),
-            };
-            match received {
-                Ok(0) => {
-                    self.input_ended = true;
-                    return Received::End;
-                }
-                Ok(count) => {
-                    // A short read took everything. The poller announces new data, but not an end that came with this
-                    // data.
-                    self.readable = count == into.len() || self.end_announced;
-                    return Received::Bytes(count);
-                }
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return Received::Nothing;
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => return Received::End,
+        let received = match &mut self.layer {
+            Layer::Clear { early } if !early.is_empty() => {
+                let count = early.len().min(into.len());
+                into[..count].copy_from_slice(&early[..count]);
+                early.drain(..count);
+                return Received::Bytes(count);
             }
+            Layer::Clear { .. } => self.line.receive_and_note(into, &mut self.readable, self.end_announced),
+            Layer::Handshake(_) => Err(Errno::AGAIN),
+            Layer::Tls(secured) => secured.receive(&self.line, into, &mut self.readable, self.end_announced),
+        };
+        match received {
+            Ok(0) => {
+                self.input_ended = true;
+                Received::End
+            }
+            Ok(count) => Received::Bytes(count),
+            Err(Errno::AGAIN) => Received::Nothing,
+            Err(_) => Received::End,
         }
     }
 
     /// Sends what the outlet holds, as much as the connection takes; ranges of files through `scratch` where they
     /// cannot go by reference. `last`: the connection ends behind it.
     pub(crate) fn flush(
-        &self,
+        &mut self,
         outlet: &mut Outlet,
         policy: &SendPolicy,
         scratch: &mut [u8],
         last: bool,
-        unix_seconds: u64,
+        clock: &Clock,
     ) -> Flush {
         let by_reference = self.sends_files() && policy.sendfile != SendfileMode::Never;
-        let through = (!by_reference).then_some(scratch);
-        match &self.kind {
-            Kind::Socket(socket) => outlet.flush(&socket.as_fd(), policy, through, last, unix_seconds),
-            #[cfg(test)]
-            Kind::Memory(end) => outlet.flush(end, policy, through, last, unix_seconds),
+        match &mut self.layer {
+            Layer::Clear { .. } => {
+                let through = (!by_reference).then_some(scratch);
+                outlet.flush(&self.line, policy, through, last, clock.stamp().unix_seconds)
+            }
+            Layer::Tls(secured) => secured.flush(&self.line, outlet, policy, scratch, last, clock),
+            Layer::Handshake(_) => Flush::Full,
         }
     }
 
     /// Ends the server's half of the connection, after what has been sent. `false`: the client is gone.
     pub(crate) fn end_output(&mut self) -> bool {
+        self.say_end();
         self.readable = true;
-        match &self.kind {
-            Kind::Socket(socket) => rustix::net::shutdown(socket, Shutdown::Write).is_ok(),
-            #[cfg(test)]
-            Kind::Memory(end) => end.end_output(),
+        self.line.end_output()
+    }
+
+    /// Tells the client, where there is a way to, that what was sent is all. The connection has to end behind it.
+    pub(crate) fn say_end(&mut self) {
+        if let Layer::Tls(secured) = &mut self.layer {
+            secured.say_end(&self.line);
         }
     }
 
@@ -247,25 +325,28 @@ impl Transport {
     /// be passed, or it is over; the poller will not report its end again.
     pub(crate) fn hand_over(&self, terms: HandOverTerms, sent: u64) -> Option<HandOver> {
         let HandOverTerms { minor, keep, head, fields } = terms;
-        match &self.kind {
-            Kind::Socket(_) if self.hung_up => None,
-            Kind::Socket(socket) => {
+        match &self.line {
+            Line::Socket(_) if self.hung_up || !self.is_clear() => None,
+            Line::Socket(socket) => {
                 // Without encryption the kernel's count of bytes is the same as this one.
                 socket.note_written(sent.saturating_add(self.sent_by_others));
                 Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
             }
             #[cfg(test)]
-            Kind::Memory(_) => None,
+            Line::Memory(_) => None,
         }
     }
 
     /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client
     /// has not taken.
-    pub(crate) fn reset(&self) {
-        match &self.kind {
-            Kind::Socket(socket) => socket.reset(),
+    pub(crate) fn reset(&mut self) {
+        if let Layer::Tls(secured) = &mut self.layer {
+            secured.forbid_end();
+        }
+        match &self.line {
+            Line::Socket(socket) => socket.reset(),
             #[cfg(test)]
-            Kind::Memory(end) => end.reset(),
+            Line::Memory(end) => end.reset(),
         }
     }
 }

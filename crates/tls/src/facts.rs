@@ -3,7 +3,7 @@
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
 
-use crate::{PolicyId, Protocol};
+use crate::{ClientCertificate, PolicyId, Protocol};
 
 /// The version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub struct Facts {
     pub cipher_suite: &'static str,
     /// Whether the client came back with a session of before.
     pub resumed: bool,
-    /// The client's certificate as it was sent (DER). If there is one, it has been verified.
-    pub client_certificate: Option<Box<[u8]>>,
+    /// The client's certificate. If there is one, it has been verified.
+    pub client_certificate: Option<Box<ClientCertificate>>,
     /// What the site demanded of clients; `None`: no certificate. Requests for sites with another policy are refused.
     pub policy: Option<PolicyId>,
 }
@@ -79,7 +79,7 @@ impl Facts {
             version: Version::of(connection.protocol_version()?)?,
             cipher_suite: suite_name(connection.negotiated_cipher_suite()?.suite()),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            client_certificate: certificate.map(|der| der.as_ref().into()),
+            client_certificate: certificate.map(|der| Box::new(ClientCertificate::read(der))),
             policy,
         })
     }

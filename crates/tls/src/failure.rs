@@ -61,18 +61,18 @@ impl FailureReason {
     /// The reason in one word.
     pub fn word(self) -> &'static str {
         match self {
-            Self::NotTls => "not_tls",
-            Self::UnknownName => "unknown_name",
-            Self::NoCommonVersion => "no_common_version",
-            Self::NoCommonCipher => "no_common_cipher",
-            Self::NoCommonProtocol => "no_common_protocol",
-            Self::NoCertificate => "no_client_certificate",
-            Self::BadCertificate => "bad_client_certificate",
-            Self::PeerAlert => "peer_alert",
+            Self::NotTls => "not-tls",
+            Self::UnknownName => "unknown-name",
+            Self::NoCommonVersion => "no-common-version",
+            Self::NoCommonCipher => "no-common-cipher",
+            Self::NoCommonProtocol => "no-common-protocol",
+            Self::NoCertificate => "no-client-certificate",
+            Self::BadCertificate => "bad-client-certificate",
+            Self::PeerAlert => "peer-alert",
             Self::Misbehaved => "misbehaved",
-            Self::TooLarge => "too_large",
+            Self::TooLarge => "too-large",
             Self::Left => "left",
-            Self::TimedOut => "timed_out",
+            Self::TimedOut => "timed-out",
             Self::Overloaded => "overloaded",
             Self::Internal => "internal",
         }

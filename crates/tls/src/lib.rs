@@ -10,6 +10,7 @@
 
 mod alert;
 mod certificate;
+mod client_certificate;
 mod client_hello;
 mod clients;
 mod facts;
@@ -29,6 +30,7 @@ mod tickets;
 
 pub use alert::Alert;
 pub use certificate::{Certificate, KeyAlgorithm};
+pub use client_certificate::ClientCertificate;
 pub use client_hello::looks_like_tls;
 pub use clients::{ClientCertificates, ClientPolicy, PolicyId};
 pub use facts::{Cipher, Facts, Version};

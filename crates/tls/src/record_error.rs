@@ -29,13 +29,13 @@ impl RecordError {
     /// The reason in one word, for logs and metrics.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Corrupt => "corrupt_record",
-            Self::TooLarge => "record_too_large",
-            Self::Unexpected => "unexpected_record",
+            Self::Corrupt => "corrupt-record",
+            Self::TooLarge => "record-too-large",
+            Self::Unexpected => "unexpected-record",
             Self::Renegotiation => "renegotiation",
-            Self::Flood => "empty_records",
-            Self::PeerAlert(_) => "peer_alert",
-            Self::Exhausted => "key_exhausted",
+            Self::Flood => "empty-records",
+            Self::PeerAlert(_) => "peer-alert",
+            Self::Exhausted => "key-exhausted",
             Self::Internal => "internal",
         }
     }

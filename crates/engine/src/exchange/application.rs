@@ -17,6 +17,7 @@ use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, 
 use super::env::{Delegation, Env, Ready};
 use super::page::{Page, SERVER};
 use super::routed::Routed;
+use super::tls_parameters;
 use crate::context::Context;
 use crate::log::Outcome;
 use crate::plan::{Delegate, Plan};
@@ -141,7 +142,7 @@ impl Origin {
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
             protocol: head.version.as_str(),
-            https: false,
+            https: client.tls().is_some(),
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
             host: head.host.map(|host| (host.as_bytes(), head.port)),
@@ -149,6 +150,9 @@ impl Origin {
             local,
         };
         variables.push(&mut block);
+        if let Some(facts) = client.tls() {
+            tls_parameters::push(&mut block, facts);
+        }
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
         fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
         environment::push_fields(&mut block, fields.iter().copied());

@@ -3,6 +3,7 @@
 //! [`Session::step`] advances the client until it has to wait, and returns what it needs next. The architecture decides
 //! which thread waits. See `LIFECYCLE.md` beside this file for the states.
 
+mod handshake;
 mod http1;
 mod need;
 mod wire;
@@ -33,7 +34,8 @@ pub(crate) struct Session {
 impl Session {
     /// A client that has just been accepted on the listener with this id.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
-        Self::over(Transport::new(socket, peer), listener, ctx)
+        let transport = Transport::new(socket, peer, ctx.plan.tls(listener));
+        Self::over(transport, listener, ctx)
     }
 
     /// Like [`new`](Self::new), over any transport.
@@ -85,7 +87,10 @@ impl Session {
 
     /// The job that [`Need::Job`] asked for is done.
     pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
-        self.http1.handle_job(done, &mut self.wire, ctx);
+        match done {
+            JobDone::Handshake(worked) => self.wire.transport.handle_handshake_work(worked),
+            done => self.http1.handle_job(done, &mut self.wire, ctx),
+        }
     }
 
     /// The gateway's event for a delegated request; `None`: nothing more for now.
@@ -103,12 +108,18 @@ impl Session {
 
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context) -> Need {
-        self.http1.handle_timeout(&mut self.wire, ctx)
+        match self.time_out_handshake(ctx) {
+            Some(need) => need,
+            None => self.http1.handle_timeout(&mut self.wire, ctx),
+        }
     }
 
     /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
     pub(crate) fn step(&mut self, ctx: &mut Context, stage: Stage) -> Need {
-        self.http1.step(&mut self.wire, ctx, stage)
+        match self.shake_hands(ctx) {
+            Some(need) => need,
+            None => self.http1.step(&mut self.wire, ctx, stage),
+        }
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use baton_buf::Stop;
 
 use super::need::Need;
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
@@ -70,15 +71,10 @@ impl Wire {
     }
 
     /// Sends what the outlet holds. Returns how many bytes the kernel has taken.
-    pub(super) fn send(
-        &mut self,
-        policy: &SendPolicy,
-        scratch: &mut [u8],
-        unix_seconds: u64,
-    ) -> (u64, Flush) {
+    pub(super) fn send(&mut self, policy: &SendPolicy, scratch: &mut [u8], clock: &Clock) -> (u64, Flush) {
         let last = matches!(self.state, WireState::Ending(_));
         let before = self.outlet.sent();
-        let flush = self.transport.flush(&mut self.outlet, policy, scratch, last, unix_seconds);
+        let flush = self.transport.flush(&mut self.outlet, policy, scratch, last, clock);
         (self.outlet.sent() - before, flush)
     }
 
@@ -139,6 +135,7 @@ impl Wire {
         self.outlet.clear();
         if self.state != WireState::Closed {
             self.state = WireState::Closed;
+            self.transport.say_end();
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         }
         Need::Finished

@@ -208,7 +208,7 @@ impl<'a> World<'a> {
             let room = choices.one(&[0, 100, 10_000, 1_000_000]);
             let (server_end, client_end) = connect(room, choices.chance(70));
             let client = Client::new(client_end, requests, self.now_ms, &mut choices);
-            let transport = Transport::in_memory(server_end, address(number));
+            let transport = Transport::in_memory(server_end, address(number), None);
             at_ms += self.choices.ms(0..100);
             self.agenda.insert((at_ms, 0, number), Event::Connect(client.into(), transport.into()));
         }

@@ -184,5 +184,5 @@ fn an_alert_is_named_in_the_log() {
     client.writer().write_all(b"never sent").unwrap();
     let failure = shake(&mut client, &server(|_| {}), 10, b"").0.unwrap_err();
     let text = failure.to_string();
-    assert!(text.starts_with("peer_alert: the client sent the alert "), "{text}");
+    assert!(text.starts_with("peer-alert: the client sent the alert "), "{text}");
 }

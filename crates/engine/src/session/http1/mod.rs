@@ -83,6 +83,8 @@ impl Http1Driver {
             JobDone::PagedIn { stream: None, until } => wire.outlet.handle_pages(until),
             JobDone::PagedIn { stream: Some(_), .. } => {}
             JobDone::Sent(sent) => wire.outlet.handle_waited(sent),
+            // The session's own.
+            JobDone::Handshake(_) => {}
         }
         self.wait_for(Waiting::Send, wire, ctx);
     }
@@ -321,10 +323,9 @@ impl Http1Driver {
 
     /// `None`: all is sent.
     fn send(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        let unix_seconds = ctx.clock.stamp().unix_seconds;
         let trial = self.trial.take().filter(|_| wire.transport.sends_files());
         let started = trial.map(|_| Instant::now());
-        let (sent, flush) = wire.send(&ctx.send, &mut ctx.scratch, unix_seconds);
+        let (sent, flush) = wire.send(&ctx.send, &mut ctx.scratch, &ctx.clock);
         // Only complete sends are comparable: the duration of any other depends on the client.
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
             ctx.send_ways.handle_cost(trial, started.elapsed());

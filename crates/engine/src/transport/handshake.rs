@@ -1,0 +1,163 @@
+//! TLS that is not established: the handshake on a line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use baton_buf::Sink;
+use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
+use rustix::io::Errno;
+
+use super::line::Line;
+use super::secured::with_batch;
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(super) struct Handshaking {
+    /// `None`: another thread works on it.
+    machine: Option<Box<Handshake>>,
+    /// Whether anything has arrived.
+    has_begun: bool,
+    /// What the line has not taken: one flight, a few KB.
+    unsent: Vec<u8>,
+    /// How it has ended, which counts when everything has been sent.
+    ended: Option<Result<Box<Established>, HandshakeFailure>>,
+    _slot: Option<Slot>,
+}
+
+/// What a handshake needs.
+#[derive(Debug)]
+pub(crate) enum HandshakeNeed {
+    /// Nothing: bytes may flow.
+    Nothing,
+    /// Nothing: the client does not speak TLS, and is told so in clear.
+    Clear,
+    /// The line readable.
+    Readable,
+    /// The line writable.
+    Writable,
+    /// [`Handshake::work`] done, then [`Transport::handle_handshake_work`](super::Transport::handle_handshake_work).
+    Work(Box<Handshake>),
+    /// The work that was asked for before.
+    WorkUnderWay,
+    /// The connection to be ended.
+    Failed(HandshakeFailure),
+}
+
+/// The end of a handshake.
+#[derive(Debug)]
+pub(super) enum Over {
+    Established(Box<Established>),
+    /// The client does not speak TLS, but this.
+    NotTls(Vec<u8>),
+    Failed(HandshakeFailure),
+}
+
+impl Handshaking {
+    /// A handshake of which nothing has arrived.
+    pub(super) fn new(server: &Arc<Server>) -> Self {
+        let slot = Slot::take();
+        Self {
+            machine: Some(Box::new(Handshake::new(Arc::clone(server)))),
+            has_begun: false,
+            unsent: Vec::new(),
+            ended: slot.is_none().then(|| Err(failure(FailureReason::Overloaded, "too many handshakes"))),
+            _slot: slot,
+        }
+    }
+
+    /// Another thread has done the work.
+    pub(super) fn handle_work(&mut self, worked: Box<Handshake>) {
+        self.machine = Some(worked);
+    }
+
+    /// Goes as far as it can without waiting.
+    ///
+    /// # Errors
+    /// The handshake is over, for better or worse.
+    pub(super) fn advance(
+        &mut self,
+        line: &Line,
+        readable: &mut bool,
+        end_announced: bool,
+    ) -> Result<HandshakeNeed, Over> {
+        loop {
+            while !self.unsent.is_empty() {
+                match line.send(&self.unsent, false) {
+                    Ok(sent) => _ = self.unsent.drain(..usize::try_from(sent).unwrap_or(usize::MAX)),
+                    Err(Errno::AGAIN) => return Ok(HandshakeNeed::Writable),
+                    Err(_) => return Err(Over::Failed(left())),
+                }
+            }
+            if let Some(ended) = self.ended.take() {
+                return Err(ended.map_or_else(Over::Failed, Over::Established));
+            }
+            let Some(machine) = &mut self.machine else { return Ok(HandshakeNeed::WorkUnderWay) };
+            let needs = machine.poll();
+            self.unsent = machine.take_output();
+            match needs {
+                // The answer first: the client may wait for it.
+                Needs::Input if !self.unsent.is_empty() => {}
+                Needs::Input => {
+                    let early = with_batch(|batch| {
+                        let count =
+                            line.receive_and_note(&mut batch[..READ_BYTES], readable, end_announced)?;
+                        let bytes = &batch[..count];
+                        if count > 0 && !self.has_begun && !looks_like_tls(bytes) {
+                            return Ok(Some(bytes.to_vec()));
+                        }
+                        self.has_begun = true;
+                        machine.feed(bytes);
+                        if count == 0 { Err(Errno::PIPE) } else { Ok(None) }
+                    });
+                    match early {
+                        Ok(None) => {}
+                        Ok(Some(early)) => return Err(Over::NotTls(early)),
+                        Err(Errno::AGAIN) => return Ok(HandshakeNeed::Readable),
+                        Err(_) => return Err(Over::Failed(left())),
+                    }
+                }
+                Needs::Work => match self.machine.take() {
+                    Some(machine) => return Ok(HandshakeNeed::Work(machine)),
+                    None => return Ok(HandshakeNeed::WorkUnderWay),
+                },
+                Needs::Nothing(established) => self.ended = Some(Ok(established)),
+                Needs::Failed(failure) => self.ended = Some(Err(failure)),
+            }
+        }
+    }
+}
+
+fn failure(reason: FailureReason, detail: &str) -> HandshakeFailure {
+    HandshakeFailure::new(reason, detail)
+}
+
+fn left() -> HandshakeFailure {
+    failure(FailureReason::Left, "the client left during the handshake")
+}
+
+/// Read at once: several of a client's flights.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Handshakes under way in a process. Each may hold some 20 KB, and [more](baton_tls::HANDSHAKE_INPUT_BYTES_MAX) only if
+/// the client sends as much. Beyond it, new clients are refused.
+const HANDSHAKES_MAX: usize = 4096;
+
+/// Handshakes under way in this process. Sessions may move between threads, so no loop counts them.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to one of the handshakes under way.
+#[derive(Debug)]
+struct Slot;
+
+impl Slot {
+    fn take() -> Option<Self> {
+        let count = |under_way| (under_way < HANDSHAKES_MAX).then_some(under_way + 1);
+        UNDER_WAY.fetch_update(Relaxed, Relaxed, count).ok().map(|_| Self)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        UNDER_WAY.fetch_sub(1, Relaxed);
+    }
+}

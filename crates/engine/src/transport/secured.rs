@@ -1,0 +1,319 @@
+//! TLS that is established, on a line: opens what arrives, seals what is sent.
+//!
+//! Records are opened and sealed in memory of the thread. A connection keeps only what it must: an incomplete record, data
+//! that its reader had no room for, records that the line did not take. All of that is gone when it is idle.
+
+use std::cell::RefCell;
+
+use baton_buf::gather::GATHERED_MAX;
+use baton_buf::{Aggregate, FileSlice, Piece, Sink, Stop};
+use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Opened, RECORD_BYTES_MAX, RecordError, Records};
+use rustix::io::Errno;
+
+use super::line::Line;
+use crate::clock::Clock;
+use crate::outlet::{Flush, Outlet, SendPolicy};
+
+/// TLS on a connection.
+#[derive(Debug)]
+pub(super) struct Secured {
+    records: Records,
+    facts: Facts,
+    /// Records that have arrived and are not opened: an incomplete one, or those behind what the reader had room for.
+    sealed: Vec<u8>,
+    /// Whether a whole record may be among them.
+    sealed_untried: bool,
+    /// Data that the reader had no room for, of one record.
+    opened: Vec<u8>,
+    /// Records that the line has not taken: at most [`BATCH_BYTES`].
+    unsent: Vec<u8>,
+    /// Bytes in front of the outlet that are in these records. They count as sent when the records are.
+    unsent_data: u64,
+    /// Nothing may follow: the client was told that this is the end, or must not be told.
+    has_said_end: bool,
+}
+
+/// Records that are sealed before they are sent: a head, and four full records of a file.
+const BATCH_BYTES: usize = 5 * RECORD_BYTES_MAX;
+
+thread_local! {
+    /// Where records are opened and sealed.
+    static BATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lends the thread's memory for records. A thread without TLS has none.
+pub(super) fn with_batch<R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
+    BATCH.with_borrow_mut(|batch| {
+        batch.resize(BATCH_BYTES, 0);
+        act(batch)
+    })
+}
+
+impl Secured {
+    pub(super) fn new(established: Established) -> Self {
+        let Established { records, facts, unread } = established;
+        Self {
+            records,
+            facts,
+            sealed_untried: !unread.is_empty(),
+            sealed: unread,
+            opened: Vec::new(),
+            unsent: Vec::new(),
+            unsent_data: 0,
+            has_said_end: false,
+        }
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Whether there is something to read that has left the line already.
+    pub(super) fn has_input(&self) -> bool {
+        self.sealed_untried || !self.opened.is_empty()
+    }
+
+    /// Reads data, as far as there is room. 0: the client has ended its input, whether it says so or not: a message that
+    /// is cut short by that has a length or a last chunk to show it.
+    ///
+    /// # Errors
+    /// `EAGAIN`: nothing for now. `EPROTO`: what arrived is no TLS, and the client was told so. Others: the client is
+    /// gone.
+    pub(super) fn receive(
+        &mut self,
+        line: &Line,
+        into: &mut [u8],
+        readable: &mut bool,
+        end_announced: bool,
+    ) -> Result<usize, Errno> {
+        if !self.opened.is_empty() {
+            let count = self.opened.len().min(into.len());
+            into[..count].copy_from_slice(&self.opened[..count]);
+            self.opened.drain(..count);
+            if self.opened.is_empty() {
+                self.opened = Vec::new();
+            }
+            return Ok(count);
+        }
+        with_batch(|batch| {
+            loop {
+                let mut filled = self.sealed.len();
+                batch[..filled].copy_from_slice(&self.sealed);
+                if !self.sealed_untried {
+                    let count = line.receive_and_note(&mut batch[filled..], readable, end_announced)?;
+                    if count == 0 {
+                        return Ok(0);
+                    }
+                    filled += count;
+                }
+                match self.open(&mut batch[..filled], into) {
+                    Ok(Some(count)) => {
+                        self.sealed_untried &= count > 0;
+                        return Ok(count);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        self.fail(line, error);
+                        return Err(Errno::PROTO);
+                    }
+                }
+            }
+        })
+    }
+
+    /// Opens records as long as the reader has room, and keeps the rest. Returns the bytes of data, 0 at the end of the
+    /// input, and `None` if there were no data.
+    fn open(&mut self, batch: &mut [u8], into: &mut [u8]) -> Result<Option<usize>, RecordError> {
+        let (mut at, mut filled) = (0, 0);
+        let mut has_part = false;
+        let mut has_ended = false;
+        while filled < into.len() && !has_part && !has_ended {
+            match self.records.open(&mut batch[at..])? {
+                Opened::Data { data, consumed } => {
+                    let data = &batch[at..][data];
+                    let count = data.len().min(into.len() - filled);
+                    into[filled..filled + count].copy_from_slice(&data[..count]);
+                    self.opened = data[count..].to_vec();
+                    filled += count;
+                    at += consumed;
+                }
+                Opened::Control { consumed } => at += consumed,
+                Opened::Part => has_part = true,
+                Opened::End => has_ended = true,
+            }
+        }
+        // Behind the end of the input nothing counts; asked again, the records say so again.
+        self.sealed = if has_ended { Vec::new() } else { batch[at..].to_vec() };
+        self.sealed_untried = has_ended || (!has_part && at < batch.len());
+        Ok(if filled > 0 || has_ended { Some(filled) } else { None })
+    }
+
+    /// Seals and sends what the outlet holds, as much as the line takes.
+    pub(super) fn flush(
+        &mut self,
+        line: &Line,
+        outlet: &mut Outlet,
+        policy: &SendPolicy,
+        scratch: &mut [u8],
+        last: bool,
+        clock: &Clock,
+    ) -> Flush {
+        if !self.unsent.is_empty() {
+            let unsent = std::mem::take(&mut self.unsent);
+            let more = outlet.queued() > self.unsent_data || last;
+            match self.send_records(line, &unsent, more) {
+                Ok(()) => outlet.handle_taken(std::mem::take(&mut self.unsent_data)),
+                Err(Errno::AGAIN) => return Flush::Full,
+                Err(_) => return Flush::Over(Stop::PeerGone),
+            }
+        }
+        with_batch(|batch| {
+            let now_ms = clock.now_ms();
+            let sealing = Sealing { secured: self, line, batch, len: 0, now_ms, last };
+            let sink = RecordSink(RefCell::new(sealing));
+            // The last piece has nothing behind it, so that it is sent before it counts as sent.
+            let flush = outlet.flush(&sink, policy, Some(scratch), false, clock.stamp().unix_seconds);
+            match sink.0.into_inner().send(false) {
+                Ok(()) | Err(Errno::AGAIN) => flush,
+                Err(_) => Flush::Over(Stop::PeerGone),
+            }
+        })
+    }
+
+    /// Sends records, and keeps those that the line does not take.
+    ///
+    /// # Errors
+    /// `EAGAIN`: some are kept. Others: the client is gone.
+    fn send_records(&mut self, line: &Line, records: &[u8], more: bool) -> Result<(), Errno> {
+        let sent = match line.send(records, more) {
+            Ok(sent) => usize::try_from(sent).unwrap_or(usize::MAX),
+            Err(Errno::AGAIN) => 0,
+            Err(error) => return Err(error),
+        };
+        match records.get(sent..) {
+            Some(rest) if !rest.is_empty() => {
+                self.unsent = rest.to_vec();
+                Err(Errno::AGAIN)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the client that nothing follows (RFC 8446, section 6.1), if the line takes it now. Whoever ends in the
+    /// middle of a record says nothing: the client would take a part for the whole.
+    pub(super) fn say_end(&mut self, line: &Line) {
+        self.alert(line, Alert::CLOSE_NOTIFY);
+    }
+
+    /// What was sent is not all, and the client must not be told that it is.
+    pub(super) fn forbid_end(&mut self) {
+        self.has_said_end = true;
+    }
+
+    fn fail(&mut self, line: &Line, error: RecordError) {
+        if let Some(alert) = error.alert() {
+            self.alert(line, alert);
+        }
+        self.has_said_end = true;
+    }
+
+    fn alert(&mut self, line: &Line, alert: Alert) {
+        if self.has_said_end || !self.unsent.is_empty() {
+            return;
+        }
+        self.has_said_end = true;
+        let mut record = [0; ALERT_BYTES_MAX];
+        if let Ok(len) = self.records.seal_alert(alert, &mut record) {
+            // The connection ends in any case.
+            let _ = line.send(&record[..len], false);
+        }
+    }
+}
+
+/// Takes the bytes of an outlet, and sends records.
+struct RecordSink<'a>(RefCell<Sealing<'a>>);
+
+/// Records on their way.
+struct Sealing<'a> {
+    secured: &'a mut Secured,
+    line: &'a Line,
+    /// Memory for records, of which the first `len` bytes are full.
+    batch: &'a mut [u8],
+    len: usize,
+    now_ms: u64,
+    /// The connection ends behind what the outlet holds.
+    last: bool,
+}
+
+impl Sealing<'_> {
+    /// Takes from the data in `pieces`, which is not empty; `more`: other data follow.
+    fn take(&mut self, pieces: &[&[u8]], more: bool) -> Result<u64, Errno> {
+        let mut taken = self.seal(pieces)?;
+        if taken == 0 {
+            self.send(true)?;
+            taken = self.seal(pieces)?;
+        }
+        let is_all = taken == pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        // Data that is followed by more waits for it, if there is room.
+        if more && is_all {
+            return Ok(taken);
+        }
+        match self.send(more || !is_all) {
+            Err(Errno::AGAIN) => {
+                self.secured.unsent_data = taken;
+                Err(Errno::AGAIN)
+            }
+            sent => sent.map(|()| taken),
+        }
+    }
+
+    fn seal(&mut self, pieces: &[&[u8]]) -> Result<u64, Errno> {
+        let room = &mut self.batch[self.len..];
+        let sealed = self.secured.records.seal(pieces, self.now_ms, room).map_err(|_| Errno::PIPE)?;
+        self.len += sealed.written;
+        Ok(sealed.taken as u64)
+    }
+
+    /// Sends the records that are ready.
+    fn send(&mut self, more: bool) -> Result<(), Errno> {
+        let len = std::mem::take(&mut self.len);
+        if len == 0 {
+            return Ok(());
+        }
+        self.secured.send_records(self.line, &self.batch[..len], more || self.last)
+    }
+}
+
+impl Sink for RecordSink<'_> {
+    fn send(&self, bytes: &[u8], more: bool) -> Result<u64, Errno> {
+        self.0.borrow_mut().take(&[bytes], more)
+    }
+
+    fn send_memory(
+        &self,
+        queue: &Aggregate,
+        more: bool,
+        _descriptor: Option<std::os::fd::BorrowedFd<'_>>,
+    ) -> Result<u64, Errno> {
+        // What an application may still change cannot be sealed where it lies.
+        if let Some(Piece::Shared(slice)) = queue.front() {
+            let mut copy = Vec::new();
+            slice.copy_prefix_to(slice.len().min(BATCH_BYTES), &mut copy);
+            let more = more || (copy.len() as u64) < queue.len();
+            return self.0.borrow_mut().take(&[&copy], more);
+        }
+        let mut pieces: [&[u8]; GATHERED_MAX] = [&[]; GATHERED_MAX];
+        let mut count = 0;
+        for (place, piece) in pieces.iter_mut().zip(queue.pieces()) {
+            let Piece::Memory(slice) = piece else { break };
+            *place = slice;
+            count += 1;
+        }
+        let more = more || count < queue.pieces().len();
+        self.0.borrow_mut().take(&pieces[..count], more)
+    }
+
+    fn send_file(&self, _slice: &FileSlice, _bytes_max: u64) -> Result<u64, Errno> {
+        Err(Errno::INVAL)
+    }
+}
