@@ -1,16 +1,39 @@
 //! Addresses to listen on, as users write them.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use baton_engine::listen::ListenAddress;
 
+use super::error::Complaint;
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
 use super::text::Text;
 
+/// An address of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where it listens.
+    pub address: ListenAddress,
+    /// Whether its connections speak TLS.
+    pub tls: bool,
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.address, if self.tls { TLS } else { "" })
+    }
+}
+
+/// What ends an address that speaks TLS.
+const TLS: &str = " tls";
+
 /// One or several addresses: a string or an array of strings.
 pub(crate) struct Addresses;
+
+/// One or several addresses, with TLS or without.
+pub(crate) struct SiteAddresses;
 
 /// What an address may look like.
 const FORMS: &str = "\"127.0.0.1:8080\", \"[::1]:8080\", \"localhost:8080\", \"8080\" (this host only), \":8080\" (all \
@@ -24,16 +47,12 @@ impl Kind for Addresses {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ListenAddress>> {
-        let lists = match node.get_ref() {
-            Value::Array(_) => ListOf(Address).read(node, reading)?,
-            _ => vec![Address.read(node, reading)?],
-        };
-        let addresses: Vec<_> = lists.into_iter().flatten().collect();
-        if addresses.is_empty() {
-            reading.refuse(node.span(), "is empty", "expected at least one address");
+        let listen = SiteAddresses.read(node, reading)?;
+        if listen.iter().any(|listen| listen.tls) {
+            reading.refuse(node.span(), "has an address with TLS", "only sites speak TLS");
             return None;
         }
-        Some(addresses)
+        Some(listen.into_iter().map(|listen| listen.address).collect())
     }
 
     fn write(&self, value: &Vec<ListenAddress>) -> toml::Value {
@@ -41,17 +60,42 @@ impl Kind for Addresses {
     }
 }
 
+impl Kind for SiteAddresses {
+    type Value = Vec<Listen>;
+
+    fn accepted(&self) -> String {
+        format!("an address or an array of addresses: {FORMS}; with TLS: \":443 tls\"")
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<Listen>> {
+        let lists = match node.get_ref() {
+            Value::Array(_) => ListOf(Address).read(node, reading)?,
+            _ => vec![Address.read(node, reading)?],
+        };
+        let listen: Vec<_> = lists.into_iter().flatten().collect();
+        if listen.is_empty() {
+            reading.refuse(node.span(), "is empty", "expected at least one address");
+            return None;
+        }
+        Some(listen)
+    }
+
+    fn write(&self, value: &Vec<Listen>) -> toml::Value {
+        toml::Value::Array(value.iter().map(|listen| listen.to_string().into()).collect())
+    }
+}
+
 /// One address as written, which may stand for several sockets.
 struct Address;
 
 impl Kind for Address {
-    type Value = Vec<ListenAddress>;
+    type Value = Vec<Listen>;
 
     fn accepted(&self) -> String {
         format!("an address: {FORMS}")
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ListenAddress>> {
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<Listen>> {
         // A bare port is an address too, quoted or not.
         let text = match node.get_ref() {
             Value::Integer(port) => port.to_string(),
@@ -61,18 +105,25 @@ impl Kind for Address {
                 return None;
             }
         };
-        match parse(&text, reading.base) {
-            Ok(addresses) => Some(addresses),
+        let (text, tls) = match text.strip_suffix(TLS) {
+            Some(text) => (text.trim_end(), true),
+            None => (&*text, false),
+        };
+        match parse(text, reading.base) {
+            Ok(addresses) => Some(addresses.into_iter().map(|address| Listen { address, tls }).collect()),
             Err(reason) => {
                 let complaint = reading.complaint("has an address that cannot be listened on");
-                reading.complain(complaint.at(node.span(), reason).help(format!("accepted: {FORMS}")));
+                let complaint = complaint.at(node.span(), reason).help(format!("accepted: {FORMS}"));
+                // As nginx has it.
+                let hint = text.strip_suffix(" ssl").map(|text| format!("did you mean `{text}{TLS}`?"));
+                reading.complain(hint.into_iter().fold(complaint, Complaint::help));
                 None
             }
         }
     }
 
-    fn write(&self, value: &Vec<ListenAddress>) -> toml::Value {
-        Addresses.write(value)
+    fn write(&self, value: &Vec<Listen>) -> toml::Value {
+        SiteAddresses.write(value)
     }
 }
 

@@ -47,6 +47,7 @@ impl Config {
             timeouts: section(&mut root, reading),
             send: section(&mut root, reading),
             cache: section(&mut root, reading),
+            tls: section(&mut root, reading),
             log: section(&mut root, reading),
             admin: section(&mut root, reading),
             media_types: match root.table("media_types", reading) {
@@ -78,11 +79,11 @@ fn section<S: Section + Default>(root: &mut Table<'_>, reading: &mut Reading<'_>
 
 /// Finds conflicts between settings that are valid alone. Refused settings are left out: their value was never
 /// written.
-struct Conflicts<'a> {
-    config: &'a Config,
-    raw: &'a RawConfig,
+pub(super) struct Conflicts<'a> {
+    pub(super) config: &'a Config,
+    pub(super) raw: &'a RawConfig,
     reading: &'a Reading<'a>,
-    found: Vec<Complaint>,
+    pub(super) found: Vec<Complaint>,
 }
 
 impl Conflicts<'_> {
@@ -95,12 +96,13 @@ impl Conflicts<'_> {
             self.doubled_hosts();
             self.covered_addresses();
             self.doubled_routes();
+            self.tls();
         }
         self.found
     }
 
     /// Whether the value at `path` is what was written, or else the default.
-    fn is_sound(&self, path: &[Step<'_>]) -> bool {
+    pub(super) fn is_sound(&self, path: &[Step<'_>]) -> bool {
         self.raw.find(path).is_none_or(|span| !self.reading.has_refused(&span))
     }
 
@@ -179,11 +181,7 @@ impl Conflicts<'_> {
                 [] => vec![None],
                 hosts => hosts.iter().map(|host| Some(host.as_str())).collect(),
             };
-            let places = site
-                .settings
-                .listen
-                .iter()
-                .flat_map(|address| hosts.iter().map(move |host| (address, *host)));
+            let places = site.addresses().flat_map(|address| hosts.iter().map(move |host| (address, *host)));
             // One complaint per pair of sites is enough to find the mistake.
             if let Some((other, (address, host))) = places.clone().find_map(|place| {
                 first.get(&place).filter(|other| **other != index).map(|other| (*other, place))
@@ -207,7 +205,7 @@ impl Conflicts<'_> {
         let sites = self.config.sites.iter().enumerate();
         let all: Vec<_> = sites
             .filter(|(index, _)| self.is_sound(&of_site(*index, "listen")))
-            .flat_map(|(index, site)| site.settings.listen.iter().map(move |address| (index, address)))
+            .flat_map(|(index, site)| site.addresses().map(move |address| (index, address)))
             .filter_map(|(index, address)| match address {
                 ListenAddress::Tcp(address) if address.port() != 0 => Some((index, *address)),
                 _ => None,
@@ -258,6 +256,6 @@ impl Conflicts<'_> {
 }
 
 /// The way to a key of a site.
-fn of_site<'k>(site: usize, key: &'k str) -> [Step<'k>; 3] {
+pub(super) fn of_site<'k>(site: usize, key: &'k str) -> [Step<'k>; 3] {
     [Step::Key("site"), Step::Index(site), Step::Key(key)]
 }

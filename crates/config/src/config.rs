@@ -11,6 +11,7 @@ use super::send::Send;
 use super::server::Server;
 use super::site::Site;
 use super::timeouts::Timeouts;
+use super::tls::Tls;
 
 /// A checked configuration: every setting has a value, all of them make sense together. Paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Config {
     pub send: Send,
     /// `[cache]`
     pub cache: Cache,
+    /// `[tls]`
+    pub tls: Tls,
     /// `[log]`
     pub log: LogSettings,
     /// `[admin]`
@@ -40,7 +43,7 @@ impl Config {
     /// id of its listener, by which a plan names it.
     pub fn addresses(&self) -> Vec<&ListenAddress> {
         let mut addresses = Vec::new();
-        for address in self.sites.iter().flat_map(|site| &site.settings.listen) {
+        for address in self.sites.iter().flat_map(Site::addresses) {
             if !addresses.contains(&address) {
                 addresses.push(address);
             }

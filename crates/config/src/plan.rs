@@ -14,6 +14,7 @@ use baton_gateway::{BacklogNotices, StreamedBodies, TemporaryFiles, TemporarySpa
 use baton_http::{HeadLimits, MediaTypes};
 use baton_process_table::ProcessTable;
 use baton_sys::process::identity;
+use baton_tls::Tickets;
 
 use super::application::{Application, Target, Transport};
 use super::config::Config;
@@ -21,6 +22,8 @@ use super::files::Files;
 use super::route::Route;
 use super::send::Sendfile;
 use super::site::Site;
+use super::tls::RedirectHttps;
+use super::tls_files::PemFiles;
 
 impl Config {
     /// What the configuration means to a worker, whose listeners have these ids.
@@ -45,8 +48,18 @@ impl Config {
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
             streamed_bodies: RefCell::default(),
         };
-        let sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<_>>()?;
-        Ok(Plan::new(sites, self.engine_limits(), self.server.server_header))
+        let mut sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<Vec<_>>>()?;
+        // Behind the others, whose places are those of the configuration.
+        sites.extend(self.sites.iter().filter_map(|site| site.redirecting(listener_ids)));
+        let tls = self.tls_servers(listener_ids, &resources.pem_files, resources.tickets.as_ref())?;
+        Ok(Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls))
+    }
+
+    /// The site to which the one with this index in a plan belongs.
+    pub fn site_of_plan(&self, index: usize) -> Option<&Site> {
+        let redirecting =
+            || self.sites.iter().filter(|site| site.settings.redirect_https != RedirectHttps::Off);
+        self.sites.get(index).or_else(|| redirecting().nth(index - self.sites.len()))
     }
 
     fn engine_limits(&self) -> baton_engine::Limits {
@@ -126,6 +139,10 @@ pub struct Resources {
     pub roots: Roots,
     /// What temporary files take.
     pub space: TemporarySpace,
+    /// The PEM files that the configuration names.
+    pub pem_files: PemFiles,
+    /// The keys of session tickets. `None`: the plan gets its own, and no other resumes its sessions.
+    pub tickets: Option<Arc<Tickets>>,
 }
 
 /// The processes of applications, by the addresses that workers know them by.
@@ -147,6 +164,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn site(&self, site: &Site) -> io::Result<plan::Site> {
+        let site = &site.with_hsts();
         let settings = &site.settings;
         let endings = site.script_endings();
         let routes = site.routes.iter().map(|route| self.route(route, &endings));
@@ -167,7 +185,8 @@ impl Planner<'_> {
             listeners: settings
                 .listen
                 .iter()
-                .filter_map(|address| self.listener_ids.get(address).copied())
+                .filter(|listen| listen.tls || settings.redirect_https == RedirectHttps::Off)
+                .filter_map(|listen| self.listener_ids.get(&listen.address).copied())
                 .collect(),
             hosts: settings.hosts.clone(),
             error_pages: pages.collect::<io::Result<_>>()?,

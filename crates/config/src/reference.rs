@@ -13,6 +13,7 @@ use super::server::Server;
 use super::setting::{Section, Setting};
 use super::site::SiteSettings;
 use super::timeouts::Timeouts;
+use super::tls::{CertificateFiles, ClientAuthentication, Tls};
 
 /// A section as users see it.
 pub(crate) struct Described {
@@ -56,10 +57,13 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Timeouts>(Form::Table),
         described::<Send>(Form::Table),
         described::<Cache>(Form::Table),
+        described::<Tls>(Form::Table),
         described::<LogSettings>(Form::Table),
         described::<Admin>(Form::Table),
         types,
         site,
+        described::<CertificateFiles>(Form::Inline),
+        described::<ClientAuthentication>(Form::Inline),
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
         described::<Respond>(Form::Inline),

@@ -14,6 +14,7 @@ impl Config {
         write_section(&mut out, &self.timeouts);
         write_section(&mut out, &self.send);
         write_section(&mut out, &self.cache);
+        write_section(&mut out, &self.tls);
         write_section(&mut out, &self.log);
         write_section(&mut out, &self.admin);
         let types =
@@ -124,7 +125,7 @@ mod tests {
         /// Whatever is left out of a configuration, what is written of it reads back to the same.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "architecture", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
+            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));

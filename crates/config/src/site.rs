@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
-use super::address::Addresses;
+use super::address::{Listen, SiteAddresses};
 use super::error::Complaint;
 use super::files::Files;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::route::Route;
-use super::setting::{Section, Table, settings};
+use super::setting::{Inline, Section, Table, settings};
 use super::text::{FilePath, Text, TextOf, Wrong};
+use super::tls::{
+    CertificateFiles, Certificates, ClientAuthentication, Hsts, RedirectHttps, RedirectHttpsKind,
+};
 
 /// A virtual host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +37,23 @@ settings! {
     SiteSettings in "site" {
         /// Name in logs and metrics. `auto`: the first host, or else the first address.
         name: Option<String> = None, Or("auto", Text);
-        /// Addresses on which the site answers; several sites may share one.
-        listen: Vec<ListenAddress> = default_listen(), Addresses;
+        /// Addresses on which the site answers; several sites may share one. An address that ends in ` tls` speaks TLS:
+        /// `[":80", ":443 tls"]`.
+        listen: Vec<Listen> = default_listen(), SiteAddresses;
         /// Names that it answers to: `["example.org", "*.example.org"]`. None: it is the default of its addresses.
         hosts: Vec<String> = Vec::new(), ListOf(HOST_NAME);
+        /// Certificate of the site on its TLS addresses: `{ certificate = "chain.pem", key = "key.pem" }`. An array has
+        /// several, such as one with an ECDSA key and one with an RSA key: a client gets the first algorithm that it
+        /// knows, ECDSA before RSA. Which site's certificate a client gets follows from the name that it asks for
+        /// (SNI), as `hosts` say. A name of no site is refused unless a site of the address has no `hosts`.
+        tls: Vec<CertificateFiles> = Vec::new(), Certificates;
+        /// Certificates that clients show on the TLS addresses: `{ authorities = "ca.pem" }`.
+        client_certificates: Option<ClientAuthentication> = None, Or("off", Inline::<ClientAuthentication>::new());
+        /// Whether requests on addresses without TLS are sent to `https://` (308), to the port of the site's first TLS
+        /// address or to the given one.
+        redirect_https: RedirectHttps = RedirectHttps::Off, RedirectHttpsKind;
+        /// Whether browsers are told to use TLS only (`Strict-Transport-Security`). `true`: for two years.
+        hsts: Option<String> = None, Hsts;
         /// Whether its requests are written to the access log.
         access_log: bool = true, Flag;
         /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
@@ -47,8 +63,9 @@ settings! {
 }
 
 /// Where a site listens if it does not say so: this host only.
-fn default_listen() -> Vec<ListenAddress> {
-    vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))]
+fn default_listen() -> Vec<Listen> {
+    let address = ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)));
+    vec![Listen { address, tls: false }]
 }
 
 impl Site {
@@ -99,10 +116,26 @@ impl Site {
         script_endings(&self.routes)
     }
 
+    /// Its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> + Clone {
+        self.settings.listen.iter().map(|listen| &listen.address)
+    }
+
+    /// Whether it answers on this address, with TLS.
+    pub fn has_tls(&self, address: &ListenAddress) -> bool {
+        self.settings.listen.iter().any(|listen| listen.tls && listen.address == *address)
+    }
+
+    /// Whether it answers on addresses without TLS otherwise than by sending clients to those with TLS.
+    pub fn serves_in_clear(&self) -> bool {
+        let SiteSettings { listen, redirect_https, .. } = &self.settings;
+        *redirect_https == RedirectHttps::Off && listen.iter().any(|listen| !listen.tls)
+    }
+
     /// Its name: the given one, or else its first host or address.
     pub fn name(&self) -> String {
-        let SiteSettings { name, hosts, listen, .. } = &self.settings;
-        let address = || listen.first().map(ToString::to_string);
+        let SiteSettings { name, hosts, .. } = &self.settings;
+        let address = || self.addresses().next().map(ToString::to_string);
         name.clone().or_else(|| hosts.first().cloned()).or_else(address).unwrap_or_default()
     }
 }

@@ -386,6 +386,13 @@ impl<'a> Routed<'a> {
             // "*", which only OPTIONS has, is no path and needs none.
             (_, Method::Options, _) => self.page(ctx, Page::options(), reply),
             (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
+            (_, _, Some(Action::Https { host, port })) => {
+                let location = location::https(host.as_deref(), *port, head);
+                let page = location.as_deref().map_or(Page::error(Status::BAD_REQUEST), |location| {
+                    Page::redirect(Status::PERMANENT_REDIRECT, location)
+                });
+                self.page(ctx, page, reply)
+            }
             (_, Method::Other | Method::Connect, _) => {
                 self.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply)
             }

@@ -76,6 +76,13 @@ pub enum Action {
         /// Value of the `Location` field.
         location: String,
     },
+    /// The client is sent to the same target over TLS (308).
+    Https {
+        /// The host for a client that names none.
+        host: Option<String>,
+        /// The port.
+        port: u16,
+    },
     /// A fixed answer.
     Respond {
         /// Status code.

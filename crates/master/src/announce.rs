@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 
-use baton_config::{Config, Site};
+use baton_config::{Config, RedirectHttps, Site};
 use baton_engine::Tuning;
 use baton_engine::arch::Topology;
 use baton_engine::listen::ListenAddress;
@@ -37,12 +37,19 @@ pub(super) fn announcement(
         std::process::id()
     );
     for site in &config.sites {
-        for address in site.settings.listen.iter().filter_map(|wanted| listeners.actual(wanted)) {
-            let _ = writeln!(text, "  {}  {}", url(address, "/"), contents(site));
+        for listen in &site.settings.listen {
+            let Some(address) = listeners.actual(&listen.address) else { continue };
+            let contents = match site.settings.redirect_https {
+                RedirectHttps::Off => contents(site),
+                _ if listen.tls => contents(site),
+                _ => "redirects to https".to_owned(),
+            };
+            let scheme = if listen.tls { "https" } else { "http" };
+            let _ = writeln!(text, "  {}  {contents}", url(scheme, address, "/"));
         }
     }
     for (address, _) in admin {
-        let _ = writeln!(text, "  {}  for monitoring", url(address, "/metrics"));
+        let _ = writeln!(text, "  {}  for monitoring", url("http", address, "/metrics"));
     }
     let _ = match control {
         Ok(door) => writeln!(text, "  control socket: {}", door.name.current().display()),
@@ -51,9 +58,9 @@ pub(super) fn announcement(
     text
 }
 
-fn url(address: &ListenAddress, path: &str) -> String {
+fn url(scheme: &str, address: &ListenAddress, path: &str) -> String {
     match address {
-        ListenAddress::Tcp(tcp) => format!("http://{tcp}{path}"),
+        ListenAddress::Tcp(tcp) => format!("{scheme}://{tcp}{path}"),
         ListenAddress::Unix(_) => address.to_string(),
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum ToWorker {
         /// Its address in the configuration.
         path: PathBuf,
     },
-    /// Make a plan of the configuration in the one descriptor that comes with this, and keep it ready.
+    /// Make a plan of two files in memory, and keep it ready: the configuration, and the PEM files that it names.
     Prepare {
         /// Which reload this belongs to.
         generation: u64,
@@ -54,6 +54,8 @@ pub(super) enum ToWorker {
         /// Its slot.
         slot: usize,
     },
+    /// Seal session tickets by the secrets in the file in memory that comes with this.
+    TicketSecrets,
     /// Wake all loops, even if there is nothing to do.
     Wake,
     /// Report your status.

@@ -17,6 +17,7 @@
 mod announce;
 mod applications;
 mod cache_memory;
+mod certificates;
 mod channel;
 pub mod control;
 mod descriptors;
@@ -27,6 +28,7 @@ mod listeners;
 mod logs;
 mod management;
 mod master;
+mod memory_file;
 mod notify;
 mod pending;
 mod phase;

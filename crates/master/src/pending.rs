@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use baton_config::Config;
 use serde_json::Value;
 
+use crate::certificates::Certificates;
 use crate::listeners::Listening;
 use crate::logs::Logs;
 use crate::management::Requester;
@@ -14,6 +15,7 @@ use crate::management::Requester;
 #[derive(Debug)]
 pub(crate) struct Reload {
     pub(crate) generation: u64,
+    pub(crate) subject: Subject,
     /// The master's changes once all workers are prepared; `None` after the message to commit.
     pub(crate) change: Option<Change>,
     pub(crate) needs_restart: Vec<String>,
@@ -23,12 +25,32 @@ pub(crate) struct Reload {
     pub(crate) requesters: Vec<Requester>,
 }
 
+/// What is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The configuration and all that it names.
+    Configuration,
+    /// The certificates of the configuration that is used.
+    Certificates,
+}
+
+impl Subject {
+    /// The word in messages.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Certificates => "certificates",
+        }
+    }
+}
+
 /// The master's changes.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) config: Config,
     pub(crate) fresh: Vec<Listening>,
     pub(crate) logs: Logs,
+    pub(crate) certificates: Certificates,
 }
 
 /// How a reload ended, for the status.

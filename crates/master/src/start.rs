@@ -17,6 +17,7 @@ use baton_sys::signals::SignalQueue;
 
 use super::announce::announcement;
 use super::applications::Applications;
+use super::certificates::{Certificates, TicketKeys, Watching};
 use super::control::ControlSocket;
 use super::inherited::InheritedSocket;
 use super::listeners::{Listeners, SocketSetup, listen_addresses};
@@ -60,6 +61,8 @@ pub(super) fn prepare(
     if let Some(advice) = descriptors.advice {
         log::warning(advice);
     }
+    let certificates = Certificates::read(&config)?;
+    let ticket_keys = TicketKeys::begin(inherited_sockets.ticket_secrets, Instant::now())?;
     let options = ListenOptions {
         backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
         reuse_port: false,
@@ -112,6 +115,9 @@ pub(super) fn prepare(
         cache_memory: cache_memory.told,
         descriptors: descriptors.told,
         listeners,
+        certificates,
+        watching: Watching::new(Instant::now()),
+        ticket_keys,
         config,
         user: equipment.user,
         logs: equipment.logs,

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
-use baton_config::{Config, ConfigSource, Resources, libraries, passfd_condition};
+use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries, passfd_condition};
 use baton_engine::topology;
 use clap::Args;
 
@@ -26,7 +27,9 @@ impl Check {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
         // No listener has an id yet: what counts is that folders and pages can be opened.
-        config.plan(&HashMap::new(), &Resources::default())?;
+        let pem_files = PemFiles::read(&config)?;
+        let certificates = config.certificates(&pem_files)?;
+        config.plan(&HashMap::new(), &Resources { pem_files, ..Resources::default() })?;
         libraries::check(&config)?;
         if self.quiet {
             return Ok(ExitCode::SUCCESS);
@@ -35,13 +38,13 @@ impl Check {
         let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
         let advice = baton_master::descriptor_budget(&config, &tuning, &topology).advice;
         print(
-            &(summary(&self.file, &config)
+            &(summary(&self.file, &config, &certificates)
                 + &advice.map_or(String::new(), |advice| format!("warning: {advice}\n"))),
         )
     }
 }
 
-fn summary(file: &ConfigFile, config: &Config) -> String {
+fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate]) -> String {
     let mut out = format!("{} is fine\n", file.config.display());
     let unsent = config.unsent_scripts();
     for (index, site) in config.sites.iter().enumerate() {
@@ -53,6 +56,9 @@ fn summary(file: &ConfigFile, config: &Config) -> String {
             routes => format!(", {routes} routes"),
         };
         out.push_str(&format!("  {}: {root}{routes}, on {}\n", site.name(), addresses.join(", ")));
+        for one in certificates.iter().filter(|one| one.site == site.name()) {
+            out.push_str(&format!("    {}\n", described(one)));
+        }
         for (_, script) in unsent.iter().filter(|(of, _)| *of == index) {
             out.push_str(&format!(
                 "    scripts below {} are not sent, such as {}: no application runs them; `script_sources = true` sends them \
@@ -69,4 +75,20 @@ fn summary(file: &ConfigFile, config: &Config) -> String {
         }
     }
     out
+}
+
+/// A certificate in a line, and below what clients will refuse.
+pub(super) fn described(one: &SiteCertificate) -> String {
+    let (certificate, now) = (&one.certificate, SystemTime::now());
+    let mut text = format!(
+        "certificate {} ({}, {} days left): {}",
+        certificate.source,
+        certificate.key.word(),
+        certificate.days_left(now),
+        certificate.names.join(", ")
+    );
+    for advice in certificate.advice(&one.hosts, now) {
+        text.push_str(&format!("\n    warning: {advice}"));
+    }
+    text
 }

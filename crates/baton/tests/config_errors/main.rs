@@ -1,6 +1,7 @@
 //! What users read when a configuration is wrong, word for word.
 
 mod patterns;
+mod tls;
 mod together;
 
 use std::path::Path;
@@ -54,7 +55,7 @@ error: unknown key `limit`
   |  ^^^^^ not known here
   |
   = help: did you mean `limits`?
-  = help: known here: server, limits, timeouts, send, cache, log, admin, media_types, site
+  = help: known here: server, limits, timeouts, send, cache, tls, log, admin, media_types, site
 ",
     );
 }

@@ -28,6 +28,13 @@ pub(super) fn expand(location: &str, route_path: &str, head: &RequestHead<'_>) -
     location.to_owned()
 }
 
+/// The same target over TLS. `None` if the client names no host, and there is none to stand for it.
+pub(super) fn https(host: Option<&str>, port: u16, head: &RequestHead<'_>) -> Option<String> {
+    let host = head.host.or(host)?;
+    let port = if port == 443 { String::new() } else { format!(":{port}") };
+    Some(format!("https://{host}{port}{}{}", absolute(&text(head.path)), query(head)))
+}
+
 /// The path below the route's path: as the client has spelled it, if it has spelled the route's path plainly.
 fn rest_of<'a>(path: &'a [u8], route_path: &str) -> Cow<'a, str> {
     let plain = path.strip_prefix(route_path.trim_end_matches('/').as_bytes());
@@ -76,6 +83,21 @@ mod tests {
     fn located(location: &str, route_path: &str, target: &str) -> String {
         let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
         expand(location, route_path, &RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap())
+    }
+
+    #[test]
+    fn https_keeps_the_host_and_the_target() {
+        let https = |line: &str, host: Option<&str>, port| {
+            let text = format!("{line}\r\n\r\n");
+            https(host, port, &RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap())
+        };
+        let located = |line: &str| https(line, Some("own.example"), 443).unwrap();
+        assert_eq!(located("GET /a//b?c HTTP/1.1\r\nHost: h.example:8080"), "https://h.example/a//b?c");
+        assert_eq!(located("GET //x.example/ HTTP/1.1\r\nHost: [::1]"), "https://[::1]/x.example/");
+        assert_eq!(located("GET http://abs.example/p HTTP/1.1\r\nHost: h"), "https://abs.example/p");
+        assert_eq!(located("GET / HTTP/1.0"), "https://own.example/");
+        assert_eq!(https("GET / HTTP/1.0", None, 443), None);
+        assert_eq!(https("GET /x HTTP/1.1\r\nHost: h", None, 8443).unwrap(), "https://h:8443/x");
     }
 
     #[test]

@@ -23,7 +23,11 @@ pub(crate) struct ServerMetrics {
 
 /// The page: the sums over all workers, and the master's own metrics. The sums include workers that have died, so that
 /// no total decreases.
-pub(crate) fn page(workers: &[Counters], metrics: &ServerMetrics) -> String {
+pub(crate) fn page(
+    workers: &[Counters],
+    metrics: &ServerMetrics,
+    certificates: &[(String, &'static str, i64)],
+) -> String {
     let mut page = String::with_capacity(4096);
     let mut family = "";
     for &metric in Metric::ALL {
@@ -62,6 +66,19 @@ pub(crate) fn page(workers: &[Counters], metrics: &ServerMetrics) -> String {
     begin(&mut page, "baton_reloads_total", Kind::Counter, "Reloads by how they ended.");
     sample(&mut page, "baton_reloads_total", Some(("outcome", "done")), metrics.reloads_done);
     sample(&mut page, "baton_reloads_total", Some(("outcome", "refused")), metrics.reloads_refused);
+    if !certificates.is_empty() {
+        let name = "baton_certificate_days_left";
+        begin(
+            &mut page,
+            name,
+            Kind::Gauge,
+            "Whole days until a site's certificate ends, by the key's algorithm.",
+        );
+        for (site, key, days) in certificates {
+            let site = site.replace('\\', "\\\\").replace('"', "\\\"");
+            let _ = writeln!(page, "{name}{{site=\"{site}\",key=\"{key}\"}} {days}");
+        }
+    }
     begin(&mut page, "baton_build_info", Kind::Gauge, "The version that runs, as a label.");
     sample(&mut page, "baton_build_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
     page
@@ -75,7 +92,7 @@ fn begin(page: &mut String, name: &str, kind: Kind, help: &str) {
     let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
-/// Labels and values are words of this program, so none needs escaping.
+/// A sample whose label and value are words of this program: none needs escaping.
 fn sample(page: &mut String, name: &str, label: Option<(&str, &str)>, value: u64) {
     let _ = match label {
         Some((label, word)) => writeln!(page, "{name}{{{label}=\"{word}\"}} {value}"),
@@ -95,18 +112,23 @@ mod tests {
         workers[0].add(Metric::Responses2xx, 5);
         workers[1].add(Metric::Responses2xx, 7);
         workers[1].add(Metric::ConnectionsOpen, 1);
-        let page = page(&workers, &ServerMetrics { worker_restarts: 3, ..ServerMetrics::default() });
+        let page = page(
+            &workers,
+            &ServerMetrics { worker_restarts: 3, ..ServerMetrics::default() },
+            &[("a\"b".into(), "rsa", -3)],
+        );
         let lines: Vec<&str> = page.lines().collect();
         assert!(lines.contains(&"baton_responses_total{class=\"2xx\"} 12"), "{page}");
         assert!(lines.contains(&"baton_connections_open 1"), "{page}");
         assert!(lines.contains(&"baton_worker_restarts_total 3"), "{page}");
+        assert!(lines.contains(&r#"baton_certificate_days_left{site="a\"b",key="rsa"} -3"#), "{page}");
         let described: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         assert_eq!(described.len(), described.iter().collect::<HashSet<_>>().len(), "{page}");
         for sample in lines.iter().filter(|line| !line.starts_with('#')) {
             let (name, value) = sample.rsplit_once(' ').unwrap();
             let family = name.split('{').next().unwrap();
             assert!(described.iter().any(|line| line.split(' ').next() == Some(family)), "{sample}");
-            value.parse::<u64>().unwrap();
+            value.parse::<i64>().unwrap();
         }
     }
 }

@@ -94,6 +94,8 @@ impl Master {
                 flush_ms: self.config.log.flush_ms,
             }),
             tuning: self.tuning,
+            pem_files: self.certificates.files,
+            ticket_secrets: self.ticket_keys.secrets,
             config: self.applications.settled(&self.config, processes),
             process_tables: self.applications.process_tables(),
             notices: self.notices,
@@ -137,6 +139,8 @@ impl Master {
             self.successor.as_ref().and_then(Successor::deadline),
             self.connections.deadline(),
             self.watchdog_due(),
+            self.certificates_due(),
+            Some(self.ticket_keys.rotate_at),
             self.accept_paused_until,
             self.reload.as_ref().map(Reload::deadline),
             self.status_collection.as_ref().map(StatusCollection::deadline),
@@ -162,6 +166,12 @@ impl Master {
         }
         if passed(self.watchdog_due()) {
             self.check_workers(now);
+        }
+        if passed(self.certificates_due()) {
+            self.look_at_certificates(now);
+        }
+        if passed(Some(self.ticket_keys.rotate_at)) {
+            self.rotate_ticket_keys(now);
         }
         if passed(self.phase.deadline()) {
             self.kill_remaining(now);

@@ -10,6 +10,7 @@ mod lifecycle;
 mod reload;
 mod requests;
 mod status;
+mod tickets;
 mod upgrade;
 mod watchdog;
 
@@ -26,6 +27,7 @@ use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
 
 use crate::applications::Applications;
+use crate::certificates::{Certificates, TicketKeys, Watching};
 use crate::control::ControlSocket;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
@@ -55,6 +57,9 @@ pub(crate) struct Master {
     // The service.
     pub(crate) config: Config,
     pub(crate) listeners: Listeners,
+    pub(crate) certificates: Certificates,
+    pub(crate) watching: Watching,
+    pub(crate) ticket_keys: TicketKeys,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,
     /// When the watchdog looks at the workers again.

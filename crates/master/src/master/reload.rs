@@ -14,22 +14,24 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Instant, SystemTime};
 
+use baton_config::Config;
 use baton_report::log;
-use rustix::fs::MemfdFlags;
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::Master;
+use crate::certificates::Certificates;
 use crate::channel::ToWorker;
 use crate::control::Answer;
 use crate::listeners::{Listeners, Listening, listen_addresses};
 use crate::management::Requester;
-use crate::pending::{Change, LastReload, Reload};
+use crate::pending::{Change, LastReload, Reload, Subject};
 use crate::phase::Phase;
-use crate::{fixed_settings, notify};
+use crate::{fixed_settings, memory_file, notify};
 
 /// Descriptors of listeners in one message; the configuration has one of its own.
 const LISTENERS_PER_MESSAGE: usize = baton_sys::passing::DESCRIPTORS_MAX;
@@ -54,12 +56,43 @@ impl Master {
             return self.answer_all(requesters, &Answer::error(why), now);
         }
         notify::reloading();
-        match self.prepare(requesters.clone(), now) {
+        let read = self.source.load().map_err(|error| error.to_string());
+        let read = read.map(|config| fixed_settings::keep_fixed(&self.config, config));
+        self.begin(Subject::Configuration, read, requesters, now);
+    }
+
+    /// When [`look_at_certificates`](Self::look_at_certificates) is due.
+    pub(super) fn certificates_due(&self) -> Option<Instant> {
+        let may_reload = self.may_reload().is_ok() && self.reload.is_none();
+        may_reload.then(|| self.watching.due(&self.config)).flatten()
+    }
+
+    /// Reads the certificates again if a file of them has changed, and nothing else: the configuration may be half
+    /// edited.
+    pub(super) fn look_at_certificates(&mut self, now: Instant) {
+        if self.watching.look(&self.config, &self.certificates, now) {
+            let config = self.config.clone();
+            self.begin(Subject::Certificates, Ok((config, Vec::new())), Vec::new(), now);
+        }
+    }
+
+    /// Begins a reload to a configuration that was read, with the names of settings that need a restart.
+    fn begin(
+        &mut self,
+        subject: Subject,
+        read: Result<(Config, Vec<String>), String>,
+        requesters: Vec<Requester>,
+        now: Instant,
+    ) {
+        let prepared = read.and_then(|(config, needs_restart)| {
+            self.prepare(subject, config, needs_restart, requesters.clone(), now)
+        });
+        match prepared {
             Ok(reload) => {
                 self.reload = Some(reload);
                 self.advance(now);
             }
-            Err(why) => self.conclude(requesters, Err(why), now),
+            Err(why) => self.conclude(subject, requesters, Err(why), now),
         }
     }
 
@@ -98,13 +131,23 @@ impl Master {
     }
 
     /// Does everything that can fail, without changing what serves.
-    fn prepare(&mut self, requesters: Vec<Requester>, now: Instant) -> Result<Reload, String> {
-        let config = self.source.load().map_err(|error| error.to_string())?;
-        let (config, needs_restart) = fixed_settings::keep_fixed(&self.config, config);
+    fn prepare(
+        &mut self,
+        subject: Subject,
+        config: Config,
+        needs_restart: Vec<String>,
+        requesters: Vec<Requester>,
+        now: Instant,
+    ) -> Result<Reload, String> {
+        let certificates = Certificates::read(&config).map_err(|trouble| trouble.to_string())?;
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
-        let text = text_in_memory(&self.applications.settled(&config, self.workers.slots.len()).to_toml())
-            .map_err(|error| format!("cannot pass the configuration on: {error}"))?;
+        let text = self.applications.settled(&config, self.workers.slots.len()).to_toml();
+        let files = memory_file::write("baton-configuration", text.as_bytes()).and_then(|text| {
+            let pem_files = Zeroizing::new(certificates.files.to_bytes());
+            Ok([text, memory_file::write("baton-certificates", &pem_files)?])
+        });
+        let files = files.map_err(|error| format!("cannot pass the configuration on: {error}"))?;
         let fresh =
             self.listeners.prepare(&listen_addresses(&config)).map_err(|trouble| trouble.to_string())?;
 
@@ -120,16 +163,17 @@ impl Master {
         }
 
         self.generations += 1;
-        let change = Change { config, fresh, logs };
+        let change = Change { config, fresh, logs, certificates };
         let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
-            if let Err(error) = self.order_to_prepare(index, &change, &text) {
+            if let Err(error) = self.order_to_prepare(index, &change, &files) {
                 self.undo(&change);
                 return Err(format!("cannot reach worker {index}: {error}"));
             }
         }
         Ok(Reload {
             generation: self.generations,
+            subject,
             change: Some(change),
             needs_restart,
             awaited,
@@ -138,7 +182,7 @@ impl Master {
         })
     }
 
-    fn order_to_prepare(&self, index: usize, change: &Change, text: &File) -> io::Result<()> {
+    fn order_to_prepare(&self, index: usize, change: &Change, files: &[File; 2]) -> io::Result<()> {
         let processes = self.workers.slots.len();
         let own = |one| Listening::sockets_of(one, index, processes).map(|socket| (one.id, socket));
         let fresh: Vec<_> = change.fresh.iter().flat_map(own).collect();
@@ -153,7 +197,7 @@ impl Master {
         self.workers.tell(
             index,
             &ToWorker::Prepare { generation: self.generations, listeners },
-            &[text.as_fd()],
+            &[files[0].as_fd(), files[1].as_fd()],
         )
     }
 
@@ -177,6 +221,7 @@ impl Master {
         self.listeners.commit(&listen_addresses(&change.config), change.fresh);
         self.restart_failover();
         self.config = change.config;
+        self.certificates = change.certificates;
         self.use_logs(change.logs);
         self.workers.restart_now(now);
         self.advance(now);
@@ -184,20 +229,20 @@ impl Master {
 
     fn finish(&mut self, now: Instant) {
         if let Some(reload) = self.reload.take() {
-            self.conclude(reload.requesters, Ok(reload.needs_restart), now);
+            self.conclude(reload.subject, reload.requesters, Ok(reload.needs_restart), now);
         }
     }
 
     /// Ends a reload that is under way: undoes it, or, if workers have been told to commit, leaves it as it is.
     pub(super) fn abort_reload(&mut self, why: String, now: Instant) {
         match self.reload.take() {
-            Some(Reload { change: Some(change), requesters, .. }) => {
+            Some(Reload { change: Some(change), subject, requesters, .. }) => {
                 self.undo(&change);
-                self.conclude(requesters, Err(why), now);
+                self.conclude(subject, requesters, Err(why), now);
             }
             Some(reload) => {
                 log::warning(format_args!("some workers have yet to follow the reload: {why}"));
-                self.conclude(reload.requesters, Ok(reload.needs_restart), now);
+                self.conclude(reload.subject, reload.requesters, Ok(reload.needs_restart), now);
             }
             None => {}
         }
@@ -221,7 +266,14 @@ impl Master {
     }
 
     /// Tells the log, the service manager and the requesters how the reload ended.
-    fn conclude(&mut self, requesters: Vec<Requester>, result: Result<Vec<String>, String>, now: Instant) {
+    fn conclude(
+        &mut self,
+        subject: Subject,
+        requesters: Vec<Requester>,
+        result: Result<Vec<String>, String>,
+        now: Instant,
+    ) {
+        let what = subject.word();
         if self.phase == Phase::Serving {
             notify::ready();
         }
@@ -229,12 +281,12 @@ impl Master {
         self.applications.keep(&self.config, now);
         let (error, needs_restart) = match result {
             Ok(needs_restart) => (None, needs_restart),
-            Err(why) => (Some(format!("not reloaded, the old configuration stays:\n{why}")), Vec::new()),
+            Err(why) => (Some(format!("not reloaded, the old {what} stays:\n{why}")), Vec::new()),
         };
         let answer = match &error {
             None => {
                 self.metrics.reloads_done += 1;
-                log::notice("reloaded the configuration");
+                log::notice(format_args!("reloaded the {what}"));
                 if !needs_restart.is_empty() {
                     log::warning(format_args!("needs a restart: {}", needs_restart.join(", ")));
                 }
@@ -253,11 +305,4 @@ impl Master {
             self.reload_for(requesters, now);
         }
     }
-}
-
-/// A file in memory, since messages have no room for a configuration.
-fn text_in_memory(text: &str) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("baton-configuration", MemfdFlags::CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    Ok(file)
 }

@@ -1,6 +1,7 @@
 //! Requests over the control socket and to the admin listener, and the answers to them.
 
 use std::os::fd::AsFd;
+use std::time::SystemTime;
 use std::time::{Duration, Instant};
 
 use baton_http::Status;
@@ -64,7 +65,8 @@ impl Master {
                     worker_restarts: self.workers.slots.iter().map(|slot| slot.restarts).sum(),
                     ..self.metrics
                 };
-                let text = metrics_page::page(&counters, &metrics);
+                let days_left = self.certificates.days_left(SystemTime::now());
+                let text = metrics_page::page(&counters, &metrics, &days_left);
                 pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
             pages::Page::Health => {

@@ -1,7 +1,7 @@
 //! `baton ctl status` and the `/status` page: what the master knows, and the report of each worker.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use baton_config::ConfigSource;
 use baton_engine::metrics::{Counters, Metric};
@@ -111,6 +111,7 @@ impl Master {
             "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
             "listeners": listeners,
             "sites": sites,
+            "certificates": self.certificates.report(SystemTime::now()),
             "workers": workers,
             "applications": self.applications.report(),
             "successor": successor,

@@ -107,7 +107,8 @@ impl Master {
         for (sockets, descriptors) in parts {
             channel::send(channel, &FromPredecessor::Sockets { sockets: sockets.to_vec() }, descriptors)?;
         }
-        channel::send(channel, &FromPredecessor::Done, &[])
+        let ticket_secrets = self.ticket_secrets_in_memory()?;
+        channel::send(channel, &FromPredecessor::Done, &[ticket_secrets.as_fd()])
     }
 
     /// The new server has sent a message.

@@ -19,7 +19,7 @@ pub(crate) enum FromPredecessor {
         /// What they are.
         sockets: Vec<Socket>,
     },
-    /// No more sockets follow.
+    /// No more sockets follow. A descriptor comes with this: a file in memory with the secrets of session tickets.
     Done,
 }
 

@@ -6,10 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
 use baton_report::log;
+use baton_tls::TicketSecrets;
 
 use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor};
 use crate::channel::{self, MESSAGE_BYTES_MAX};
 use crate::inherited::InheritedSocket;
+use crate::memory_file;
 
 /// The server that this one replaces.
 #[derive(Debug)]
@@ -19,13 +21,15 @@ pub(crate) struct Predecessor {
     channel: OwnedFd,
 }
 
-/// The inherited sockets.
+/// The inherited sockets, and what else passes on.
 #[derive(Debug, Default)]
 pub(crate) struct InheritedSockets {
     /// Sockets for clients.
     pub(crate) sockets: Vec<InheritedSocket>,
     /// Sockets for monitoring, by the address that was configured.
     pub(crate) admin: Vec<(ListenAddress, OwnedFd)>,
+    /// The secrets of session tickets, so that sessions go on.
+    pub(crate) ticket_secrets: Option<TicketSecrets>,
 }
 
 impl Predecessor {
@@ -54,7 +58,13 @@ impl Predecessor {
         loop {
             let (message, descriptors) =
                 channel::receive(&self.channel, &mut buffer)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let FromPredecessor::Sockets { sockets } = message else { break };
+            let FromPredecessor::Sockets { sockets } = message else {
+                // Without them, clients make full handshakes.
+                let secrets = memory_file::read(descriptors.into_iter().next()).ok();
+                inherited_sockets.ticket_secrets =
+                    secrets.and_then(|bytes| TicketSecrets::from_bytes(&bytes));
+                break;
+            };
             for (socket, descriptor) in sockets.into_iter().zip(descriptors) {
                 let address = socket.address.into();
                 match socket.socket_use {

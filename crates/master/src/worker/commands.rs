@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_config::{Config, Resources};
+use baton_config::{Config, PemFiles, Resources};
 use baton_engine::listen::Listener;
 use baton_engine::listen::address_of;
 use baton_engine::{Plan, Steering};
 use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
+use baton_tls::TicketSecrets;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
 use super::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
+use crate::memory_file;
 use crate::privileges::WorkerUser;
 
 /// The thread's state.
@@ -127,6 +127,7 @@ impl CommandThread {
                     self.accept();
                 }
             }
+            ToWorker::TicketSecrets => self.take_ticket_secrets(descriptors),
             ToWorker::Wake => self.steering.wake(),
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.
@@ -169,10 +170,20 @@ impl CommandThread {
         }
     }
 
+    fn take_ticket_secrets(&self, descriptors: Vec<OwnedFd>) {
+        let secrets = memory_file::read(descriptors.into_iter().next()).ok();
+        let secrets = secrets.and_then(|bytes| TicketSecrets::from_bytes(&bytes));
+        match (secrets, &self.resources.tickets) {
+            (Some(secrets), Some(tickets)) => tickets.replace(secrets),
+            _ => log::error("ticket keys that cannot be used: the old ones stay"),
+        }
+    }
+
     fn prepare(&mut self, generation: u64, ids: &[usize], descriptors: Vec<OwnedFd>) {
-        let made = text_of(descriptors)
+        let made = contents_of(descriptors)
             .map_err(|error| format!("cannot read the configuration: {error}"))
-            .and_then(|text| {
+            .and_then(|(text, pem_files)| {
+                self.resources.pem_files = pem_files;
                 let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
                 let known = || self.listeners.iter().chain(&self.fresh);
                 if ids.iter().any(|id| !known().any(|listener| listener.id == *id)) {
@@ -186,6 +197,8 @@ impl CommandThread {
                     listeners,
                 })
             });
+        // The plan has what it needs of them.
+        self.resources.pem_files = PemFiles::default();
         match made {
             Ok(prepared) => {
                 self.prepared = Some(prepared);
@@ -263,11 +276,11 @@ fn listeners(ids: Vec<usize>, sockets: Vec<OwnedFd>) -> Vec<Arc<Listener>> {
     ids.into_iter().zip(sockets).filter_map(listener).collect()
 }
 
-/// The text in the file in memory that came with a message. All workers share the file, so reading must not move its
-/// position.
-fn text_of(descriptors: Vec<OwnedFd>) -> io::Result<String> {
-    let file = File::from(descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?);
-    let mut text = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];
-    file.read_exact_at(&mut text, 0)?;
-    String::from_utf8(text).map_err(io::Error::other)
+/// The configuration and the PEM files that came with a message.
+fn contents_of(descriptors: Vec<OwnedFd>) -> io::Result<(String, PemFiles)> {
+    let mut descriptors = descriptors.into_iter();
+    let text = memory_file::read(descriptors.next())?;
+    let pem_files = PemFiles::from_bytes(&memory_file::read(descriptors.next())?);
+    let text = String::from_utf8(text.to_vec()).map_err(io::Error::other)?;
+    Ok((text, pem_files.ok_or(io::ErrorKind::InvalidData)?))
 }

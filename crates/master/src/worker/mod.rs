@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{Config, ProcessTables, Resources};
+use baton_config::{Config, PemFiles, ProcessTables, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
@@ -19,7 +19,8 @@ use baton_engine::{LogSettings, Steering, Tuning};
 use baton_gateway::{BacklogNotices, TemporaryCounters, TemporarySpace};
 use baton_report::log;
 use baton_sys::process;
-use rustix::process::Signal;
+use baton_tls::{TicketSecrets, Tickets};
+use rustix::process::{DumpableBehavior, Signal};
 
 use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
@@ -39,6 +40,10 @@ pub(crate) struct WorkerSetup {
     pub(crate) config: Config,
     /// The process tables of the applications that the server has started.
     pub(crate) process_tables: ProcessTables,
+    /// The PEM files that the configuration names.
+    pub(crate) pem_files: PemFiles,
+    /// The secrets of session tickets.
+    pub(crate) ticket_secrets: TicketSecrets,
     /// The wakeups for connections of other workers that wait for an application.
     pub(crate) notices: BacklogNotices,
     /// Its tuning.
@@ -81,13 +86,18 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     };
     let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
     let space = TemporarySpace::new(own, all, remarks);
-    let resources = Resources {
+    let tickets = Arc::new(Tickets::new(setup.ticket_secrets));
+    let mut resources = Resources {
         process_tables: setup.process_tables,
         notices: setup.notices,
         roots: Roots::default(),
         space,
+        pem_files: setup.pem_files,
+        tickets: Some(tickets),
     };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
+    // The plan has what it needs of them.
+    resources.pem_files = PemFiles::default();
     let steering = Arc::new(Steering::new());
     steering.hold(claims(&setup.config, &resources.process_tables));
     let commands = CommandThread::new(
@@ -127,6 +137,11 @@ fn become_worker(setup: &WorkerSetup) -> Result<(), String> {
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
     if std::os::unix::process::parent_id() != setup.master_pid {
         return Err("the master has died".into());
+    }
+    if setup.config.has_tls() {
+        // A core dump, or another process of the same user, must not get the keys.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(|error| format!("cannot protect the keys: {error}"))?;
     }
     match setup.cpu {
         Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),

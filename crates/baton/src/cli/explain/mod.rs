@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use baton_config::{
-    Config, ConfigSource, Destination, Files, Resources, Route, Site, Value, passfd_condition,
+    Config, ConfigSource, Destination, Files, PemFiles, Resources, Route, Site, Value, passfd_condition,
 };
 use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
@@ -18,6 +18,7 @@ use clap::{Args, ValueHint};
 use toml::Spanned;
 
 use self::target::Target;
+use super::check::described;
 use super::command_line::{CommandLine, parse_header};
 use super::config_file::{ConfigFile, load};
 use super::output::{Failure, print};
@@ -27,7 +28,7 @@ use super::output::{Failure, print};
 /// Nothing needs to run: the request is answered by the server's own machinery, over a private socket.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// http://HOST[:PORT]/PATH, or /PATH
+    /// http://HOST[:PORT]/PATH, https://…, or /PATH
     #[arg(value_name = "URL", value_parser = Target::parse)]
     target: Target,
 
@@ -48,12 +49,19 @@ impl Explain {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let config = load(&self.source()?)?;
         let addresses = config.addresses();
-        let Some(listener) = self.target.listener(&addresses) else {
-            let known: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-            let port = self.target.port.unwrap_or_default();
+        let tls = |address| config.sites.iter().any(|site| site.has_tls(address));
+        let known: Vec<_> = addresses.iter().map(|address| (*address, tls(address))).collect();
+        let Some(listener) = self.target.listener(&known) else {
+            let known =
+                known.iter().map(|(address, tls)| format!("{address}{}", if *tls { " tls" } else { "" }));
+            let wanted = match (self.target.port, self.target.tls) {
+                (Some(port), Some(true)) => format!("port {port} with TLS"),
+                (Some(port), _) => format!("port {port}"),
+                (None, _) => "an address with TLS".to_owned(),
+            };
             return Err(Failure(format!(
-                "error: nothing listens on port {port}\n  listening: {}",
-                known.join(", ")
+                "error: nothing listens on {wanted}\n  listening: {}",
+                known.collect::<Vec<_>>().join(", ")
             )));
         };
         print(&self.explain(&config, listener, addresses[listener])?)
@@ -69,25 +77,32 @@ impl Explain {
 
     fn explain(&self, config: &Config, listener: usize, address: &ListenAddress) -> Result<String, Failure> {
         let ids: HashMap<_, _> = config.addresses().into_iter().zip(0..).collect();
-        let resources = Resources::default();
+        let pem_files = PemFiles::read(config)?;
+        let certificates = config.certificates(&pem_files)?;
+        let resources = Resources { pem_files, ..Resources::default() };
         let plan = Arc::new(config.plan(&ids, &resources)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
-        let rehearsed = Arc::new(config.without_applications().plan(&ids, &resources)?);
+        let rehearsed = config.without_applications().plan(&ids, &resources)?;
+        // In clear text: what TLS would encrypt is the same.
+        let rehearsed = Arc::new(rehearsed.with_tls(HashMap::new()));
         let head = dry_run::response_head(rehearsed, config.tuning(), listener, &self.request())?;
         let mut head = String::from_utf8_lossy(&head).into_owned();
 
         let mut lines = Lines::default();
         lines.add("request", format!("GET {} at {address}", self.target.path));
-        // A plan keeps the sites in the order of its configuration.
-        let Some((planned, site)) =
-            plan.site(listener, host).map(|index| (&plan.sites()[index], &config.sites[index]))
-        else {
+        let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
+        let Some((planned, Some(site))) = found else {
             lines.add("site", "none answers here".into());
             return Ok(lines.finish(&head));
         };
         lines.add("site", format!("{} ({})", site.name(), why_site(site, host, address)));
+        if site.has_tls(address) {
+            for one in certificates.iter().filter(|one| one.site == site.name()) {
+                lines.add("tls", described(one));
+            }
+        }
         let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
             Ok(Some(route)) => route,
             Ok(None) => {
@@ -176,6 +191,7 @@ fn what(action: &Action, route: Option<&Route>) -> String {
         }
         Action::Application(delegate) => format!("the application {}", delegate.application.name()),
         Action::Redirect { location, .. } => format!("redirect to {location}"),
+        Action::Https { port, .. } => format!("redirect to https, port {port}"),
         Action::Respond { .. } => "a fixed answer".into(),
     }
 }

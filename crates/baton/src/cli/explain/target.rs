@@ -5,6 +5,8 @@ use baton_engine::ListenAddress;
 /// The parts of a URL that decide how a request is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
+    /// Whether it is an `https` URL; none if only a path was given.
+    pub(super) tls: Option<bool>,
     /// Host, without a port; none if only a path was given.
     pub(super) host: Option<String>,
     /// Port, if the URL names one.
@@ -20,9 +22,12 @@ impl Target {
     /// What is expected instead.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         if url.starts_with('/') {
-            return Ok(Self { host: None, port: None, path: url.to_owned() });
+            return Ok(Self { tls: None, host: None, port: None, path: url.to_owned() });
         }
-        let rest = url.strip_prefix("http://").ok_or("expected http://HOST/PATH or /PATH")?;
+        let in_clear = url.strip_prefix("http://").map(|rest| (false, rest));
+        let (tls, rest) = in_clear
+            .or_else(|| url.strip_prefix("https://").map(|rest| (true, rest)))
+            .ok_or("expected http://HOST/PATH, https://HOST/PATH or /PATH")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let path = if path.is_empty() { "/" } else { path };
         // The colons of an IPv6 literal stand in brackets.
@@ -35,20 +40,22 @@ impl Target {
         if host.is_empty() {
             return Err("the host is missing".into());
         }
-        Ok(Self { host: Some(host.to_owned()), port, path: path.to_owned() })
+        Ok(Self { tls: Some(tls), host: Some(host.to_owned()), port, path: path.to_owned() })
     }
 
     /// The address that such a request arrives at: one with the URL's port, else with the one that URLs mean by none,
     /// else the first.
-    pub(super) fn listener(&self, addresses: &[&ListenAddress]) -> Option<usize> {
+    pub(super) fn listener(&self, addresses: &[(&ListenAddress, bool)]) -> Option<usize> {
+        let fits = |tls: &bool| self.tls.is_none_or(|wanted| wanted == *tls);
         let at = |port: u16| {
-            addresses
-                .iter()
-                .position(|address| matches!(address, ListenAddress::Tcp(tcp) if tcp.port() == port))
+            let has_port =
+                |address: &ListenAddress| matches!(address, ListenAddress::Tcp(tcp) if tcp.port() == port);
+            addresses.iter().position(|(address, tls)| has_port(address) && fits(tls))
         };
-        match self.port {
-            Some(port) => at(port),
-            None => at(80).or((!addresses.is_empty()).then_some(0)),
+        match (self.port, self.tls) {
+            (Some(port), _) => at(port),
+            (None, tls) => at(if tls == Some(true) { 443 } else { 80 })
+                .or_else(|| addresses.iter().position(|(_, tls)| fits(tls))),
         }
     }
 
@@ -64,7 +71,8 @@ mod tests {
     use super::*;
 
     fn target(host: Option<&str>, port: Option<u16>, path: &str) -> Result<Target, String> {
-        Ok(Target { host: host.map(str::to_owned), port, path: path.to_owned() })
+        let tls = host.map(|_| false);
+        Ok(Target { tls, host: host.map(str::to_owned), port, path: path.to_owned() })
     }
 
     #[test]
@@ -74,18 +82,24 @@ mod tests {
         assert_eq!(Target::parse("http://h:81/a/b"), target(Some("h"), Some(81), "/a/b"));
         assert_eq!(Target::parse("http://[::1]/"), target(Some("[::1]"), None, "/"));
         assert_eq!(Target::parse("http://[::1]:8080/"), target(Some("[::1]"), Some(8080), "/"));
-        assert!(Target::parse("https://h/").is_err());
+        assert_eq!(Target::parse("https://h/").map(|target| target.tls), Ok(Some(true)));
+        assert!(Target::parse("ftp://h/").is_err());
         assert!(Target::parse("http://h:x/").is_err());
         assert!(Target::parse("http:///x").is_err());
     }
 
     #[test]
     fn the_port_decides_where_a_request_arrives() {
-        let [a, b] = ["127.0.0.1:8080", "127.0.0.1:80"].map(|text| ListenAddress::Tcp(text.parse().unwrap()));
-        let listener = |url: &str| Target::parse(url).unwrap().listener(&[&a, &b]);
+        let [a, b, c] = ["127.0.0.1:8080", "127.0.0.1:80", "127.0.0.1:443"]
+            .map(|text| ListenAddress::Tcp(text.parse().unwrap()));
+        let listener =
+            |url: &str| Target::parse(url).unwrap().listener(&[(&a, false), (&b, false), (&c, true)]);
         assert_eq!(listener("http://h:8080/"), Some(0));
         assert_eq!(listener("http://h/"), Some(1));
+        assert_eq!(listener("https://h/"), Some(2));
         assert_eq!(listener("http://h:9/"), None);
-        assert_eq!(Target::parse("/").unwrap().listener(&[&a]), Some(0));
+        assert_eq!(listener("https://h:80/"), None);
+        assert_eq!(Target::parse("/").unwrap().listener(&[(&a, true)]), Some(0));
+        assert_eq!(Target::parse("https://h/").unwrap().listener(&[(&a, false)]), None);
     }
 }

@@ -1,0 +1,189 @@
+//! TLS: `[tls]`, and what a site says about its certificates and those of its clients.
+
+use std::path::PathBuf;
+
+use baton_tls::{ClientCertificates, Protocol};
+
+use super::kind::{Integer, Kind, ListOf, Or, Reading};
+use super::raw::{Node, Value};
+use super::setting::{Inline, settings};
+use super::text::{FilePath, TextOf, Wrong};
+use super::words::{Word, words};
+
+words! {
+    for Protocol {
+        /// HTTP/1.1
+        Http11 = "http/1.1",
+    }
+}
+
+words! {
+    for ClientCertificates {
+        /// a client may have none; a certificate that is not accepted ends the handshake
+        Request = "request",
+        /// without a certificate the handshake fails
+        Require = "require",
+    }
+}
+
+settings! {
+    /// TLS on all addresses that end in ` tls`: versions 1.2 and 1.3, with Mozilla's *intermediate* ciphers and the
+    /// post-quantum key exchange. Sessions are resumed by any worker, also after a reload or an upgrade.
+    Tls in "tls" {
+        /// Protocols that clients are offered, best first (ALPN).
+        protocols: Vec<Protocol> = vec![Protocol::Http11], ListOf(Word::<Protocol>::new());
+        /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
+        /// reads them.
+        watch_ms: u64 = 0, Integer(0, 86_400_000);
+    }
+}
+
+settings! {
+    /// A certificate of a site, and its key.
+    CertificateFiles in "site.tls" needs ["certificate"] {
+        /// PEM file with the certificate, followed by those of its issuers. The master reads it with the rights of the
+        /// user who starts the server.
+        certificate: PathBuf = PathBuf::new(), FilePath;
+        /// PEM file with the private key, without a password. `auto`: it is in the same file.
+        key: Option<PathBuf> = None, Or("auto", FilePath);
+    }
+}
+
+impl CertificateFiles {
+    /// The file with the key.
+    pub fn key_file(&self) -> &PathBuf {
+        self.key.as_ref().unwrap_or(&self.certificate)
+    }
+}
+
+settings! {
+    /// What a site demands of clients' certificates.
+    ClientAuthentication in "site.client_certificates" needs ["authorities"] {
+        /// Whether a client must have a certificate.
+        mode: ClientCertificates = ClientCertificates::Require, Word::<ClientCertificates>::new();
+        /// PEM file with the certificates of the authorities that issue those of clients.
+        authorities: PathBuf = PathBuf::new(), FilePath;
+        /// PEM file with what they have revoked: a list (CRL) of each authority that issued a certificate of the chain.
+        /// Lists count on after their time.
+        revoked: Option<PathBuf> = None, Or("off", FilePath);
+    }
+}
+
+/// One certificate, or several of different algorithms.
+pub(crate) struct Certificates;
+
+impl Kind for Certificates {
+    type Value = Vec<CertificateFiles>;
+
+    fn accepted(&self) -> String {
+        let one = Inline::<CertificateFiles>::new().accepted();
+        format!("\"off\", {one} or an array of such tables")
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<CertificateFiles>> {
+        let one = Inline::<CertificateFiles>::new();
+        match node.get_ref() {
+            Value::String(word) if word == "off" => Some(Vec::new()),
+            Value::Table(_) => one.read(node, reading).map(|files| vec![files]),
+            Value::Array(_) => ListOf(one).read(node, reading),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Vec<CertificateFiles>) -> toml::Value {
+        let one = Inline::<CertificateFiles>::new();
+        match &value[..] {
+            [] => "off".into(),
+            [only] => one.write(only),
+            several => toml::Value::Array(several.iter().map(|files| one.write(files)).collect()),
+        }
+    }
+}
+
+/// What becomes of requests on addresses without TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectHttps {
+    /// They are answered as others.
+    Off,
+    /// They are sent to the site's first TLS address.
+    On,
+    /// They are sent to this port: the one that clients see, where something forwards connections.
+    Port(u16),
+}
+
+/// Reads [`RedirectHttps`].
+pub(crate) struct RedirectHttpsKind;
+
+impl Kind for RedirectHttpsKind {
+    type Value = RedirectHttps;
+
+    fn accepted(&self) -> String {
+        "true, false or a port".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<RedirectHttps> {
+        match node.get_ref() {
+            Value::Boolean(false) => Some(RedirectHttps::Off),
+            Value::Boolean(true) => Some(RedirectHttps::On),
+            Value::Integer(_) => {
+                let port = Integer(1, 65_535).read(node, reading)?;
+                u16::try_from(port).ok().map(RedirectHttps::Port)
+            }
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &RedirectHttps) -> toml::Value {
+        match value {
+            RedirectHttps::Off => false.into(),
+            RedirectHttps::On => true.into(),
+            RedirectHttps::Port(port) => i64::from(*port).into(),
+        }
+    }
+}
+
+/// Reads the value of `Strict-Transport-Security`.
+pub(crate) struct Hsts;
+
+/// Two years: what Mozilla recommends, and the lists of browsers ask for at least one.
+const HSTS_USUAL: &str = "max-age=63072000";
+
+const HSTS_VALUE: TextOf = TextOf {
+    accepted: "true, false or a value such as \"max-age=63072000; includeSubDomains\"",
+    check: |value| {
+        let max_age = value.split(';').find_map(|part| part.trim().strip_prefix("max-age="));
+        match max_age.is_some_and(|seconds| seconds.parse::<u64>().is_ok()) {
+            true if baton_http::field_value_is_safe(value.as_bytes()) => Ok(value),
+            _ => Err(Wrong::new(
+                "has no age",
+                "expected `max-age=SECONDS`, perhaps with `; includeSubDomains`",
+            )),
+        }
+    },
+};
+
+impl Kind for Hsts {
+    type Value = Option<String>;
+
+    fn accepted(&self) -> String {
+        HSTS_VALUE.accepted.into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Option<String>> {
+        match node.get_ref() {
+            Value::Boolean(false) => Some(None),
+            Value::Boolean(true) => Some(Some(HSTS_USUAL.to_owned())),
+            _ => HSTS_VALUE.read(node, reading).map(Some),
+        }
+    }
+
+    fn write(&self, value: &Option<String>) -> toml::Value {
+        value.as_deref().map_or(false.into(), Into::into)
+    }
+}

@@ -1,0 +1,150 @@
+//! From a site's settings about TLS to what the engine gets: certificates, redirections, fields.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use baton_engine::listen::ListenAddress;
+use baton_engine::plan::{self, Action};
+use baton_http::FieldRules;
+use baton_report::Trouble;
+use baton_tls::{Certificate, ClientPolicy, Identity, Server, TicketSecrets, Tickets};
+
+use super::config::Config;
+use super::site::Site;
+use super::tls::RedirectHttps;
+use super::tls_files::PemFiles;
+
+/// A certificate, and the site that has it.
+#[derive(Clone, Debug)]
+pub struct SiteCertificate {
+    /// The site's name.
+    pub site: String,
+    /// The site's hosts.
+    pub hosts: Vec<String>,
+    /// What the certificate says.
+    pub certificate: Certificate,
+}
+
+impl Config {
+    /// Whether any site speaks TLS.
+    pub fn has_tls(&self) -> bool {
+        self.sites.iter().any(|site| site.settings.listen.iter().any(|listen| listen.tls))
+    }
+
+    /// The certificates of all sites, checked with their keys; what sites demand of clients is checked too.
+    ///
+    /// # Errors
+    /// The first that cannot be used, with file and line.
+    pub fn certificates(&self, files: &PemFiles) -> Result<Vec<SiteCertificate>, Trouble> {
+        let mut all = Vec::new();
+        for site in &self.sites {
+            let terms = tls_site(site, files)?;
+            all.extend(terms.identities.iter().map(|identity| SiteCertificate {
+                site: site.name(),
+                hosts: site.settings.hosts.clone(),
+                certificate: identity.certificate().clone(),
+            }));
+        }
+        Ok(all)
+    }
+
+    /// The TLS of each listener that has it.
+    pub(super) fn tls_servers(
+        &self,
+        listener_ids: &HashMap<&ListenAddress, usize>,
+        files: &PemFiles,
+        tickets: Option<&Arc<Tickets>>,
+    ) -> io::Result<HashMap<usize, Arc<Server>>> {
+        let tickets = match tickets {
+            Some(tickets) => Arc::clone(tickets),
+            // This plan is made to be looked at.
+            None => Arc::new(Tickets::new(TicketSecrets::draw().map_err(io::Error::other)?)),
+        };
+        let mut by_listener: HashMap<usize, Vec<baton_tls::Site>> = HashMap::new();
+        for site in self.sites.iter().filter(|site| !site.settings.tls.is_empty()) {
+            let terms = tls_site(site, files).map_err(io::Error::other)?;
+            for listen in site.settings.listen.iter().filter(|listen| listen.tls) {
+                if let Some(id) = listener_ids.get(&listen.address) {
+                    by_listener.entry(*id).or_default().push(terms.clone());
+                }
+            }
+        }
+        let server = |(id, sites)| {
+            let server = Server::new(sites, &self.tls.protocols, &tickets).map_err(io::Error::other)?;
+            Ok((id, Arc::new(server)))
+        };
+        by_listener.into_iter().map(server).collect()
+    }
+}
+
+/// A site's certificates and demands.
+fn tls_site(site: &Site, files: &PemFiles) -> Result<baton_tls::Site, Trouble> {
+    let settings = &site.settings;
+    let file = |path| files.get(path).map_err(|error| Trouble::new(error.to_string()));
+    let identities = settings.tls.iter().map(|one| {
+        let identity = Identity::load(file(&one.certificate)?, file(one.key_file())?)?;
+        Ok(Arc::new(identity))
+    });
+    let clients = settings.client_certificates.as_ref().map(|clients| {
+        let revoked = clients.revoked.as_deref().map(file).transpose()?;
+        ClientPolicy::load(clients.mode, file(&clients.authorities)?, revoked).map(Arc::new)
+    });
+    Ok(baton_tls::Site {
+        hosts: settings.hosts.clone(),
+        identities: identities.collect::<Result<_, Trouble>>()?,
+        clients: clients.transpose()?,
+    })
+}
+
+impl Site {
+    /// The same with `Strict-Transport-Security` in every response, unless a route says otherwise.
+    pub(super) fn with_hsts(&self) -> Self {
+        let mut site = self.clone();
+        let Some(value) = &self.settings.hsts else { return site };
+        let routes = site.routes.iter_mut().map(|route| &mut route.files);
+        for files in routes.chain([&mut site.files]) {
+            let fields = &mut files.headers.set;
+            if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(HSTS)) {
+                fields.push((HSTS.to_owned(), value.clone()));
+            }
+        }
+        site
+    }
+
+    /// What answers on its addresses without TLS, if that sends clients to those with TLS.
+    pub(super) fn redirecting(&self, listener_ids: &HashMap<&ListenAddress, usize>) -> Option<plan::Site> {
+        let settings = &self.settings;
+        let port = match settings.redirect_https {
+            RedirectHttps::Off => return None,
+            RedirectHttps::Port(port) => port,
+            RedirectHttps::On => settings
+                .listen
+                .iter()
+                .filter(|listen| listen.tls)
+                .find_map(|listen| match listen.address {
+                    ListenAddress::Tcp(address) => Some(address.port()),
+                    ListenAddress::Unix(_) => None,
+                })
+                .unwrap_or(HTTPS_PORT),
+        };
+        let clear = settings.listen.iter().filter(|listen| !listen.tls);
+        let host = settings.hosts.iter().find(|host| !host.starts_with('*')).cloned();
+        Some(plan::Site {
+            name: self.name(),
+            listeners: clear.filter_map(|listen| listener_ids.get(&listen.address).copied()).collect(),
+            hosts: settings.hosts.clone(),
+            routes: vec![plan::Route {
+                path: "/".into(),
+                headers: FieldRules::default(),
+                action: Action::Https { host, port },
+            }],
+            headers: FieldRules::default(),
+            error_pages: Vec::new(),
+            log: settings.access_log,
+        })
+    }
+}
+
+const HSTS: &str = "Strict-Transport-Security";
+const HTTPS_PORT: u16 = 443;

@@ -1,0 +1,137 @@
+//! The certificates that the server uses. The master reads them, with the rights that it was started with.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_config::{Config, PemFiles, SiteCertificate};
+use baton_report::{Trouble, log, utc};
+use baton_tls::{TICKET_KEY_LIFE, TicketSecrets};
+use serde_json::{Value, json};
+
+/// The PEM files of a configuration, checked.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    /// For the workers.
+    pub(crate) files: PemFiles,
+    all: Vec<SiteCertificate>,
+    stamps: Stamps,
+}
+
+/// What of each file changes with its contents: its inode, size and time. `None`: it is not there.
+pub(crate) type Stamps = Vec<(PathBuf, Option<(u64, u64, i64, i64)>)>;
+
+impl Certificates {
+    /// Reads the files, and warns of what clients will refuse.
+    ///
+    /// # Errors
+    /// The first file that cannot be read, or certificate that cannot be used.
+    pub(crate) fn read(config: &Config) -> Result<Self, Trouble> {
+        // Before the files are read: what changes meanwhile is seen at the next look.
+        let stamps = stamps(config);
+        let files = PemFiles::read(config)?;
+        let all = config.certificates(&files)?;
+        for one in &all {
+            one.certificate.advice(&one.hosts, SystemTime::now()).into_iter().for_each(log::warning);
+        }
+        Ok(Self { files, all, stamps })
+    }
+
+    /// Whether a file has changed since it was read; then, the stamps of all.
+    pub(crate) fn changed(&self, config: &Config) -> Option<Stamps> {
+        let now = stamps(config);
+        (now != self.stamps).then_some(now)
+    }
+
+    /// For the status.
+    pub(crate) fn report(&self, now: SystemTime) -> Vec<Value> {
+        let report = |one: &SiteCertificate| {
+            let certificate = &one.certificate;
+            json!({
+                "site": one.site,
+                "names": certificate.names,
+                "key": certificate.key.word(),
+                "issuer": certificate.issuer,
+                "not_after": utc(certificate.not_after),
+                "days_left": certificate.days_left(now),
+                "source": certificate.source,
+            })
+        };
+        self.all.iter().map(report).collect()
+    }
+
+    /// Site, algorithm and days left of each, for the metrics.
+    pub(crate) fn days_left(&self, now: SystemTime) -> Vec<(String, &'static str, i64)> {
+        let days = |one: &SiteCertificate| {
+            (one.site.clone(), one.certificate.key.word(), one.certificate.days_left(now))
+        };
+        self.all.iter().map(days).collect()
+    }
+}
+
+fn stamps(config: &Config) -> Stamps {
+    let stamp = |path: &std::path::Path| {
+        let metadata = fs::metadata(path).ok();
+        let stamp = metadata.map(|file| (file.ino(), file.size(), file.mtime(), file.mtime_nsec()));
+        (path.to_owned(), stamp)
+    };
+    config.pem_files().map(stamp).collect()
+}
+
+/// When the files are looked at again, and what the last look found that could not be used.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    next: Instant,
+    refused: Option<Stamps>,
+}
+
+impl Watching {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { next: now, refused: None }
+    }
+
+    /// When [`look`](Self::look) is due, if the configuration asks for it.
+    pub(crate) fn due(&self, config: &Config) -> Option<Instant> {
+        (config.tls.watch_ms > 0 && config.has_tls()).then_some(self.next)
+    }
+
+    /// Whether there is something new to read. Files that were refused are new once they have changed again: often the
+    /// certificate has been replaced, and the key follows.
+    pub(crate) fn look(&mut self, config: &Config, used: &Certificates, now: Instant) -> bool {
+        self.next = now + Duration::from_millis(config.tls.watch_ms);
+        let Some(stamps) = used.changed(config) else { return false };
+        if self.refused.as_ref() == Some(&stamps) {
+            return false;
+        }
+        self.refused = Some(stamps);
+        true
+    }
+}
+
+/// The secrets of session tickets, and when they are rotated.
+#[derive(Debug)]
+pub(crate) struct TicketKeys {
+    pub(crate) secrets: TicketSecrets,
+    pub(crate) rotate_at: Instant,
+}
+
+impl TicketKeys {
+    /// Those of the server that this one replaces, or else new ones.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(crate) fn begin(inherited: Option<TicketSecrets>, now: Instant) -> Result<Self, Trouble> {
+        let secrets = inherited.map_or_else(TicketSecrets::draw, Ok);
+        let secrets = secrets.map_err(|error| Trouble::new(format!("cannot make ticket keys: {error}")))?;
+        Ok(Self { secrets, rotate_at: now + TICKET_KEY_LIFE })
+    }
+
+    /// Rotates them.
+    pub(crate) fn rotate(&mut self, now: Instant) {
+        self.rotate_at = now + TICKET_KEY_LIFE;
+        if let Err(error) = self.secrets.rotate() {
+            log::error(format_args!("session tickets keep their keys: {error}"));
+        }
+    }
+}
