@@ -5,7 +5,7 @@
 //!          ◄─ PutChallenge ──                                        orders a certificate
 //!          ── ChallengeReady, when all workers have it ──────────►   asks the authority to look
 //!          ◄─ RemoveChallenge ──
-//!          ◄─ Issued (certificate and key) ──                        has stored it
+//!          ◄─ Issued ──                                              has stored the certificate
 //!          ◄─ Plan ──                                                whenever it changes
 //! ```
 
@@ -43,12 +43,10 @@ pub enum FromAcme {
         /// Of [`Self::PutChallenge`].
         id: u64,
     },
-    /// A certificate was issued and is in the store.
+    /// The store has another certificate.
     Issued {
         /// The certificate's name.
         name: String,
-        /// Its chain and its key.
-        pem: String,
     },
     /// What the process will do about a certificate.
     Plan {
@@ -69,7 +67,7 @@ impl std::fmt::Debug for FromAcme {
         match self {
             Self::PutChallenge { id, .. } => write!(f, "PutChallenge {id}"),
             Self::RemoveChallenge { id } => write!(f, "RemoveChallenge {id}"),
-            Self::Issued { name, .. } => write!(f, "Issued {name}"),
+            Self::Issued { name } => write!(f, "Issued {name}"),
             Self::Plan { name, order_at, failures, .. } => {
                 write!(f, "Plan {name}: at {}, {failures} failures", order_at.0)
             }

@@ -128,11 +128,8 @@ impl Process {
         }
         self.lock = lock;
         self.read_store();
-        for certificate in self.certificates.values().filter(|certificate| certificate.stored.is_some()) {
-            if let Ok(Some(pem)) = self.store.certificate(&certificate.names) {
-                tell_issued(&mut workers.master, &certificate.names, pem);
-            }
-        }
+        let stored = self.certificates.iter().filter(|(_, certificate)| certificate.stored.is_some());
+        stored.for_each(|(name, _)| workers.master.tell(&FromAcme::Issued { name: name.clone() }));
         self.tell_plans(&mut workers.master);
         Ok(())
     }
@@ -142,7 +139,7 @@ impl Process {
         let names = certificate.names.clone();
         let replaces = certificate.stored.as_ref().and_then(|stored| stored.id.clone());
         match self.obtain(&names, replaces, failures, workers) {
-            Ok((pem, stored)) => {
+            Ok(stored) => {
                 let until = utc(stored.validity.not_after.into());
                 log::notice(format_args!("obtained a certificate for {names}, valid until {until}"));
                 self.planner.handle_issued(name, stored.validity, now());
@@ -151,7 +148,7 @@ impl Process {
                     certificate.stored = Some(stored);
                     certificate.error = None;
                 }
-                tell_issued(&mut workers.master, &names, pem);
+                workers.master.tell(&FromAcme::Issued { name: name.to_owned() });
             }
             Err(failure) => self.note_failure(name, &failure, &format!("no new certificate for {names}")),
         }
@@ -163,7 +160,7 @@ impl Process {
         replaces: Option<CertificateIdentifier<'static>>,
         failures: u32,
         workers: &mut Workers,
-    ) -> Result<(Vec<u8>, Stored), Failure> {
+    ) -> Result<Stored, Failure> {
         // After a failure the next kind of challenge has its turn: one of the ports may not be reachable.
         let kinds = &self.settings.challenges;
         let challenge = kinds[failures as usize % kinds.len()];
@@ -176,7 +173,7 @@ impl Process {
             let trouble = Trouble::of(format_args!("store it at {}", path.display()), &error);
             Failure::ours(trouble.about_file(&path, &error))
         })?;
-        Ok((pem, stored))
+        Ok(stored)
     }
 
     fn ask_renewal_info(&mut self, name: &str) {
@@ -234,14 +231,6 @@ impl Process {
                 certificate.told.iter().for_each(|message| master.tell(message));
             }
         }
-    }
-}
-
-fn tell_issued(master: &mut Master, names: &Names, pem: Vec<u8>) {
-    match String::from_utf8(pem) {
-        Ok(pem) => master.tell(&FromAcme::Issued { name: names.first().to_owned(), pem }),
-        // It was read as PEM: bytes that are not text stand between the sections.
-        Err(error) => log::error(format_args!("the certificate of {names} is not text: {error}")),
     }
 }
 

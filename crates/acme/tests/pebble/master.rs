@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use baton_acme::{ChallengeKind, FromAcme, Names, Settings, ToAcme};
+use baton_acme::{ChallengeKind, FromAcme, Names, Settings, Store, ToAcme};
 use baton_report::Trouble;
 use baton_supervise::messages::{self, MESSAGE_BYTES_MAX};
 use baton_sys::passing;
@@ -21,6 +21,7 @@ pub(crate) struct Master {
     socket: OwnedFd,
     process: Option<JoinHandle<Result<(), Trouble>>>,
     workers: Workers,
+    settings: Settings,
 }
 
 impl Master {
@@ -28,13 +29,15 @@ impl Master {
     pub(crate) fn start(settings: &Settings, workers: &Workers) -> Self {
         let (socket, other) = passing::message_pair().expect("a pair of sockets");
         let process = std::thread::spawn(move || baton_acme::run(other));
-        let master = Self { socket, process: Some(process), workers: workers.clone() };
+        let workers = workers.clone();
+        let mut master = Self { socket, process: Some(process), workers, settings: settings.clone() };
         master.configure(settings);
         master
     }
 
     /// Gives the process other settings.
-    pub(crate) fn configure(&self, settings: &Settings) {
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
         let mut file: File = tempfile::tempfile().expect("a file");
         file.write_all(&serde_json::to_vec(settings).expect("JSON")).expect("written");
         file.rewind().expect("rewound");
@@ -70,13 +73,16 @@ impl Master {
         }
     }
 
-    /// Waits for a certificate: its chain and key.
+    /// Waits for a certificate: its chain and key in the store.
     #[track_caller]
     pub(crate) fn wait_for_certificate(&mut self, wanted: &str) -> String {
         self.wait_for(&format!("a certificate for {wanted}"), |message| match message {
-            FromAcme::Issued { name, pem } if name == wanted => Some(pem.clone()),
+            FromAcme::Issued { name } if name == wanted => Some(()),
             _ => None,
-        })
+        });
+        let names = self.settings.certificates.iter().find(|names| names.first() == wanted).expect("wanted");
+        let stored = Store::of(&self.settings.store, &self.settings.directory).certificate(names);
+        String::from_utf8(stored.expect("read").expect("stored")).expect("text")
     }
 
     /// Waits until an order or a question has failed: why, and how often orders have failed.

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 the configuration is bad, or what was asked for failed; 2 the command line was not understood.
 
+mod acme;
 mod check;
 mod command_line;
 mod config_file;
@@ -46,6 +47,7 @@ enum Command {
     Ctl(ctl::Ctl),
     Sim(Box<sim::Sim>),
     App(app::App),
+    Acme(acme::Acme),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -63,6 +65,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Ctl(ctl) => ctl.run(),
         Command::Sim(sim) => sim.run(),
         Command::App(app) => app.run().map_err(Failure::from),
+        Command::Acme(acme) => acme.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),

@@ -1,0 +1,35 @@
+//! `baton acme`: the process that obtains certificates. The master starts it, with a socket to itself as standard input.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::process::parent_id;
+use std::process::ExitCode;
+
+use baton_report::Trouble;
+use baton_sys::process;
+use clap::Args;
+
+/// Obtain certificates: started by the server, not by hand
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(super) struct Acme {
+    /// The server's process.
+    #[arg(long)]
+    parent: u32,
+}
+
+impl Acme {
+    /// Runs until the server ends.
+    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+        let begin = || {
+            process::die_with_parent()?;
+            // Its files are its own, and so is its memory, which has their keys.
+            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+            std::io::stdin().as_fd().try_clone_to_owned()
+        };
+        let socket = begin().map_err(|error| Trouble::of("begin to obtain certificates", &error))?;
+        if parent_id() == self.parent {
+            baton_acme::run(socket)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
