@@ -9,10 +9,19 @@
 pub(crate) enum ClientHello {
     /// The message is not complete.
     Part,
-    /// It is complete. The name that it asks for, in lower case; `None`: it gives none, or none that is a host name.
-    Whole(Option<Box<str>>),
+    /// It is complete.
+    Whole(Asked),
     /// This is no such message; the library knows the right alert.
     Broken,
+}
+
+/// What decides about a client's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The name that it asks for, in lower case; `None`: it gives none, or none that is a host name.
+    pub(crate) name: Option<Box<str>>,
+    /// Whether the client is an authority that wants to see a proof (RFC 8737): it offers `acme-tls/1` and nothing else.
+    pub(crate) wants_proof: bool,
 }
 
 /// The type of a record with handshake messages: the first byte that a client sends.
@@ -23,6 +32,12 @@ const CLIENT_HELLO: u8 = 1;
 
 /// The extension that names the server (RFC 6066, section 3).
 const SERVER_NAME: u16 = 0;
+
+/// The extension that offers protocols (RFC 7301, section 3.1).
+const PROTOCOLS: u16 = 16;
+
+/// The protocol of an authority that wants to see a proof.
+pub(crate) const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The only type of name.
 const HOST_NAME: u8 = 0;
@@ -55,7 +70,7 @@ impl ClientHello {
             };
             match body(message) {
                 Err(Broken) => return Self::Broken,
-                Ok(Some(body)) => return server_name(body).map_or(Self::Broken, Self::Whole),
+                Ok(Some(body)) => return asked(body).map_or(Self::Broken, Self::Whole),
                 Ok(None) if joined.is_empty() => joined.extend_from_slice(fragment),
                 Ok(None) => {}
             }
@@ -77,27 +92,35 @@ fn body(message: &[u8]) -> Result<Option<&[u8]>, Broken> {
     }
 }
 
-/// The host name in the body of the message (RFC 8446, section 4.1.2); `None`: the body cannot be parsed.
-fn server_name(body: &[u8]) -> Option<Option<Box<str>>> {
+/// What the body of the message says (RFC 8446, section 4.1.2); `None`: it cannot be parsed.
+fn asked(body: &[u8]) -> Option<Asked> {
+    let mut asked = Asked::default();
     let mut body = Reader(body);
     body.take(2 + 32)?; // Version and random.
     body.vector8()?; // Session.
     body.vector16()?; // Cipher suites.
     body.vector8()?; // Compression methods.
     if body.0.is_empty() {
-        return Some(None); // TLS 1.2 allows a message without extensions.
+        return Some(asked); // TLS 1.2 allows a message without extensions.
     }
     let mut extensions = Reader(body.vector16()?);
     while !extensions.0.is_empty() {
         let kind = extensions.u16()?;
         let mut content = Reader(extensions.vector16()?);
-        if kind == SERVER_NAME {
-            let mut names = Reader(content.vector16()?);
-            let name = (names.take(1)? == [HOST_NAME]).then(|| names.vector16());
-            return Some(name.flatten().and_then(host_name));
+        match kind {
+            SERVER_NAME => {
+                let mut names = Reader(content.vector16()?);
+                let name = (names.take(1)? == [HOST_NAME]).then(|| names.vector16());
+                asked.name = name.flatten().and_then(host_name);
+            }
+            PROTOCOLS => {
+                let mut protocols = Reader(content.vector16()?);
+                asked.wants_proof = protocols.vector8()? == ACME_PROTOCOL && protocols.0.is_empty();
+            }
+            _ => {}
         }
     }
-    Some(None)
+    Some(asked)
 }
 
 /// A host name in lower case, unless it has characters that none has.

@@ -12,7 +12,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
 use rustls::{Error, HandshakeKind};
 
-use crate::client_hello::ClientHello;
+use crate::client_hello::{Asked, ClientHello};
 use crate::record_key::HEADER_BYTES;
 use crate::{Alert, Facts, FailureReason, HandshakeFailure, PolicyId, Records, Server};
 
@@ -131,12 +131,14 @@ impl Handshake {
 
     /// Looks for the client's first message; `true`: it is complete, and the library has the word.
     fn read_hello(&mut self) -> Result<bool, HandshakeFailure> {
-        let server_name = match ClientHello::read(&self.input) {
+        let asked = match ClientHello::read(&self.input) {
             ClientHello::Part => return Ok(false),
-            ClientHello::Whole(server_name) => server_name,
-            ClientHello::Broken => None,
+            ClientHello::Whole(asked) => asked,
+            ClientHello::Broken => Asked::default(),
         };
-        let Some(terms) = self.server.terms(server_name.as_deref()) else {
+        let server_name = asked.name;
+        let proof = asked.wants_proof.then(|| self.server.proof(server_name.as_deref())).flatten();
+        let Some(terms) = proof.as_ref().or_else(|| self.server.terms(server_name.as_deref())) else {
             self.output.extend_from_slice(&Alert::UNRECOGNIZED_NAME.in_clear());
             let name = server_name.as_deref().unwrap_or("no name");
             let detail = format!("no certificate is for {name}");

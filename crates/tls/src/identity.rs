@@ -92,7 +92,7 @@ fn check_order(file: &PemFile, sections: &[Section]) -> Result<(), Trouble> {
 }
 
 /// The first private key of a file, and its line.
-fn signing_key(file: &PemFile) -> Result<(Arc<dyn SigningKey>, usize), Trouble> {
+pub(crate) fn signing_key(file: &PemFile) -> Result<(Arc<dyn SigningKey>, usize), Trouble> {
     let kinds = [SectionKind::PrivateKey, SectionKind::RsaPrivateKey, SectionKind::EcPrivateKey];
     let sections = file.sections(&kinds)?;
     let Some(section) = sections.first() else {

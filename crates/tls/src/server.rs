@@ -13,6 +13,7 @@ use rustls::{ServerConfig, SignatureScheme};
 
 use crate::clients::{ClientPolicy, PolicyId};
 use crate::identity::Identity;
+use crate::proofs::Proofs;
 use crate::provider::provider;
 use crate::tickets::{Ticketer, Tickets};
 
@@ -44,6 +45,8 @@ pub struct Server {
     wildcards: Vec<(String, usize)>,
     /// The site for other names, if one answers to them.
     default: Option<usize>,
+    /// What certificate authorities get to see.
+    proofs: Arc<Proofs>,
 }
 
 /// The terms on which a site meets clients.
@@ -78,7 +81,18 @@ impl Server {
         wildcards.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         let default = sites.iter().position(|site| site.hosts.is_empty());
         let sites = sites.into_iter().map(|site| Terms::new(site, protocols, tickets));
-        Ok(Self { sites: sites.collect::<Result<_, _>>()?, by_host, wildcards, default })
+        let proofs = Arc::default();
+        Ok(Self { sites: sites.collect::<Result<_, _>>()?, by_host, wildcards, default, proofs })
+    }
+
+    /// Shows authorities these proofs.
+    pub fn with_proofs(self, proofs: Arc<Proofs>) -> Self {
+        Self { proofs, ..self }
+    }
+
+    /// The terms for an authority that wants to see a proof for a name.
+    pub(crate) fn proof(&self, name: Option<&str>) -> Option<Terms> {
+        self.proofs.get(name?).map(|config| Terms { config, policy: None })
     }
 
     /// The terms for a client, by the name that it asks for (SNI). A client without a name, such as one that was given an
@@ -161,6 +175,12 @@ impl Server {
     /// A server that answers to one name, on terms of the library.
     pub(crate) fn for_tests(name: &str, config: ServerConfig) -> Self {
         let sites = vec![Terms { config: Arc::new(config), policy: None }];
-        Self { sites, by_host: HashMap::from([(name.to_owned(), 0)]), wildcards: Vec::new(), default: None }
+        Self {
+            sites,
+            by_host: HashMap::from([(name.to_owned(), 0)]),
+            wildcards: Vec::new(),
+            default: None,
+            proofs: Arc::default(),
+        }
     }
 }

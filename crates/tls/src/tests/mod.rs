@@ -6,5 +6,6 @@ mod ends;
 mod handshake;
 mod identities;
 mod names;
+mod proofs;
 mod records;
 mod sessions;
