@@ -1,8 +1,9 @@
 //! Goal: a request for a file costs no heap allocation here, once the buffers that are written to have grown.
 //! Method: the steps of such a request under a counting allocator.
 
+use baton_buf::{Aggregate, Buffer, Slice};
 use baton_http::h2::hpack::Decoder;
-use baton_http::h2::{HeadText, encode_response_head};
+use baton_http::h2::{Connection, Event, HeadText, PREFACE, Packer, Settings, encode_response_head};
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, ETag, HeadLimits, HeadScanner, Precondition, Ranges,
     ReplyHead, RequestHead, Stamp, Status, decode_path, select_ranges,
@@ -70,4 +71,59 @@ fn a_request_of_http2_allocates_nothing() {
     (0..500).for_each(|_| request());
     let allocations = allocation_counter::measure(|| (0..500).for_each(|_| request()));
     assert_eq!(allocations.count_total, 0);
+}
+
+/// Twenty streams at a time: heads and small bodies leave packed, larger ones as slices.
+#[test]
+fn streams_of_http2_allocate_nothing() {
+    let limits = HeadLimits::default();
+    let (mut text, mut packer, mut out) = (HeadText::default(), Packer::new(), Aggregate::new());
+    let mut connection = Connection::new(&Settings::default(), 0);
+    let body = Buffer::new(vec![b'a'; 20_000]);
+    let head = Slice::from(vec![0x88]);
+    let mut input = [PREFACE, b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\x01\0\0"].concat();
+    let mut next = 1u32;
+    let mut allocations = 0;
+    for _ in 0..8 {
+        for _ in 0..20 {
+            input.extend_from_slice(b"\0\0\x06\x01\x05");
+            input.extend_from_slice(&next.to_be_bytes());
+            input.extend_from_slice(b"\x82\x87\x84\x01\x01h");
+            next += 2;
+        }
+        input.extend_from_slice(b"\0\0\x04\x08\0\0\0\0\0\0\x08\0\0");
+        let mut bodies: Vec<_> = (0..20)
+            .map(|index| {
+                let mut aggregate = Aggregate::new();
+                aggregate.push(body.slice(0, 1000 * (index + 1)));
+                aggregate
+            })
+            .collect();
+        allocations = allocation_counter::measure(|| {
+            let mut read = 0;
+            loop {
+                let (count, event) = connection.receive(&input[read..], &mut text, &limits, 0).unwrap();
+                read += count;
+                match event {
+                    Some(Event::Request { stream, .. }) => {
+                        connection.respond(stream, head.clone(), false);
+                        connection.push(stream, bodies.pop().unwrap());
+                        connection.end(stream);
+                        connection.finish(stream);
+                    }
+                    Some(event) => panic!("{event:?}"),
+                    None if count == 0 => break,
+                    None => {}
+                }
+            }
+            while connection.wants_to_send() {
+                connection.poll_transmit(&mut out, 65_536, &mut packer, &mut |_| (), &mut |_, _| true);
+            }
+            out.clear();
+        })
+        .count_total;
+        input.clear();
+        assert!(connection.is_idle());
+    }
+    assert_eq!(allocations, 0);
 }

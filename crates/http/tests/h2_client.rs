@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 
 use baton_buf::{Aggregate, Piece, Slice};
-use baton_http::h2::{Connection, ErrorCode, Event, HeadText, Packer, Settings, StreamId, encode_response_head};
+use baton_http::h2::{
+    Connection, ErrorCode, Event, HeadText, Packer, Settings, StreamId, encode_response_head,
+};
 use baton_http::{HeadLimits, Method};
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -141,7 +143,9 @@ fn many_streams_are_answered() {
                 }
                 let tasks: Vec<_> = responses
                     .into_iter()
-                    .map(|(len, response)| (len, tokio::spawn(async { body_len(response.await.unwrap()).await })))
+                    .map(|(len, response)| {
+                        (len, tokio::spawn(async { body_len(response.await.unwrap()).await }))
+                    })
                     .collect();
                 for (len, task) in tasks {
                     assert_eq!(task.await.unwrap(), len);

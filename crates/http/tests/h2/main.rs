@@ -5,6 +5,7 @@
 
 mod bounds;
 mod client;
+mod files;
 mod flow;
 mod frames;
 mod laws;
