@@ -9,6 +9,7 @@ pub mod pieces;
 pub mod preload;
 pub mod responder;
 pub mod sim;
+pub mod tls;
 
 // Only the reader of the preload library: linking all of it would replace functions of the libc.
 #[path = "../../adapters/preload/src"]

@@ -1,0 +1,18 @@
+//! Goal: the committed fuzz corpora still pass. Method: every file through the same functions as the targets.
+
+#[path = "../../../fuzz/src/tls.rs"]
+pub mod invariants;
+#[path = "../../../fuzz/src/replay.rs"]
+pub mod replay;
+
+use replay::replay;
+
+#[test]
+fn handshakes() {
+    replay("tls_handshake", invariants::handshake);
+}
+
+#[test]
+fn records() {
+    replay("tls_records", invariants::records);
+}
