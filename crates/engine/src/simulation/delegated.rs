@@ -25,6 +25,7 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         is_failure: manner.fails(),
         // A POST is not repeated where an application closes its connection instead of reading the request.
         may_fail: manner.fails() || manner.is_of_offers() || method == "POST" || !bounds.is_prompt,
+        lies: manner.is_of_offers(),
         is_head: method == "HEAD",
         content: Content::Page,
         fields: Vec::new(),

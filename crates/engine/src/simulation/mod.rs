@@ -12,10 +12,12 @@ mod application;
 mod choices;
 mod client;
 mod delegated;
+mod link;
 mod log;
 mod request;
 mod response;
 mod site;
+mod socket;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -34,6 +34,8 @@ pub(crate) struct Expected {
     pub(crate) is_failure: bool,
     /// Whether the application may fail; a refusal for want of a connection is no failure.
     pub(crate) may_fail: bool,
+    /// Whether the application may report something else than it has sent.
+    pub(crate) lies: bool,
     /// Whether the answer has no body, even if its head announces one.
     pub(crate) is_head: bool,
     pub(crate) content: Content,
@@ -106,6 +108,7 @@ impl Request {
             is_applications: false,
             is_failure: false,
             may_fail: false,
+            lies: false,
             is_head: method == "HEAD",
             content: Content::Page,
             fields: Vec::new(),
@@ -374,6 +377,7 @@ fn malformed(number: usize, choices: &mut Choices) -> Request {
         is_applications: false,
         is_failure: false,
         may_fail: false,
+        lies: false,
         is_head: false,
         content: Content::Page,
         fields: Vec::new(),

@@ -170,8 +170,14 @@ impl Folder {
     }
 }
 
-const TRANSPORTS: [TransportChoice; 4] =
-    [TransportChoice::Auto, TransportChoice::Plain, TransportChoice::Shm, TransportChoice::PassFd];
+/// More often the one that only some connections can use.
+const TRANSPORTS: [TransportChoice; 5] = [
+    TransportChoice::Auto,
+    TransportChoice::Plain,
+    TransportChoice::Shm,
+    TransportChoice::PassFd,
+    TransportChoice::PassFd,
+];
 
 /// What [`FIXED`] answers by the plan of this version.
 pub(crate) fn fixed_body(version: u32) -> String {

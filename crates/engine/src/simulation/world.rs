@@ -13,6 +13,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
@@ -25,9 +26,11 @@ use super::application::Application;
 use super::choices::Choices;
 use super::client::{Client, Moment};
 use super::delegated;
+use super::link::Link;
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
 use super::site::Folder;
+use super::socket;
 use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::job::Job;
@@ -42,7 +45,7 @@ use crate::session::{Need, Session, Stage};
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::simulated_disk;
 use crate::transport::Transport;
-use crate::transport::memory::{Readiness, connect};
+use crate::transport::memory::{self, Readiness};
 
 thread_local! {
     /// The precise clock of the simulation on this thread.
@@ -205,10 +208,8 @@ impl<'a> World<'a> {
             let numbers = number * 100..number * 100 + choices.number(0..12);
             let requests =
                 numbers.map(|number| choose(&self.setting.folder, bounds, number, &mut choices)).collect();
-            let room = choices.one(&[0, 100, 10_000, 1_000_000]);
-            let (server_end, client_end) = connect(room, choices.chance(70));
+            let (transport, client_end) = connection(address(number), &mut choices);
             let client = Client::new(client_end, requests, self.now_ms, &mut choices);
-            let transport = Transport::in_memory(server_end, address(number), None);
             at_ms += self.choices.ms(0..100);
             self.agenda.insert((at_ms, 0, number), Event::Connect(client.into(), transport.into()));
         }
@@ -331,6 +332,12 @@ impl<'a> World<'a> {
                 self.is_application_due = false;
                 self.note(|| "the application acts".into(), 0);
                 self.application.act(&self.setting.folder, &mut self.choices);
+                let moment = self.moment();
+                for who in 0..self.seats.len() {
+                    // It may have written to them.
+                    self.seats[who].client.observe(moment);
+                    self.note_news(who);
+                }
             }
             Event::Reload => {
                 self.version += 1;
@@ -419,7 +426,8 @@ impl<'a> World<'a> {
         let least = (rate.send_rate_min_bytes_per_s * rate.send_timeout_ms / 1000).max(1) as usize;
         let since_ms = self.now_ms.saturating_sub(rate.send_timeout_ms) + 1;
         let was_sending = self.seats[who].waits == Waits::Room;
-        let is_fast = self.seats[who].client.taken_since(since_ms) >= least;
+        let client = &self.seats[who].client;
+        let is_fast = client.end.is_in_memory() && client.taken_since(since_ms) >= least;
         self.advance(who, Wake::TimedOut);
         let seat = &self.seats[who];
         assert!(!was_sending || !is_fast || seat.session.is_some(), "client {who} takes fast enough");
@@ -510,6 +518,7 @@ impl<'a> World<'a> {
                     for request in std::mem::take(&mut self.seats[who].requests).names() {
                         self.gateway.abandon(request, self.now_ms);
                     }
+                    self.seats[who].client.end.handle_session_end();
                     let lost_output = self.seats[who].client.end.lost_output();
                     assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
                     break;
@@ -579,6 +588,10 @@ impl<'a> World<'a> {
                     let longest_ms = limits.body_timeout_ms.max(limits.linger_timeout_ms);
                     let latest_ms = client.moved_ms.max(seat.heard_ms) + longest_ms;
                     assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} for a body, or lingering");
+                } else if client.has_partial() {
+                    panic!("client {who}: the rest of an answer does not come");
+                } else if client.responses.last().is_some_and(|response| !response.keeps_connection()) {
+                    panic!("client {who} was told that the connection ends");
                 } else if client.responses.is_empty() {
                     due(seat.accepted_ms, limits.head_timeout_ms, "for its first request");
                 } else {
@@ -636,6 +649,17 @@ fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices)
         true => delegated::request(folder, bounds, number, choices),
         false => Request::choose(folder, bounds, number, choices),
     }
+}
+
+/// A connection of either kind.
+fn connection(peer: SocketAddr, choices: &mut Choices) -> (Transport, Box<dyn Link>) {
+    if choices.chance(40) {
+        let (server_end, client_end) = socket::connect(choices.one(&[5_000, 100_000]));
+        return (Transport::new(server_end, Some(peer), None), Box::new(client_end));
+    }
+    let room = choices.one(&[0, 100, 10_000, 1_000_000]);
+    let (server_end, client_end) = memory::connect(room, choices.chance(70));
+    (Transport::in_memory(server_end, peer, None), Box::new(client_end))
 }
 
 fn limits(choices: &mut Choices) -> Limits {

@@ -26,6 +26,10 @@ pub(super) struct FastCgi {
     /// Descriptors that have arrived and belong to no offer yet.
     descriptors: VecDeque<OwnedFd>,
     region: Option<Region>,
+    /// Whether it gives the rest of an answer back when the client's socket is full.
+    gives_back: bool,
+    /// Clients' sockets that it keeps without reason.
+    kept: Vec<OwnedFd>,
     /// The answer that is being written.
     writing: Option<Writing>,
 }
@@ -67,13 +71,15 @@ pub(super) enum Behind {
 }
 
 impl FastCgi {
-    pub(super) fn new(knows_offers: bool) -> Self {
+    pub(super) fn new(knows_offers: bool, gives_back: bool) -> Self {
         Self {
             reader: RequestReader::new(),
             asked: Asked::default(),
             knows_offers,
             descriptors: VecDeque::new(),
             region: None,
+            gives_back,
+            kept: Vec::new(),
             writing: None,
         }
     }
@@ -122,6 +128,11 @@ impl FastCgi {
             }
             input = &input[consumed..];
         }
+    }
+
+    /// The clients' sockets that it has kept since this was asked last.
+    pub(super) fn take_kept(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.kept)
     }
 
     /// Decides how the request is answered.
@@ -183,7 +194,7 @@ impl FastCgi {
             }
             Way::Region(bytes) => self.write_to_region(bytes, manner, choices, out),
             Way::Client(on_client) => match on_client.write(bytes_max) {
-                Sent::Full if choices.chance(30) => {
+                Sent::Full if self.gives_back => {
                     self.writing = Some(Writing { manner, ending, way });
                     self.give_back(out);
                     return None;
@@ -193,6 +204,9 @@ impl FastCgi {
                     return Some(Behind::LeavesChild(*on_client));
                 }
                 sent @ (Sent::All | Sent::Gone) => {
+                    if manner == Manner::KeepsSocket {
+                        self.kept.push(on_client.as_fd().try_clone_to_owned().unwrap());
+                    }
                     if ending == Ending::Complete {
                         push_answered(out, self.asked.id, &on_client.answered(sent, manner));
                     }

@@ -64,6 +64,8 @@ pub(crate) enum Manner {
     ClaimsLess,
     /// With all of the answer, of which it says that it is a part, if it answers on the client's socket.
     ClaimsPart,
+    /// With all of the answer, but a child keeps the client's socket, if it has that.
+    KeepsSocket,
     /// By a child that has the client's socket, if it has that, when the process has ended.
     DiesHolding,
     /// With text, and paths in it that would be behind its end.
@@ -71,7 +73,7 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    const ALL: [Self; 31] = [
+    const ALL: [Self; 32] = [
         Self::Whole,
         Self::Open,
         Self::Missing,
@@ -102,6 +104,7 @@ impl Manner {
         Self::ClaimsMore,
         Self::ClaimsLess,
         Self::ClaimsPart,
+        Self::KeepsSocket,
         Self::DiesHolding,
     ];
 
@@ -118,8 +121,8 @@ impl Manner {
 
     /// Whether it matters only to an application that takes offers up.
     pub(crate) fn is_of_offers(self) -> bool {
-        use Manner::{ClaimsLess, ClaimsMore, ClaimsPart, DiesHolding, LiesOfRegion};
-        matches!(self, LiesOfRegion | ClaimsMore | ClaimsLess | ClaimsPart | DiesHolding)
+        use Manner::{ClaimsLess, ClaimsMore, ClaimsPart, DiesHolding, KeepsSocket, LiesOfRegion};
+        matches!(self, LiesOfRegion | ClaimsMore | ClaimsLess | ClaimsPart | KeepsSocket | DiesHolding)
     }
 
     /// The manner with this name.
@@ -132,7 +135,7 @@ impl Manner {
         match self {
             Self::Whole | Self::Open | Self::Talking | Self::Long | Self::Early | Self::Redirect => 200,
             Self::SendFile | Self::AccelRedirect | Self::ZeroCopy => 200,
-            Self::LiesOfRegion | Self::DiesHolding => 200,
+            Self::LiesOfRegion | Self::KeepsSocket | Self::DiesHolding => 200,
             Self::ClaimsMore | Self::ClaimsLess | Self::ClaimsPart => 200,
             _ if self.is_of_offers() => 200,
             Self::Missing | Self::NamesNothing | Self::ClimbsOut | Self::FollowsOut => 404,

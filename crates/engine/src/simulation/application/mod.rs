@@ -42,8 +42,12 @@ pub(crate) struct Application {
     /// Whether it takes offers up.
     knows_offers: bool,
     processes: Vec<Process>,
+    /// Whether processes give the rest of an answer back when the client's socket is full.
+    gives_back: bool,
     /// Children of processes that have ended, which have a client's socket still.
     children: Vec<OnClient>,
+    /// Clients' sockets that children keep and do not use.
+    kept: Vec<OwnedFd>,
 }
 
 /// A process with its connection.
@@ -79,7 +83,9 @@ impl Application {
             closes_idle: choices.chance(20),
             knows_offers: choices.chance(70),
             processes: Vec::new(),
+            gives_back: choices.chance(50),
             children: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -108,7 +114,7 @@ impl Application {
         while self.processes.len() < self.processes_max {
             let Ok((stream, _)) = self.listener.accept() else { break };
             stream.set_nonblocking(true).unwrap();
-            self.processes.push(Process::new(stream, self.protocol, self.knows_offers));
+            self.processes.push(Process::new(stream, self.protocol, self.knows_offers, self.gives_back));
         }
         let (bytes_max, closes_idle) = (self.piece_bytes_max, self.closes_idle);
         self.children
@@ -117,15 +123,18 @@ impl Application {
             let goes_on = process.read(choices.size(bytes_max), folder, choices)
                 && process.write(choices.size(bytes_max), choices);
             self.children.extend(process.child.take());
+            if let Codec::FastCgi(fastcgi) = &mut process.codec {
+                self.kept.append(&mut fastcgi.take_kept());
+            }
             goes_on && !(closes_idle && process.is_idle() && choices.chance(30))
         });
     }
 }
 
 impl Process {
-    fn new(stream: UnixStream, protocol: Protocol, knows_offers: bool) -> Self {
+    fn new(stream: UnixStream, protocol: Protocol, knows_offers: bool, gives_back: bool) -> Self {
         let codec = match protocol {
-            Protocol::FastCgi => Codec::FastCgi(Box::new(FastCgi::new(knows_offers))),
+            Protocol::FastCgi => Codec::FastCgi(Box::new(FastCgi::new(knows_offers, gives_back))),
             Protocol::Scgi => Codec::Scgi(Scgi::default()),
         };
         Self { stream, codec, out: Vec::new(), closes: false, has_answered: false, child: None }
