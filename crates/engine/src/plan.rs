@@ -243,6 +243,27 @@ impl Site {
 const HOST_BYTES_MAX: usize = 256;
 
 #[cfg(test)]
+impl Delegate {
+    /// An application with all paths below its own, with which the server shares what it can.
+    pub(crate) fn sharing(application: Arc<Application>, path: &str, upload: UploadSettings) -> Self {
+        Self {
+            application,
+            path: path.into(),
+            hand_over: true,
+            encoded_slashes: true,
+            keep_passed: true,
+            document_root: None,
+            local_redirects: true,
+            params: Vec::new(),
+            headers: FieldRules::default(),
+            named: Vec::new(),
+            internal: Vec::new(),
+            upload,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

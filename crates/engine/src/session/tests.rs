@@ -259,24 +259,13 @@ fn body(bytes: usize) -> News {
 fn context(folder: &TempDir) -> Context {
     let tree = Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap();
     let endpoint = Endpoint::Shared(Address::Unix(folder.path().join("app.sock")));
-    let delegate = Delegate {
-        application: Application::new(Settings::new("app", endpoint)).unwrap(),
-        path: "/app".into(),
-        hand_over: true,
-        encoded_slashes: true,
-        keep_passed: true,
-        document_root: None,
-        local_redirects: true,
-        params: Vec::new(),
-        headers: FieldRules::default(),
-        named: Vec::new(),
-        internal: Vec::new(),
-        upload: UploadSettings {
-            bytes_max: 1 << 20,
-            memory_bytes_max: 1 << 10,
-            temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
-        },
+    let application = Application::new(Settings::new("app", endpoint)).unwrap();
+    let upload = UploadSettings {
+        bytes_max: 1 << 20,
+        memory_bytes_max: 1 << 10,
+        temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };
+    let delegate = Delegate::sharing(application, "/app", upload);
     let site = Site {
         name: "site".into(),
         listeners: Vec::new(),

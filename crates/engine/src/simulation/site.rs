@@ -125,23 +125,15 @@ impl Folder {
         let media_types = Arc::clone(&self.media_types);
         let config = TreeConfig { root, listing: Listing::On, media_types, ..TreeConfig::default() };
         let tree = Arc::new(Tree::open(config).unwrap());
+        let upload = UploadSettings {
+            bytes_max: limits.body_bytes_max,
+            memory_bytes_max: choices.one(&[100, 1_000_000]),
+            temporary: application.settings().temporary.clone(),
+        };
         let delegate = Delegate {
-            application: Arc::clone(application),
-            path: APPLICATION.into(),
-            hand_over: true,
-            encoded_slashes: true,
-            keep_passed: true,
-            document_root: None,
-            local_redirects: true,
-            params: Vec::new(),
-            headers: FieldRules::default(),
             named: vec![Arc::clone(&tree)],
             internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
-            upload: UploadSettings {
-                bytes_max: limits.body_bytes_max,
-                memory_bytes_max: choices.one(&[100, 1_000_000]),
-                temporary: application.settings().temporary.clone(),
-            },
+            ..Delegate::sharing(Arc::clone(application), APPLICATION, upload)
         };
         let moved = Action::Redirect { status: 302, location: "/elsewhere$rest".into() };
         let fixed = Action::Respond {
