@@ -50,6 +50,11 @@ impl Backlog {
         self.unaccepted.push_back(Unaccepted { connection, is_local, since_us: now_us, since_ms: now_ms });
     }
 
+    /// Whether all connections are known to have been accepted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unaccepted.is_empty()
+    }
+
     /// The application has answered a request.
     pub(crate) fn note_answer(&mut self, now_ms: u64) {
         let interval_us = (now_ms.saturating_sub(self.answered_ms) * 1_000).min(LONG_US);

@@ -45,6 +45,11 @@ impl BacklogNotice {
         self.0.store(((now_us / 1_000) << COUNT_BITS) | (waiting as u64).min(COUNT_MASK), Relaxed);
     }
 
+    /// Whether [`take`](Self::take) may find a waiting connection. Needs no clock.
+    pub(crate) fn is_posted(self) -> bool {
+        self.0.load(Relaxed) & COUNT_MASK > 0
+    }
+
     /// Takes one waiting connection off the notice. True: the caller has to close a connection for it.
     pub(crate) fn take(self, now_us: u64) -> bool {
         let word = self.0.load(Relaxed);

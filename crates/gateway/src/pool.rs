@@ -158,13 +158,16 @@ impl Pool {
     /// backlog. `is_unaccepted` looks at a connection.
     pub(crate) fn has_starving(&mut self, is_unaccepted: impl FnMut(ConnectionId) -> bool) -> bool {
         let notice = self.notice();
-        self.shares_address() && self.backlog.has_starving(notice, (self.precise_us)(), is_unaccepted)
+        // Most responses find neither, and read no clock.
+        let has_unaccepted = !self.backlog.is_empty() || notice.is_some_and(BacklogNotice::is_posted);
+        self.shares_address()
+            && has_unaccepted
+            && self.backlog.has_starving(notice, (self.precise_us)(), is_unaccepted)
     }
 
     /// Whether a connection that was kept is to be closed because one of another loop starves by now.
     pub(crate) fn has_others_starving(&self) -> bool {
-        let notice = self.notice();
-        notice.is_some_and(|notice| notice.take((self.precise_us)()))
+        self.notice().is_some_and(|notice| notice.is_posted() && notice.take((self.precise_us)()))
     }
 
     /// Tells other loops of a connection that starves in the application's backlog.
@@ -315,7 +318,7 @@ mod tests {
     use crate::backlog::precise_us;
     use baton_process_table::ProcessTable;
 
-    use crate::{Endpoint, Settings};
+    use crate::{BacklogNotices, Endpoint, Settings};
 
     fn application(members: usize, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
         let endpoint = match members {
@@ -358,6 +361,20 @@ mod tests {
         assert!(pool.enqueue(RequestId::new(1), 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
         assert_eq!(pool.acquire(100 + BACKLOG_RETRY_MS), Acquired::Open(0));
+    }
+
+    /// Goal: a request that finds no connection in any backlog reads no clock.
+    #[test]
+    fn an_empty_backlog_needs_no_clock() {
+        let notice = BacklogNotices::allocate().unwrap().of(&Address::Abstract(vec![0]));
+        let application = application(0, |settings| settings.backlog_notice = notice);
+        let mut pool = Pool::new(application, || panic!("the clock was read"));
+        assert!(!pool.has_starving(|_| true));
+        assert!(!pool.has_others_starving());
+        notice.unwrap().post(1, precise_us());
+        pool.precise_us = precise_us;
+        assert!(pool.has_starving(|_| true));
+        assert!(!pool.has_others_starving(), "one is taken once");
     }
 
     /// One step of the test.
