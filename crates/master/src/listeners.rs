@@ -224,6 +224,13 @@ impl Listeners {
         _ = baton_sys::tcp::stop_steering(&sockets[0]);
     }
 
+    /// Steers again as this server is configured: another one, which has ended, may have changed the inherited sockets.
+    pub(super) fn restore_steering(&self) {
+        for one in self.all.iter().filter(|one| matches!(one.wanted, ListenAddress::Tcp(_))) {
+            self.steer(&one.wanted, &one.sockets);
+        }
+    }
+
     fn bind_all(&self, address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
         match address {
             ListenAddress::Unix(path) => {
@@ -417,5 +424,8 @@ mod tests {
         Listeners::open(setup(ListenerSharing::PerProcess), &any_port, passed.collect()).unwrap();
         let nothing_attached = baton_sys::tcp::stop_steering(&sockets[0]).unwrap_err();
         assert_eq!(nothing_attached.kind(), io::ErrorKind::NotFound);
+        // That upgrade has failed.
+        before.restore_steering();
+        baton_sys::tcp::stop_steering(&sockets[0]).unwrap();
     }
 }

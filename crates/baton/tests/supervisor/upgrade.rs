@@ -162,6 +162,19 @@ fn patience_with_the_new_server_ends() {
     assert_eq!(server.get("/").text(), "first");
 }
 
+/// Starts a new server whose messages have other names: it is ended at once, not after its time.
+#[test]
+fn a_new_server_of_another_version_is_refused() {
+    let folder = folder();
+    configure(&folder, ANY_PORT, "root", "");
+    let (executable, server) = start_own_executable(folder);
+    let speaks = r#"printf '{"word":"serving"}' >&"${BATON_PREDECESSOR#*:}"; exec sleep 600"#;
+    install_program(&executable, format!("#!/bin/bash\n{speaks}\n"));
+    let told = refusal(&server, "upgrade");
+    assert!(told.contains("versions that cannot take over from one another"), "{told}");
+    assert_eq!(server.get("/").text(), "first");
+}
+
 /// Thinks better of it: the old server's workers come back, and the new one ends.
 #[test]
 fn there_is_a_way_back() {

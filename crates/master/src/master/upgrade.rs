@@ -32,7 +32,7 @@ use crate::management::Requester;
 use crate::notify;
 use crate::phase::{GRACE, Phase};
 use crate::replaceable_file::ReplaceableFile;
-use crate::upgrade::message::{FromPredecessor, Socket, SocketUse, ToPredecessor};
+use crate::upgrade::message::{FromPredecessor, Socket, SocketUse, ToPredecessor, of_another_version};
 use crate::upgrade::{LINGER, Successor, start_program};
 
 impl Master {
@@ -123,6 +123,11 @@ impl Master {
                     successor.failure.get_or_insert(error);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if !successor.serves && error.kind() == io::ErrorKind::InvalidData => {
+                    let trouble = Trouble::of("read its message", &error);
+                    self.give_up_successor(of_another_version(trouble).to_string());
+                    break;
+                }
                 Ok(None) | Err(_) => successor.channel = None,
             }
         }
@@ -169,6 +174,7 @@ impl Master {
         self.handle_successor(now); // It may have said why.
         let Some(successor) = self.successor.take() else { return };
         self.move_back();
+        self.listeners.restore_steering();
         let end = format!("process {} {}", successor.pid, describe_end(ended));
         match (successor.serves, successor.failure) {
             (false, why) => {

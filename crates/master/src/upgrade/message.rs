@@ -1,10 +1,11 @@
 //! Messages between a server and its successor: JSON, as between master and worker, but the two programs may be of
-//! different versions. Each ignores fields that it does not know.
+//! different versions. Each ignores fields that it does not know. What it cannot read ends the upgrade, with an advice.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use baton_engine::listen::ListenAddress;
+use baton_report::Trouble;
 use serde::{Deserialize, Serialize};
 
 /// The environment variable with the descriptor of their channel.
@@ -84,4 +85,11 @@ pub(crate) enum ToPredecessor {
         /// Why.
         error: String,
     },
+}
+
+/// Explains a message that this version cannot read.
+pub(crate) fn of_another_version(trouble: Trouble) -> Trouble {
+    trouble
+        .cause("the two servers are of versions that cannot take over from one another")
+        .remedy("stop the old server, then start the new one (`systemctl restart baton`)")
 }

@@ -8,7 +8,7 @@ use baton_report::Trouble;
 use baton_report::log;
 use baton_tls::TicketSecrets;
 
-use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor};
+use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor, of_another_version};
 use crate::channel::{self, MESSAGE_BYTES_MAX};
 use crate::inherited::InheritedSocket;
 use crate::memory_file;
@@ -48,8 +48,13 @@ impl Predecessor {
     /// # Errors
     /// If the old server has ended, or sends messages that this one does not know.
     pub(crate) fn take_sockets(&self) -> Result<InheritedSockets, Trouble> {
-        self.receive_sockets()
-            .map_err(|error| Trouble::of(format_args!("take the sockets of process {}", self.pid), &error))
+        self.receive_sockets().map_err(|error| {
+            let trouble = Trouble::of(format_args!("take the sockets of process {}", self.pid), &error);
+            match error.kind() {
+                io::ErrorKind::InvalidData => of_another_version(trouble),
+                _ => trouble,
+            }
+        })
     }
 
     fn receive_sockets(&self) -> io::Result<InheritedSockets> {
@@ -103,5 +108,22 @@ impl Predecessor {
     /// Readable when the old server has ended: it sends no further messages.
     pub(crate) fn channel(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_sys::passing;
+
+    use super::*;
+
+    /// An old server whose messages have other names.
+    #[test]
+    fn sockets_of_another_version_are_refused_with_an_advice() {
+        let (ours, theirs) = passing::message_pair().unwrap();
+        passing::send(&theirs, br#"{"bequest":"sockets","sockets":[]}"#, &[]).unwrap();
+        let refused = Predecessor { pid: 1, channel: ours }.take_sockets().unwrap_err().to_string();
+        assert!(refused.contains("take the sockets of process 1: missing field `message`"), "{refused}");
+        assert!(refused.contains("remedy: stop the old server"), "{refused}");
     }
 }
