@@ -122,7 +122,7 @@ fn read_request(connection: &mut Connection) -> Result<Option<Begun>, ReadError>
 /// A request: reads as its body, writes as the response, CGI head first.
 ///
 /// [`finish`](Self::finish) ends it; to drop it does the same, and says nothing of errors. When its thread panics, the
-/// response is cut off.
+/// response is cut off, as by [`abort`](Self::abort).
 #[derive(Debug)]
 pub struct Request<'a> {
     responder: &'a mut Responder,
@@ -216,6 +216,20 @@ impl Request<'_> {
         self.end()
     }
 
+    /// Cuts the response off, so that no part of it is taken for the whole. The server closes the client's connection, or
+    /// sends an error response if there is no head yet.
+    pub fn abort(mut self) {
+        let _ = self.write_answer(|answer, connection| answer.flush_errors(connection));
+        self.cut_off();
+    }
+
+    /// Without an end of the response, the server knows that it is incomplete.
+    fn cut_off(&mut self) {
+        if let Some(connection) = self.responder.connection.take() {
+            self.responder.close(connection);
+        }
+    }
+
     fn end(&mut self) -> io::Result<()> {
         let status = self.exit_status;
         let finished = self.write_answer(|answer, connection| answer.finish(connection, status));
@@ -251,10 +265,7 @@ impl Drop for Request<'_> {
             return;
         }
         if std::thread::panicking() {
-            // Half an answer must not look like a whole one: without an end the server cuts it off.
-            if let Some(connection) = self.responder.connection.take() {
-                self.responder.close(connection);
-            }
+            self.cut_off();
         } else {
             // Call `finish` to get the error.
             let _ = self.end();

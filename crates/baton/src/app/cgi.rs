@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
@@ -45,22 +46,37 @@ impl Cgi {
         loop {
             let mut request = responder.next_request().map_err(trouble)?;
             // The server notices a failed connection itself; other errors are reported to it.
-            if let Err(error) = answer(&mut request) {
-                let _ = request.log(format!("{error}\n").as_bytes());
-                request.set_exit_status(1);
+            match answer(&mut request) {
+                Ok(Ending::Complete) => {}
+                Ok(Ending::Killed) => {
+                    request.abort();
+                    continue;
+                }
+                Err(error) => {
+                    let _ = request.log(format!("{error}\n").as_bytes());
+                    request.set_exit_status(1);
+                }
             }
             let _ = request.finish();
         }
     }
 }
 
+/// How a response ends.
+enum Ending {
+    Complete,
+    /// A signal ended the program within its response.
+    Killed,
+}
+
 /// Runs the program of a request.
-fn answer(request: &mut Request<'_>) -> io::Result<()> {
+fn answer(request: &mut Request<'_>) -> io::Result<Ending> {
     let program = match program_of(request) {
         Ok(program) => program,
         Err((status, why)) => {
             request.log(format!("{why}\n").as_bytes())?;
-            return write!(request, "Status: {status}\r\nContent-Type: text/plain\r\n\r\n{status}\n");
+            write!(request, "Status: {status}\r\nContent-Type: text/plain\r\n\r\n{status}\n")?;
+            return Ok(Ending::Complete);
         }
     };
     let has_body =
@@ -72,9 +88,16 @@ fn answer(request: &mut Request<'_>) -> io::Result<()> {
         .stdin(if has_body { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let status = Running::new(command.spawn()?)?.run(request)?;
+    let (status, has_output) = Running::new(command.spawn()?)?.run(request)?;
+    if let Some(signal) = status.signal() {
+        request.log(format!("{} was killed by signal {signal}\n", program.display()).as_bytes())?;
+        // Without output, the server has an error response for it. Cut off, an idempotent request would be repeated.
+        if has_output {
+            return Ok(Ending::Killed);
+        }
+    }
     request.set_exit_status(u32::try_from(status.code().unwrap_or(1)).unwrap_or(1));
-    Ok(())
+    Ok(Ending::Complete)
 }
 
 /// Bytes to read at a time: the capacity of a pipe.
@@ -117,11 +140,13 @@ impl Running {
         Ok(running)
     }
 
-    /// Passes on the body and the program's output, until the program has ended and all its outputs are closed.
+    /// Passes on the body and the program's output, until the program has ended and all its outputs are closed. Returns
+    /// how it ended, and whether there was any output.
     ///
     /// # Errors
     /// If the server has closed the connection, or the body breaks off, which the program must not take for its end.
-    fn run(mut self, request: &mut Request<'_>) -> io::Result<ExitStatus> {
+    fn run(mut self, request: &mut Request<'_>) -> io::Result<(ExitStatus, bool)> {
+        let mut has_output = false;
         let mut buffer = vec![0; PIECE_BYTES];
         while self.life.is_some() || self.output.is_some() || self.errors.is_some() {
             let goes_on = self.feed(request)?;
@@ -148,6 +173,7 @@ impl Running {
             if !output.is_empty()
                 && let Some(piece) = piece(&mut self.output, &mut buffer)?
             {
+                has_output = true;
                 request.write_all(piece)?;
                 // A client that waits for a line must not wait for the next one.
                 request.flush()?;
@@ -158,7 +184,7 @@ impl Running {
                 request.log(piece)?;
             }
         }
-        self.program.wait()
+        Ok((self.program.wait()?, has_output))
     }
 
     /// Gives the program a piece of the arrived body. If the program has closed its input, reads and drops the rest:

@@ -63,6 +63,30 @@ fn a_program_that_ends_inside_its_head_is_a_bad_gateway() {
     server.wait_until_said("GET /a.cgi: its response cannot be sent on: the response ended inside its head");
 }
 
+/// Goal: a part of a response is not taken for the whole, by any transport.
+#[test]
+fn the_response_of_a_program_that_is_killed_is_cut_off() {
+    let program =
+        "echo 'Content-Type: a/b'; echo; echo a part; while ! [ -e go ]; do sleep 0.01; done; kill -KILL $$";
+    for transport in ["unix", "shm", "passfd"] {
+        let server = server(&[("a.cgi", program)], &format!("transport = '{transport}'"));
+        let mut client = server.connect();
+        client.send("GET /a.cgi HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!((client.head().status, &client.chunk()[..]), (200, &b"a part\n"[..]), "{transport}");
+        server.folder().write("go", "");
+        assert!(client.until_the_end().is_empty(), "{transport}: the response looks complete");
+        server.wait_until_said("a.cgi was killed by signal 9");
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_before_its_response_is_a_bad_gateway() {
+    let server = server(&[("a.cgi", "kill -KILL $$")], "");
+    assert_eq!(server.get("/a.cgi").status, 502);
+    server.wait_until_said("its response cannot be sent on");
+    assert_eq!(server.said().matches("was killed by signal 9").count(), 1, "it is run once");
+}
+
 /// RFC 3875, section 6.2.2, unless the route says otherwise.
 #[test]
 fn a_path_as_location_restarts_the_request() {
