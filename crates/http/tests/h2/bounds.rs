@@ -6,7 +6,8 @@ use crate::client::{
 };
 use baton_http::h2::Bound;
 use baton_http::h2::bounds::{
-    BUDGET_MAX, BUDGET_PER_ANSWER, CONTINUATIONS_MAX, CONTROL_FRAMES_MAX, SMALL_DATA_MAX, WINDOW_UPDATES_MAX,
+    BUDGET_MAX, BUDGET_PER_ANSWER, CONTINUATIONS_MAX, CONTROL_FRAMES_MAX, EARLY_PRIORITIES_MAX,
+    SMALL_DATA_MAX, WINDOW_UPDATES_MAX,
 };
 
 /// Gives the connection as many inputs as its budget allows, and then one more.
@@ -179,12 +180,17 @@ fn small_data_cost_until_they_are_consumed() {
     }
     assert_eq!(pair.exceed(&byte(1)), Bound::SmallData);
 
+    // A reset and consuming give back what they cost.
     let mut pair = Pair::open();
     let [stream, gone] = pair.begin(&[post(1, &[]), post(3, &[])])[..] else { panic!() };
     for _ in 0..per_stream {
         pair.receive(&byte(3)).unwrap();
     }
     pair.server.reset(gone, baton_http::h2::ErrorCode::Cancel);
+    for _ in 0..per_stream * 2 {
+        pair.receive(&byte(1)).unwrap();
+    }
+    pair.server.consume(stream, per_stream * 2);
     for _ in 0..per_stream * 4 {
         pair.receive(&[byte(1), byte(1)].concat()).unwrap();
         pair.server.consume(stream, 2);
@@ -202,4 +208,23 @@ fn a_client_reads_the_control_frames_that_it_asks_for() {
     let (error, count) = (1..).map(&mut send).find_map(|(error, count)| Some((error?, count))).unwrap();
     assert_eq!(error.label(), "unsent-control");
     assert_eq!(count, CONTROL_FRAMES_MAX + 2, "the one before was one too many");
+}
+
+#[test]
+fn few_priorities_of_streams_to_come_are_kept() {
+    let mut pair = Pair::open();
+    let count = u32::try_from(EARLY_PRIORITIES_MAX).unwrap() + 1;
+    for index in 0..count {
+        let payload = [&(2 * index + 1).to_be_bytes()[..], b"u=0"].concat();
+        pair.receive(&frame(PRIORITY_UPDATE, 0, 0, &payload)).unwrap();
+    }
+    let urgencies: Vec<_> = (0..count)
+        .flat_map(|index| pair.receive(&get(2 * index + 1)).unwrap())
+        .map(|event| match event {
+            Seen::Request { priority, .. } => priority.urgency,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(urgencies[0], 3, "the oldest was dropped");
+    assert!(urgencies[1..].iter().all(|urgency| *urgency == 0));
 }

@@ -1,8 +1,8 @@
 //! Flow control in both directions, and whose DATA goes first.
 
 use crate::client::{
-    DATA, END_STREAM, HEADERS, PRIORITY_UPDATE, Pair, Seen, WINDOW_UPDATE, frame, get, get_with_priority,
-    post, settings, window_update,
+    DATA, END_STREAM, HEADERS, PADDED, PRIORITY_UPDATE, Pair, Seen, WINDOW_UPDATE, frame, get,
+    get_with_priority, post, settings, window_update,
 };
 use baton_http::h2::{BODY_WINDOW, Priority};
 
@@ -53,7 +53,9 @@ fn a_new_initial_window_moves_those_of_open_streams() {
     let [one] = pair.begin(&[get(1)])[..] else { panic!() };
     pair.answer(one, &[b'a'; 70_000]);
     pair.receive(&settings(&[(4, 0)])).unwrap();
-    assert_eq!(data_lens(&mut pair), [], "the window is gone before anything was framed");
+    pair.transmit_once(1);
+    assert_eq!(pair.transmit_once(1).len(), 1, "the head");
+    assert!(!pair.server.wants_to_send(), "the window is gone before anything was framed");
     pair.begin(&[get(3)]);
     pair.receive(&window_update(3, i32::MAX as u32)).unwrap();
     assert_eq!(pair.fail(&settings(&[(4, 1)])), "initial-window");
@@ -110,6 +112,32 @@ fn the_window_of_the_connection_is_given_back_whatever_becomes_of_streams() {
     }
     assert!(total > 3 * 2_097_152, "several windows");
     assert!(pair.server.is_idle());
+}
+
+/// The owner has finished, and the client neither reads the response nor ends its body.
+#[test]
+fn what_comes_behind_the_work_for_a_stream_is_given_back() {
+    let mut pair = Pair::open_with(&[(4, 0)]);
+    for index in 0..150 {
+        let number = 2 * index + 1;
+        let [stream] = pair.begin(&[post(number, &[])])[..] else { panic!() };
+        pair.answer(stream, b"stalled");
+        pair.receive(&frame(DATA, 0, number, &[0; 16_000])).unwrap();
+        pair.receive(&crate::client::cancel(number)).unwrap();
+    }
+    assert_eq!(pair.server.open_streams(), 0);
+}
+
+#[test]
+fn padding_is_given_back() {
+    let mut pair = Pair::open();
+    let [stream] = pair.begin(&[post(1, &[])])[..] else { panic!() };
+    let padded = frame(DATA, PADDED, 1, &[&[255, b'a'][..], &[0; 255]].concat());
+    for _ in 0..3 * 2_097_152 / 257 {
+        pair.receive(&padded).unwrap();
+        pair.server.consume(stream, 1);
+        pair.transmit();
+    }
 }
 
 #[test]

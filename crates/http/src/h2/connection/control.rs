@@ -198,9 +198,8 @@ impl Connection {
     /// The priority that a frame gave to a stream before it was opened. It prevails over the stream's field (RFC 9218
     /// section 7).
     pub(super) fn take_early_priority(&mut self, id: u32) -> Option<Priority> {
-        let early = self.early.iter().find(|(other, _)| *other == id).map(|(_, priority)| *priority);
-        self.early.retain(|(other, _)| *other > id);
-        early
+        let index = self.early.iter().position(|(other, _)| *other == id)?;
+        self.early.remove(index).map(|(_, priority)| priority)
     }
 
     /// Whether the server has said that it ignores this stream.
