@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::disk::{self, Blocking, DiskError, Identity};
 use crate::presentation::Presentation;
-use crate::reply::{HeadParts, Persistence, Ready};
+use crate::reply::{HeadForm, HeadParts, Ready};
 use crate::stats::Counters;
 use crate::stored::{Body, Stored};
 use crate::table::Seat;
@@ -84,7 +84,7 @@ impl Loading<'_> {
                 content_length: identity.size,
                 fields,
             };
-            Body::Joined(Mutex::new(Ready::with_body(parts, Persistence::KeepAlive, self.now, len, fill)?))
+            Body::Joined(Mutex::new(Ready::with_body(parts, HeadForm::KeepAlive, self.now, len, fill)?))
         } else {
             let mut bytes = vec![0; len];
             fill(&mut bytes)?;

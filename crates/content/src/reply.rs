@@ -6,27 +6,30 @@
 use std::convert::Infallible;
 
 use baton_buf::{Buffer, Piece, Slice};
+use baton_http::h2::encode_response_head;
 use baton_http::{ReplyHead, Stamp, Status};
 
-/// Whether the connection stays open after a reply, as the reply says it.
+/// The form of a head: the protocol, and what it says about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
-    /// It persists, the default of HTTP/1.1.
+pub enum HeadForm {
+    /// Lines; the connection persists, the default of HTTP/1.1.
     KeepAlive,
-    /// It does not: `Connection: close`.
+    /// Lines; it does not: `Connection: close`.
     Close,
-    /// It persists, which HTTP/1.0 must say: `Connection: keep-alive`.
+    /// Lines; it persists, which HTTP/1.0 must say: `Connection: keep-alive`.
     KeepAliveHttp10,
+    /// A header block of HTTP/2 that refers to no table of a connection.
+    Http2,
 }
 
-impl Persistence {
-    /// Number of variants, which index arrays as `persistence as usize`.
-    pub(crate) const COUNT: usize = 3;
+impl HeadForm {
+    /// Number of variants, which index arrays as `form as usize`.
+    pub(crate) const COUNT: usize = 4;
 
     /// Value of the `Connection` field; `None`: it has none.
     pub fn connection_field(self) -> Option<&'static str> {
         match self {
-            Self::KeepAlive => None,
+            Self::KeepAlive | Self::Http2 => None,
             Self::Close => Some("close"),
             Self::KeepAliveHttp10 => Some("keep-alive"),
         }
@@ -45,7 +48,7 @@ pub enum Way {
 /// The reply to a plain GET: 200, and the whole file.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// The head; for a file in memory and [`Persistence::KeepAlive`] the body too, in the same buffer.
+    /// The head; for a file in memory and [`HeadForm::KeepAlive`] the body too, in the same buffer.
     pub first: Slice,
     /// How many bytes of `first` are the head: all that the reply to a HEAD has.
     pub head_len: usize,
@@ -62,6 +65,24 @@ pub(crate) struct HeadParts<'a> {
     pub(crate) fields: &'a [u8],
 }
 
+impl HeadParts<'_> {
+    /// Appends the lines of the head. Returns where its date stands.
+    fn push(&self, out: &mut Vec<u8>, form: HeadForm, now: &Stamp) -> usize {
+        let mut head = ReplyHead::begin(out, Status::OK);
+        if self.server_header {
+            head.field("Server", "baton");
+        }
+        let date_at = head.date(now);
+        if let Some(value) = form.connection_field() {
+            head.field("Connection", value);
+        }
+        head.number("Content-Length", self.content_length);
+        head.raw(self.fields);
+        head.end();
+        date_at
+    }
+}
+
 /// Bytes that begin with the head of a reply.
 #[derive(Debug)]
 pub(crate) struct Ready {
@@ -74,31 +95,28 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// A head alone.
-    pub(crate) fn head(parts: HeadParts<'_>, persistence: Persistence, now: &Stamp) -> Self {
-        let Ok(ready) = Self::with_body(parts, persistence, now, 0, |_| Ok::<_, Infallible>(()));
+    pub(crate) fn head(parts: HeadParts<'_>, form: HeadForm, now: &Stamp) -> Self {
+        let Ok(ready) = Self::with_body(parts, form, now, 0, |_| Ok::<_, Infallible>(()));
         ready
     }
 
     /// A head; its buffer has room for `body_len` more bytes, which `fill` puts there.
     pub(crate) fn with_body<E>(
         parts: HeadParts<'_>,
-        persistence: Persistence,
+        form: HeadForm,
         now: &Stamp,
         body_len: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut bytes = Vec::with_capacity(HEAD_BYTES_USUAL + parts.fields.len() + body_len);
-        let mut head = ReplyHead::begin(&mut bytes, Status::OK);
-        if parts.server_header {
-            head.field("Server", "baton");
-        }
-        let date_at = head.date(now);
-        if let Some(value) = persistence.connection_field() {
-            head.field("Connection", value);
-        }
-        head.number("Content-Length", parts.content_length);
-        head.raw(parts.fields);
-        head.end();
+        let date_at = match form {
+            HeadForm::Http2 => {
+                let mut lines = Vec::with_capacity(HEAD_BYTES_USUAL + parts.fields.len());
+                parts.push(&mut lines, form, now);
+                encode_response_head(&lines, &mut bytes).expect("these lines have a date")
+            }
+            _ => parts.push(&mut bytes, form, now),
+        };
         let head_len = bytes.len();
         bytes.resize(head_len + body_len, 0);
         fill(&mut bytes[head_len..])?;

@@ -8,7 +8,7 @@ use baton_http::{ETag, Stamp};
 
 use crate::disk::Identity;
 use crate::presentation::Presentation;
-use crate::reply::{HeadParts, Persistence, Ready, Way, Whole};
+use crate::reply::{HeadForm, HeadParts, Ready, Way, Whole};
 use crate::stats::Counters;
 use crate::table::{Entry, Seat};
 
@@ -33,13 +33,13 @@ pub struct Stored {
     pub(crate) body: Body,
     /// The file, unless it is so small that it is always sent from memory.
     pub(crate) file: Option<Arc<OpenFile>>,
-    /// Heads kept for the next request, one per persistence; `None` if heads are not kept.
+    /// Heads kept for the next request, one per form; `None` if heads are not kept.
     pub(crate) heads: Option<Mutex<Heads>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) seat: Seat,
 }
 
-pub(crate) type Heads = [Option<Ready>; Persistence::COUNT];
+pub(crate) type Heads = [Option<Ready>; HeadForm::COUNT];
 
 #[derive(Debug)]
 pub(crate) enum Body {
@@ -99,12 +99,12 @@ impl Stored {
     }
 
     /// The reply to a plain GET; `way` decides if both are possible.
-    pub fn whole(&self, persistence: Persistence, now: &Stamp, way: Way) -> Whole {
+    pub fn whole(&self, form: HeadForm, now: &Stamp, way: Way) -> Whole {
         let Some(heads) = &self.heads else {
             Counters::count(&self.counters.head_misses);
-            return self.behind(&mut self.make_head(persistence, now), now, way);
+            return self.behind(&mut self.make_head(form, now), now, way);
         };
-        if let (Body::Joined(ready), Persistence::KeepAlive) = (&self.body, persistence) {
+        if let (Body::Joined(ready), HeadForm::KeepAlive) = (&self.body, form) {
             Counters::count(&self.counters.head_hits);
             let mut ready = lock(ready);
             let (mut first, head_len) = (ready.at(now), ready.head_len());
@@ -114,10 +114,10 @@ impl Stored {
             }
             return Whole { first, head_len, rest };
         }
-        let head = &mut lock(heads)[persistence as usize];
+        let head = &mut lock(heads)[form as usize];
         let counter = if head.is_some() { &self.counters.head_hits } else { &self.counters.head_misses };
         Counters::count(counter);
-        self.behind(head.get_or_insert_with(|| self.make_head(persistence, now)), now, way)
+        self.behind(head.get_or_insert_with(|| self.make_head(form, now)), now, way)
     }
 
     /// The bytes `first..first + len` of the file, without copying them.
@@ -191,10 +191,10 @@ impl Stored {
             && (settled || !self.in_memory() || self.loaded_unix_seconds == now.unix_seconds)
     }
 
-    fn make_head(&self, persistence: Persistence, now: &Stamp) -> Ready {
+    fn make_head(&self, form: HeadForm, now: &Stamp) -> Ready {
         let parts =
             HeadParts { server_header: self.server_header, content_length: self.len(), fields: &self.fields };
-        Ready::head(parts, persistence, now)
+        Ready::head(parts, form, now)
     }
 
     /// This head, followed by the body.

@@ -24,8 +24,8 @@ pub(crate) enum Wake {
         /// The client takes no more either.
         hung_up: bool,
     },
-    /// The job that it asked for has begun: other requests of it may go on.
-    JobBegun,
+    /// What it asked for is under way: other requests of it may go on.
+    Resumed,
     /// A job it waited for is done.
     Job(JobDone),
     /// Another thread has run its step, which ended with this need.
@@ -88,17 +88,18 @@ impl Session {
     pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
         match wake {
             Wake::Ready { input_ends: true, hung_up, .. } => {
+                self.handle_ready(true);
                 self.handle_input_end();
                 if hung_up {
                     self.handle_hangup();
                 }
                 None
             }
-            Wake::Ready { readable: true, .. } => {
-                self.handle_readable();
+            Wake::Ready { readable, .. } => {
+                self.handle_ready(readable);
                 None
             }
-            Wake::Turn | Wake::JobBegun | Wake::Ready { .. } => None,
+            Wake::Turn | Wake::Resumed => None,
             Wake::Stepped(need) => Some(need),
             Wake::Job(done) => {
                 self.handle_job(done, ctx);

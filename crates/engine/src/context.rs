@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use baton_buf::Pool;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
+use baton_http::h2;
 
 use crate::clock::Clock;
 use crate::log::AccessLog;
@@ -45,6 +46,10 @@ pub(crate) struct Context {
     pub(crate) remarks: Remarks,
     /// The second in which a failed handshake was remarked on last.
     pub(crate) handshake_remarked_s: u64,
+    /// Memory for frames of HTTP/2.
+    pub(crate) packer: h2::Packer,
+    /// Where heads of HTTP/2 are written.
+    pub(crate) head_text: h2::HeadText,
     /// Where paths are decoded into.
     pub(crate) path: Vec<u8>,
     /// Where sockets are read into. A waiting connection copies at most an incomplete head out of it.
@@ -90,6 +95,8 @@ impl Context {
             log,
             remarks,
             handshake_remarked_s: 0,
+            packer: h2::Packer::new(),
+            head_text: h2::HeadText::default(),
             path: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
         }

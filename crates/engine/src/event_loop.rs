@@ -322,7 +322,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     self.jobs_begun += 1;
                     match self.jobs.begin(token, job) {
                         Some(done) => need = entry.client.advance(Wake::Job(done), &mut self.ctx),
-                        None => need = entry.client.advance(Wake::JobBegun, &mut self.ctx),
+                        None => need = entry.client.advance(Wake::Resumed, &mut self.ctx),
                     }
                 }
                 Need::JobUnderWay => break,
@@ -363,6 +363,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         entry.requests.remove(stream);
                     }
                     need = entry.client.advance(wake, &mut self.ctx);
+                }
+                Need::Abandon(stream) => {
+                    if let Some(request) = entry.requests.remove(stream) {
+                        self.gateway.abandon(request, self.ctx.clock.now_ms());
+                    }
+                    need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::NewsUnderWay => {
                     // To notice a reset before the answer comes; otherwise sending it shows the reset.

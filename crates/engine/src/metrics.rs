@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_http::h2::{Bound, ConnectionError, Why};
 use baton_tls::FailureReason;
 
 /// Whether a value only grows.
@@ -66,6 +67,21 @@ metrics! {
     OutcomeFailed, "baton_requests_total", Some(("outcome", "failed")), Counter, "Requests by how they ended.";
     OutcomeApplicationFailed, "baton_requests_total", Some(("outcome", "application-failed")), Counter, "Requests by how they ended.";
     OutcomeStopped, "baton_requests_total", Some(("outcome", "stopped")), Counter, "Requests by how they ended.";
+    Http2ClientResets, "baton_http2_errors_total", Some(("reason", "client-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2ProvokedResets, "baton_http2_errors_total", Some(("reason", "provoked-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2RefusedStreams, "baton_http2_errors_total", Some(("reason", "refused-streams")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2Pings, "baton_http2_errors_total", Some(("reason", "pings")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2SettingsFrames, "baton_http2_errors_total", Some(("reason", "settings-frames")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2PriorityFrames, "baton_http2_errors_total", Some(("reason", "priority-frames")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2EmptyFrames, "baton_http2_errors_total", Some(("reason", "empty-frames")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2IdleFrames, "baton_http2_errors_total", Some(("reason", "idle-frames")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2WindowUpdates, "baton_http2_errors_total", Some(("reason", "window-updates")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2SmallData, "baton_http2_errors_total", Some(("reason", "small-data")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2Continuations, "baton_http2_errors_total", Some(("reason", "continuations")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2BlockBytes, "baton_http2_errors_total", Some(("reason", "block-bytes")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2UnsentControl, "baton_http2_errors_total", Some(("reason", "unsent-control")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2IgnoredHeads, "baton_http2_errors_total", Some(("reason", "ignored-heads")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
+    Http2Violation, "baton_http2_errors_total", Some(("reason", "violation")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
     BytesSent, "baton_sent_bytes_total", None, Counter, "Bytes handed to the kernel for clients, heads included.";
     Jobs, "baton_blocking_jobs_total", None, Counter, "Jobs that could have waited for a disk: files opened, pages brought in.";
     LoopBlockedMs, "baton_loop_blocked_milliseconds_total", None, Counter, "Time that event loops were kept waiting inside calls that should not wait (auto).";
@@ -91,6 +107,27 @@ metrics! {
 }
 
 impl Metric {
+    /// The counter of connections that ended for this reason.
+    pub(crate) fn of_http2_error(error: &ConnectionError) -> Self {
+        match error.why {
+            Why::Violation(_) => Self::Http2Violation,
+            Why::Bound(Bound::ClientResets) => Self::Http2ClientResets,
+            Why::Bound(Bound::ProvokedResets) => Self::Http2ProvokedResets,
+            Why::Bound(Bound::RefusedStreams) => Self::Http2RefusedStreams,
+            Why::Bound(Bound::Pings) => Self::Http2Pings,
+            Why::Bound(Bound::SettingsFrames) => Self::Http2SettingsFrames,
+            Why::Bound(Bound::PriorityFrames) => Self::Http2PriorityFrames,
+            Why::Bound(Bound::EmptyFrames) => Self::Http2EmptyFrames,
+            Why::Bound(Bound::IdleFrames) => Self::Http2IdleFrames,
+            Why::Bound(Bound::WindowUpdates) => Self::Http2WindowUpdates,
+            Why::Bound(Bound::SmallData) => Self::Http2SmallData,
+            Why::Bound(Bound::Continuations) => Self::Http2Continuations,
+            Why::Bound(Bound::BlockBytes) => Self::Http2BlockBytes,
+            Why::Bound(Bound::IgnoredHeads) => Self::Http2IgnoredHeads,
+            Why::Bound(Bound::UnsentControl) => Self::Http2UnsentControl,
+        }
+    }
+
     /// The counter of responses with this status.
     pub(crate) fn of_status(status: u16) -> Self {
         match status / 100 {

@@ -32,6 +32,15 @@ pub(crate) struct SendPolicy {
 }
 
 impl SendPolicy {
+    /// The same for a client whose other streams must not wait.
+    pub(crate) fn without_waiting(&self) -> Self {
+        let sendfile = match self.sendfile {
+            SendfileMode::Blocking | SendfileMode::BySize(_) => SendfileMode::NonBlocking,
+            SendfileMode::NonBlocking | SendfileMode::Never => self.sendfile,
+        };
+        Self { sendfile, ..self.clone() }
+    }
+
     /// Whether the call that sends so many bytes of a file waits until the client has taken them.
     fn waits_for(&self, len: u64) -> bool {
         match self.sendfile {
@@ -104,6 +113,11 @@ impl Outlet {
     /// Adds pieces at the end.
     pub(crate) fn append(&mut self, pieces: Aggregate) {
         self.sender.queue.append(pieces);
+    }
+
+    /// What is to be sent, for a protocol that frames into it.
+    pub(crate) fn queue_mut(&mut self) -> &mut Aggregate {
+        &mut self.sender.queue
     }
 
     /// Drops what has not been sent.

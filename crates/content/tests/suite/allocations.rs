@@ -1,21 +1,20 @@
 //! The steady state allocates nothing.
 
 use allocation_counter::measure;
-use baton_content::{Blocking, CacheSettings, Found, Persistence, Query, Way};
+use baton_content::{Blocking, CacheSettings, Found, HeadForm, Query, Way};
 use baton_http::{AcceptedCodings, Coding};
 
 use crate::site::Site;
 
-const PERSISTENCES: [Persistence; 3] =
-    [Persistence::KeepAlive, Persistence::Close, Persistence::KeepAliveHttp10];
+const FORMS: [HeadForm; 3] = [HeadForm::KeepAlive, HeadForm::Close, HeadForm::KeepAliveHttp10];
 
 fn serve(site: &Site, path: &str, blocking: Blocking) {
     let accepted = AcceptedCodings::parse(Some(b"gzip, br"));
     let query = Query { path: path.as_bytes(), accepted, accept_json: false };
     match site.cache.find(&site.tree, &query, &site.now(), blocking) {
         Ok(Found::File(stored)) => {
-            for persistence in PERSISTENCES {
-                let whole = stored.whole(persistence, &site.now(), Way::Memory);
+            for form in FORMS {
+                let whole = stored.whole(form, &site.now(), Way::Memory);
                 assert!(whole.head_len > 0);
             }
             let _ = stored.body(1, 2);
@@ -36,7 +35,7 @@ fn a_hit_allocates_nothing() {
     site.write("large.txt", &[0; 1_000]);
     let paths = ["/small.txt", "/large.txt", "/nothing", "/dir"];
     site.write("dir/x", b"x");
-    // The first request of each kind fills the caches, heads of each persistence included.
+    // The first request of each kind fills the caches, heads of each form included.
     for path in paths {
         serve(&site, path, Blocking::Allowed);
     }

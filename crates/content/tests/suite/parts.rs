@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_content::{Blocking, CacheSettings, CacheStats, Found, Persistence, Policy, Tree, TreeConfig, Way};
+use baton_content::{Blocking, CacheSettings, CacheStats, Found, HeadForm, Policy, Tree, TreeConfig, Way};
 use baton_http::Coding;
 
 use crate::site::{Site, query, reply};
@@ -14,9 +14,9 @@ fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
     site.write("dir/index.html", b"home");
     for _ in 0..REQUESTS {
         let stored = site.file("/dir/");
-        // Twice: the first head of a persistence is built in any case.
-        stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
-        stored.whole(Persistence::Close, &site.now(), Way::Memory);
+        // Twice: the first head of a form is built in any case.
+        stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+        stored.whole(HeadForm::Close, &site.now(), Way::Memory);
     }
     site.stats()
 }
@@ -113,7 +113,7 @@ fn trees_share_files_but_not_what_they_say() {
         }
     };
     assert!(Arc::ptr_eq(&site.file("/a.txt"), &again(true)));
-    let (head, _) = reply(&again(false).whole(Persistence::KeepAlive, &site.now(), Way::Memory));
+    let (head, _) = reply(&again(false).whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
     assert!(!head.contains("Server:"), "{head}");
 }
 

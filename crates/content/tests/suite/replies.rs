@@ -1,15 +1,15 @@
 //! Heads and bodies, also when the second changes.
 
 use baton_buf::Piece;
-use baton_content::{CacheSettings, Persistence, Way};
+use baton_content::{CacheSettings, HeadForm, Way};
 use baton_http::Stamp;
 
 use crate::site::{Site, bytes_of, reply};
 
-const PERSISTENCES: [(Persistence, Option<&str>); 3] = [
-    (Persistence::KeepAlive, None),
-    (Persistence::Close, Some("close")),
-    (Persistence::KeepAliveHttp10, Some("keep-alive")),
+const FORMS: [(HeadForm, Option<&str>); 3] = [
+    (HeadForm::KeepAlive, None),
+    (HeadForm::Close, Some("close")),
+    (HeadForm::KeepAliveHttp10, Some("keep-alive")),
 ];
 
 fn date_in(head: &str) -> &str {
@@ -29,8 +29,8 @@ fn each_reply_is_complete() {
                 let in_memory = memory_file_bytes_max > 0;
                 assert_eq!(stored.has_both_ways(), in_memory && content.len() >= 4096);
                 let ways = [Way::Memory, Way::File];
-                for (persistence, connection) in PERSISTENCES.into_iter().cycle().take(9) {
-                    let [memory, file] = ways.map(|way| stored.whole(persistence, &site.now(), way));
+                for (form, connection) in FORMS.into_iter().cycle().take(9) {
+                    let [memory, file] = ways.map(|way| stored.whole(form, &site.now(), way));
                     let goes_from_file = matches!(file.rest, Some(Piece::File(_)));
                     assert_eq!(goes_from_file, stored.has_both_ways() || !in_memory && !content.is_empty());
                     assert_eq!(reply(&memory), reply(&file));
@@ -62,7 +62,7 @@ fn a_small_file_and_its_head_are_one_buffer() {
     site.write("hello.txt", b"hello, world\n");
     let stored = site.file("/hello.txt");
     assert!(stored.in_memory());
-    let whole = stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
+    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
     assert!(whole.rest.is_none());
     assert_eq!(whole.first[whole.head_len..], *b"hello, world\n");
 }
@@ -76,7 +76,7 @@ fn a_large_file_stays_on_disk() {
     assert!(site.file("/limit.bin").in_memory());
     let stored = site.file("/large.bin");
     assert!(!stored.in_memory());
-    let whole = stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
+    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
     assert_eq!(whole.first.len(), whole.head_len);
     let Some(Piece::File(slice)) = &whole.rest else { panic!("{whole:?}") };
     assert_eq!((slice.offset(), slice.len()), (0, 5000));
@@ -112,17 +112,17 @@ fn the_date_changes_in_place_only_if_unshared() {
     let site = Site::new();
     site.write("a.txt", b"body");
     let stored = site.file("/a.txt");
-    let address = |site: &Site| stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory).first.as_ptr();
+    let address = |site: &Site| stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory).first.as_ptr();
 
     let before = address(&site);
     site.wait(1);
     assert_eq!(address(&site), before, "copied although unshared");
 
-    let held = stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory);
+    let held = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
     let held_range = stored.body(0, 2);
     let old_date = date_in(&reply(&held).0).to_owned();
     site.wait(1);
-    let (head, body) = reply(&stored.whole(Persistence::KeepAlive, &site.now(), Way::Memory));
+    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
     assert_eq!((date_in(&head), &body[..]), (std::str::from_utf8(&site.now().date).unwrap(), &b"body"[..]));
     assert_eq!(date_in(&reply(&held).0), old_date);
     assert_eq!(bytes_of(&held_range), b"bo");
@@ -132,6 +132,6 @@ fn the_date_changes_in_place_only_if_unshared() {
 fn the_server_is_not_named_if_it_is_not_to_be() {
     let site = Site::configured(CacheSettings::default(), |config| config.server_header = false);
     site.write("a.txt", b"body");
-    let (head, _) = reply(&site.file("/a.txt").whole(Persistence::KeepAlive, &site.now(), Way::Memory));
+    let (head, _) = reply(&site.file("/a.txt").whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
     assert!(!head.contains("Server:"), "{head}");
 }

@@ -101,8 +101,9 @@ impl Origin {
         let rest = admission.filter(|_| left > 0).map(|admission| BodyRest::new(left, admission));
         let params = self.parameters(&head, env.client, program, body.len() + left);
         // A connection from which a body is still read cannot be passed.
-        let terms = (delegate.hand_over && rest.is_none()).then(|| {
-            let Client { minor, keep, head } = env.reply.client();
+        let may_hand_over = delegate.hand_over && rest.is_none();
+        let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
+        let terms = client.map(|Client { minor, keep, head }| {
             let keep = keep && delegate.keep_passed;
             HandOverTerms { minor, keep, head, fields: self.response_fields(env.ctx) }
         });

@@ -91,7 +91,7 @@ impl Assembly {
                     .map(|stored| answer_with_file(env.ctx, origin, &self.head, &stored, &mut env.reply))
                     .ok_or(Status::NOT_FOUND)
             }),
-            Work::Body(composite) => composite.go_on(found, env.ctx, env.stream).map(|is_whole| {
+            Work::Body(composite) => composite.go_on(found, env).map(|is_whole| {
                 let (body, trial) = (std::mem::take(&mut composite.body), composite.trial);
                 is_whole
                     .then(|| answer_with_body(env.ctx, origin, &self.head, body, trial, &mut env.reply))
@@ -126,14 +126,15 @@ impl Composite {
     }
 
     /// Continues until a part needs a job; false: a file is missing.
-    fn go_on(&mut self, mut found: Option<Found>, ctx: &mut Context, stream: StreamId) -> Result<bool, Job> {
+    fn go_on(&mut self, mut found: Option<Found>, env: &mut Env<'_>) -> Result<bool, Job> {
+        let by_reference = env.reply.may_send_by_reference();
         while let Some(part) = self.parts.front() {
             match part {
                 Part::Text(text) => self.body.push(text.clone()),
-                Part::File(file) => match look(file, found.take(), ctx, stream)? {
+                Part::File(file) => match look(file, found.take(), env.ctx, env.stream)? {
                     Some(stored) if stored.is_empty() => {}
                     Some(stored) => {
-                        let (piece, trial) = range(ctx, &stored, 0, stored.len());
+                        let (piece, trial) = range(env.ctx, &stored, 0, stored.len(), by_reference);
                         self.body.push(piece);
                         self.trial = trial.filter(|_| self.is_one_file);
                     }

@@ -40,16 +40,16 @@ impl Routed<'_> {
 
     /// The cached response: for a small file one buffer, head and body in it.
     fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
-        let persistence = reply.persistence();
+        let form = reply.head_form();
         // The cost of a head alone says nothing about the two ways.
         let (way, mut trial) = match self.method {
-            Method::Get => choose(ctx, stored, stored.len()),
+            Method::Get => choose(ctx, stored, stored.len(), reply.may_send_by_reference()),
             _ => (Way::Memory, None),
         };
-        let mut whole = stored.whole(persistence, ctx.clock.stamp(), way);
+        let mut whole = stored.whole(form, ctx.clock.stamp(), way);
         let rest = whole.rest.as_ref();
         if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
-            (whole, trial) = (stored.whole(persistence, ctx.clock.stamp(), Way::Memory), None);
+            (whole, trial) = (stored.whole(form, ctx.clock.stamp(), Way::Memory), None);
         }
         reply.send_whole(whole);
         Ready { trial, ..Status::OK.into() }
@@ -70,7 +70,7 @@ impl Routed<'_> {
         head.number("Content-Length", part.len()).content_range(part, stored.len());
         head.raw(stored.fields()).end();
         reply.send(&mut ctx.heads, bytes, b"");
-        let (body, trial) = range(ctx, stored, part.first, part.len());
+        let (body, trial) = range(ctx, stored, part.first, part.len(), reply.may_send_by_reference());
         reply.send_body(body);
         Ready { trial, ..Status::PARTIAL_CONTENT.into() }
     }
@@ -112,8 +112,14 @@ impl Routed<'_> {
 }
 
 /// A range of a file, from the source that costs less; and the measurement to make if only its head leaves with it.
-pub(super) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) -> (Piece, Option<Trial>) {
-    let (way, trial) = choose(ctx, stored, len);
+pub(super) fn range(
+    ctx: &mut Context,
+    stored: &Stored,
+    first: u64,
+    len: u64,
+    by_reference: bool,
+) -> (Piece, Option<Trial>) {
+    let (way, trial) = choose(ctx, stored, len, by_reference);
     // Test the whole file, so that one test a second serves all its ranges.
     let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());
     match way == Way::Memory || may_go() {
@@ -122,9 +128,10 @@ pub(super) fn range(ctx: &mut Context, stored: &Stored, first: u64, len: u64) ->
     }
 }
 
-/// The way for so many bytes of a file, and whether it is to be measured.
-fn choose(ctx: &mut Context, stored: &Stored, len: u64) -> (Way, Option<Trial>) {
-    match stored.has_both_ways() {
+/// The way for so many bytes of a file, and whether it is to be measured. `by_reference`: the client's connection takes
+/// ranges of files.
+fn choose(ctx: &mut Context, stored: &Stored, len: u64, by_reference: bool) -> (Way, Option<Trial>) {
+    match stored.has_both_ways() && by_reference {
         true => ctx.send_ways.choose(len),
         false => (Way::Memory, None),
     }

@@ -94,6 +94,11 @@ impl Record {
         bytes - own
     }
 
+    /// Whether all that was put into the outlet so far has left it.
+    pub(crate) fn is_all_sent(&self) -> bool {
+        self.queued == 0
+    }
+
     /// Whether all of the response has left the outlet.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_closed && self.queued == 0

@@ -117,7 +117,7 @@ pub(super) fn answer_with_file(
     reply.send(&mut ctx.heads, bytes, b"");
     let mut ready = Ready::from(status);
     if request.method != Method::Head && len > 0 {
-        let (body, trial) = file::range(ctx, stored, first, len);
+        let (body, trial) = file::range(ctx, stored, first, len, reply.may_send_by_reference());
         reply.send_body(body);
         ready.trial = trial;
     }

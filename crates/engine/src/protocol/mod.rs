@@ -4,7 +4,13 @@
 //! are decided here and nowhere else: an exchange writes a head and a body, and does not know how they are framed.
 
 mod h1;
+mod h2;
+mod responder;
 mod stream;
+mod written;
 
-pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Responder, Taken};
+pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Taken};
+pub(crate) use h2::{ResponseState, StreamBody};
+pub(crate) use responder::Responder;
 pub(crate) use stream::StreamId;
+pub(crate) use written::{TooShort, Written};

@@ -11,7 +11,6 @@ impl StreamId {
     }
 
     /// Its number.
-    #[cfg(test)]
     pub(crate) fn number(self) -> u64 {
         self.0
     }

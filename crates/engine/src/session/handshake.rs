@@ -38,8 +38,7 @@ impl Session {
                 HandshakeNeed::Nothing => {
                     let resumed = self.wire.transport.tls().is_some_and(|facts| facts.resumed);
                     ctx.tally.add(Metric::of_handshake(resumed), 1);
-                    // The first request has a time of its own.
-                    self.wire.set_timeout(ctx.plan.limits.head_timeout_ms, ctx);
+                    self.begin_protocol(ctx);
                     return None;
                 }
             });
@@ -122,7 +121,7 @@ mod tests {
 
         /// The next need; the client has sent something.
         fn step(&mut self) -> Need {
-            self.session.handle_readable();
+            self.session.handle_ready(true);
             self.session.step(&mut self.ctx, Stage::Any)
         }
 

@@ -5,6 +5,7 @@
 
 mod handshake;
 mod http1;
+mod http2;
 mod need;
 mod wire;
 
@@ -20,6 +21,7 @@ use crate::log::Outcome;
 use crate::protocol::StreamId;
 use crate::transport::Transport;
 use http1::Http1Driver;
+use http2::Http2Driver;
 use wire::Wire;
 
 pub(crate) use need::{Need, Stage};
@@ -28,7 +30,15 @@ pub(crate) use need::{Need, Stage};
 #[derive(Debug)]
 pub(crate) struct Session {
     wire: Wire,
-    http1: Http1Driver,
+    protocol: Protocol,
+}
+
+/// What is spoken on the connection.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "for HTTP/1 a box would be an allocation per connection")]
+enum Protocol {
+    Http1(Http1Driver),
+    Http2(Box<Http2Driver>),
 }
 
 impl Session {
@@ -41,8 +51,18 @@ impl Session {
     /// Like [`new`](Self::new), over any transport.
     pub(crate) fn over(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         let mut wire = Wire::new(transport, listener, ctx);
-        let http1 = Http1Driver::new(&mut wire, ctx);
-        Self { wire, http1 }
+        let protocol = Protocol::Http1(Http1Driver::new(&mut wire, ctx));
+        Self { wire, protocol }
+    }
+
+    /// The handshake is over: the client speaks what was agreed on.
+    fn begin_protocol(&mut self, ctx: &mut Context) {
+        let agreed = self.wire.transport.tls().map(|facts| facts.protocol);
+        self.protocol = match agreed {
+            Some(baton_tls::Protocol::Http2) => Protocol::Http2(Box::new(Http2Driver::new(Vec::new(), ctx))),
+            // The first request has a time of its own.
+            _ => Protocol::Http1(Http1Driver::new(&mut self.wire, ctx)),
+        };
     }
 
     /// The socket, to wait on.
@@ -57,17 +77,30 @@ impl Session {
 
     /// Which half of the work is next.
     pub(crate) fn stage(&self) -> Stage {
-        if self.wire.outlet.is_empty() { Stage::Read } else { Stage::Write }
+        let can_send = match &self.protocol {
+            Protocol::Http1(_) => !self.wire.outlet.is_empty(),
+            Protocol::Http2(http2) => http2.can_send(&self.wire),
+        };
+        if can_send { Stage::Write } else { Stage::Read }
     }
 
     /// Whether every request that has begun is answered, so that closing the connection loses nothing.
     pub(crate) fn is_idle(&self) -> bool {
-        self.wire.is_open() && self.wire.outlet.is_empty() && self.http1.is_idle()
+        let is_idle = match &self.protocol {
+            Protocol::Http1(http1) => http1.is_idle(),
+            Protocol::Http2(http2) => http2.is_idle(),
+        };
+        is_idle && self.wire.is_open() && self.wire.outlet.is_empty()
     }
 
-    /// The socket has something to read.
-    pub(crate) fn handle_readable(&mut self) {
-        self.wire.transport.handle_readable();
+    /// The socket may be readable, or take more.
+    pub(crate) fn handle_ready(&mut self, is_readable: bool) {
+        if is_readable {
+            self.wire.transport.handle_readable();
+        }
+        if let Protocol::Http2(http2) = &mut self.protocol {
+            http2.handle_ready();
+        }
     }
 
     /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
@@ -82,49 +115,79 @@ impl Session {
 
     /// Whether a request of this session is with an application.
     pub(crate) fn is_delegated(&self) -> bool {
-        self.http1.is_delegated()
+        match &self.protocol {
+            Protocol::Http1(http1) => http1.is_delegated(),
+            Protocol::Http2(http2) => http2.is_delegated(),
+        }
     }
 
     /// The job that [`Need::Job`] asked for is done.
     pub(crate) fn handle_job(&mut self, done: JobDone, ctx: &Context) {
-        match done {
-            JobDone::Handshake(worked) => self.wire.transport.handle_handshake_work(worked),
-            done => self.http1.handle_job(done, &mut self.wire, ctx),
+        match (&mut self.protocol, done) {
+            (_, JobDone::Handshake(worked)) => self.wire.transport.handle_handshake_work(worked),
+            (Protocol::Http1(http1), done) => http1.handle_job(done, &mut self.wire, ctx),
+            (Protocol::Http2(http2), done) => http2.handle_job(done, &mut self.wire),
+        }
+    }
+
+    /// The gateway may have an event for a delegated request.
+    pub(crate) fn handle_news_ready(&mut self, stream: StreamId) {
+        match &mut self.protocol {
+            // Its next step asks.
+            Protocol::Http1(_) => {}
+            Protocol::Http2(http2) => http2.handle_news_ready(stream),
         }
     }
 
     /// The gateway's event for a delegated request; `None`: nothing more for now.
     pub(crate) fn handle_news(&mut self, stream: StreamId, news: Option<News>, ctx: &mut Context) {
-        self.http1.handle_news(stream, news, &mut self.wire, ctx);
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_news(stream, news, &mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.handle_news(stream, news, &mut self.wire, ctx),
+        }
     }
 
-    /// The gateway may have an event for a delegated request.
-    pub(crate) fn handle_news_ready(&mut self, _stream: StreamId) {}
-
     /// The application wants more of the request's body.
-    pub(crate) fn handle_body_wanted(&mut self, _stream: StreamId) {
-        self.http1.handle_body_wanted();
+    pub(crate) fn handle_body_wanted(&mut self, stream: StreamId) {
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_body_wanted(),
+            Protocol::Http2(http2) => http2.handle_body_wanted(stream),
+        }
     }
 
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context) -> Need {
-        match self.time_out_handshake(ctx) {
-            Some(need) => need,
-            None => self.http1.handle_timeout(&mut self.wire, ctx),
+        if let Some(need) = self.time_out_handshake(ctx) {
+            return need;
+        }
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_timeout(&mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.handle_timeout(&mut self.wire, ctx),
         }
     }
 
     /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
     pub(crate) fn step(&mut self, ctx: &mut Context, stage: Stage) -> Need {
-        match self.shake_hands(ctx) {
-            Some(need) => need,
-            None => self.http1.step(&mut self.wire, ctx, stage),
+        if let Some(need) = self.shake_hands(ctx) {
+            return need;
+        }
+        match &mut self.protocol {
+            Protocol::Http1(http1) => {
+                let need = http1.step(&mut self.wire, ctx, stage);
+                let Some(input) = http1.take_http2_input() else { return need };
+                self.protocol = Protocol::Http2(Box::new(Http2Driver::new(input, ctx)));
+                self.step(ctx, stage)
+            }
+            Protocol::Http2(http2) => http2.step(&mut self.wire, ctx, stage),
         }
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.
     pub(crate) fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        self.http1.end(outcome, &mut self.wire, ctx)
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.end(outcome, &mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.end(outcome, &mut self.wire, ctx),
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Need {
     News(StreamId),
     /// To be woken by the gateway's next event for that request.
     NewsUnderWay,
+    /// This request to be taken back from its application: its client has gone.
+    Abandon(StreamId),
     /// Another step, after other clients have had a turn or on a thread of the other stage.
     Turn,
     /// Nothing ever again: drop it.

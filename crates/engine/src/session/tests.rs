@@ -194,6 +194,7 @@ impl Game {
                 Need::Turn => {}
                 Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
+                Need::Abandon(_) => panic!("HTTP/1 ends with its request"),
                 Need::Body(..) => panic!("requests are given away without bodies here"),
                 Need::Delegate(stream, _) | Need::News(stream) => {
                     self.delegated = Some(stream);

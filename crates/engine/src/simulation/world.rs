@@ -480,7 +480,7 @@ impl<'a> World<'a> {
                     self.seats[who].waits = Waits::Job;
                     let after_ms = self.choices.ms(0..200);
                     self.later(after_ms, Event::JobDone(who, job));
-                    need = self.wake(who, Wake::JobBegun);
+                    need = self.wake(who, Wake::Resumed);
                 }
                 Need::JobUnderWay => break,
                 Need::Delegate(stream, request) => {
@@ -499,6 +499,12 @@ impl<'a> World<'a> {
                         self.seats[who].requests.remove(stream);
                     }
                     need = self.wake(who, wake);
+                }
+                Need::Abandon(stream) => {
+                    if let Some(request) = self.seats[who].requests.remove(stream) {
+                        self.gateway.abandon(request, self.now_ms);
+                    }
+                    need = self.wake(who, Wake::Resumed);
                 }
                 Need::Body(stream, part) => {
                     let whose = name_request(who, stream);

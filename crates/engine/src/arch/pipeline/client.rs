@@ -72,7 +72,7 @@ impl Client for PipelineClient {
     /// Never reads requests, writes or looks for content: for those the client needs a turn, which a stage takes.
     fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match wake {
-            Wake::JobBegun => return Need::JobUnderWay,
+            Wake::Resumed => return Need::JobUnderWay,
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
             Wake::BodyWanted(_) | Wake::NewsReady(_) if self.is_away => {
                 self.missed_of_applications.push(wake);
@@ -96,7 +96,7 @@ impl Client for PipelineClient {
             Some(need) => need,
             // Between the pieces of an application's answer there is nothing to read.
             None if session.is_delegated() => match session.step(ctx, Stage::Read) {
-                Need::Writable => Need::Turn,
+                Need::Writable if session.stage() == Stage::Write => Need::Turn,
                 need => need,
             },
             None => Need::Turn,

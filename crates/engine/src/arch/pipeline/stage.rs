@@ -97,12 +97,14 @@ impl Stages {
                             ctx.plan = Arc::clone(&orders.plan);
                             ctx.draining = orders.phase != WorkerPhase::Serving;
                         }
-                        let need = step.session.lock().as_mut().map(|session| session.step(ctx, stage));
-                        match need {
+                        let stepped = |session: &mut Session| (session.step(ctx, stage), session.stage());
+                        let stepped = step.session.lock().as_mut().map(stepped);
+                        let can_write = matches!(&stepped, Some((_, Stage::Write)));
+                        match stepped.map(|(need, _)| need) {
                             None => {}
                             Some(Need::Turn) => steps.add(step),
                             // There is something to send; a writer finds out whether the socket is full.
-                            Some(Need::Writable) if kind == Kind::Readers => steps.add(step),
+                            Some(Need::Writable) if kind == Kind::Readers && can_write => steps.add(step),
                             Some(need) => back.push((step.whose, Wake::Stepped(need))),
                         }
                     }

@@ -1,6 +1,6 @@
 //! The state of a connection: its input, and the response under way.
 
-use baton_content::Persistence;
+use baton_content::HeadForm;
 use baton_fcgi::cgi::Framing;
 use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
 
@@ -103,11 +103,11 @@ impl Response {
         }
     }
 
-    pub(super) fn persistence(&self) -> Persistence {
+    pub(super) fn head_form(&self) -> HeadForm {
         match (self.keeps, self.version) {
-            (true, Version::Http11 | Version::Http2) => Persistence::KeepAlive,
-            (true, Version::Http10) => Persistence::KeepAliveHttp10,
-            (false, _) => Persistence::Close,
+            (true, Version::Http11 | Version::Http2) => HeadForm::KeepAlive,
+            (true, Version::Http10) => HeadForm::KeepAliveHttp10,
+            (false, _) => HeadForm::Close,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The sending half: persistence, and how a body is framed.
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
-use baton_content::{Persistence, Whole};
+use baton_content::{HeadForm, Whole};
 use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 use baton_fcgi::offer::Client;
 use baton_http::{Refusal, ReplyHead, Stamp, Status, Version};
@@ -9,6 +9,7 @@ use baton_http::{Refusal, ReplyHead, Stamp, Status, Version};
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
+use crate::protocol::{TooShort, Written};
 
 /// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +29,6 @@ impl LastClose {
     }
 }
 
-/// An application's response is shorter than its `Content-Length`.
-#[derive(Debug)]
-pub(crate) struct TooShort;
-
 /// The protocol as the exchange that is being answered sees it: the rest of its request, and where its response goes.
 #[derive(Debug)]
 pub(crate) struct Responder<'a> {
@@ -41,22 +38,27 @@ pub(crate) struct Responder<'a> {
     draining: bool,
     /// What has arrived behind the head.
     input: &'a [u8],
-    /// Bytes of the input that were consumed.
-    consumed: usize,
-    /// Bytes of heads that were put into the outlet.
-    head_bytes: u64,
+    /// Whether the transport sends ranges of files by reference.
+    by_reference: bool,
+    /// Where the response begins in the outlet.
+    start: u64,
+    written: Written,
 }
 
 impl Http1 {
     /// Answers the request that was taken last. `input`: what has arrived behind its head. `draining`: the connection
-    /// ends after the response, unless its head has said otherwise.
+    /// ends after the response, unless its head has said otherwise. `by_reference`: whether the transport sends ranges
+    /// of files by reference.
     pub(crate) fn respond<'a>(
         &'a mut self,
         outlet: &'a mut Outlet,
         draining: bool,
+        by_reference: bool,
         input: &'a [u8],
     ) -> Responder<'a> {
-        Responder { protocol: self, outlet, draining, input, consumed: 0, head_bytes: 0 }
+        let start = outlet.end();
+        let written = Written::default();
+        Responder { protocol: self, outlet, draining, input, by_reference, start, written }
     }
 
     /// The connection ends with the response to the request that was taken last.
@@ -90,9 +92,12 @@ impl Http1 {
 }
 
 impl Responder<'_> {
-    /// Bytes of the input that were consumed, and bytes of heads that were put into the outlet.
-    pub(crate) fn finish(self) -> (usize, u64) {
-        (self.consumed, self.head_bytes)
+    pub(crate) fn finish(self) -> Written {
+        Written { bytes: self.outlet.end() - self.start, ..self.written }
+    }
+
+    pub(crate) fn may_send_by_reference(&self) -> bool {
+        self.by_reference
     }
 
     /// Whether a body follows that was not read.
@@ -103,7 +108,7 @@ impl Responder<'_> {
     /// Has at most `bytes_max` of the body read. A client that waits for `100 Continue` gets it.
     pub(crate) fn expect_body(&mut self, bytes_max: u64) {
         if self.protocol.begin_body(bytes_max) {
-            self.head_bytes += CONTINUE.len() as u64;
+            self.written.head_bytes += CONTINUE.len() as u64;
             self.outlet.push(Buffer::new(CONTINUE.to_vec()));
         }
     }
@@ -115,7 +120,7 @@ impl Responder<'_> {
     /// It is malformed.
     pub(crate) fn ignore_body(&mut self, bytes_max: u64) -> Result<bool, Refusal> {
         let (len, read) = self.protocol.ignore_body(self.input, bytes_max)?;
-        self.consumed += len;
+        self.written.consumed += len;
         Ok(read == BodyRead::TooLarge)
     }
 
@@ -147,21 +152,21 @@ impl Responder<'_> {
             head.field("Server", server);
         }
         head.date(now);
-        if let Some(value) = self.persistence().connection_field() {
+        if let Some(value) = self.head_form().connection_field() {
             head.field("Connection", value);
         }
         head
     }
 
-    /// What cached heads say about the connection.
-    pub(crate) fn persistence(&mut self) -> Persistence {
+    /// The form of cached heads.
+    pub(crate) fn head_form(&mut self) -> HeadForm {
         self.decide();
-        self.protocol.response.persistence()
+        self.protocol.response.head_form()
     }
 
     /// Sends a file with its cached head.
     pub(crate) fn send_whole(&mut self, mut whole: Whole) {
-        self.head_bytes += whole.head_len as u64;
+        self.written.head_bytes += whole.head_len as u64;
         if self.protocol.response.is_head {
             whole.first.split_off(whole.head_len);
             whole.rest = None;
@@ -174,7 +179,7 @@ impl Responder<'_> {
 
     /// Sends a head that is complete, and a body behind it in the same buffer.
     pub(crate) fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) {
-        self.head_bytes += head.len() as u64;
+        self.written.head_bytes += head.len() as u64;
         if !self.protocol.response.is_head {
             head.extend_from_slice(body);
         }

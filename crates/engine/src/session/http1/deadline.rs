@@ -42,7 +42,7 @@ impl Http1Driver {
             Need::Job(_) | Need::JobUnderWay => Waiting::Job,
             Need::News(_) | Need::NewsUnderWay if self.awaits_body() => Waiting::Body,
             Need::Delegate(..) | Need::Body(..) | Need::News(_) | Need::NewsUnderWay => Waiting::Application,
-            Need::Turn | Need::Finished => return,
+            Need::Abandon(_) | Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {
             self.wait_for(waiting, wire, ctx);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use baton_http::Status;
+use baton_http::h2::{self, PrefaceMatch};
 
 use super::waiting::Waiting;
 use super::{Http1Driver, Need, Wire, WireState};
@@ -65,6 +66,16 @@ impl Http1Driver {
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
     fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+        if self.protocol.requests() == 0 {
+            match h2::match_preface(input) {
+                PrefaceMatch::No => {}
+                PrefaceMatch::Partial => return 0,
+                PrefaceMatch::Whole => {
+                    self.is_http2 = true;
+                    return 0;
+                }
+            }
+        }
         let plan = Arc::clone(&ctx.plan);
         let mut at = 0;
         let mut requests = 0;

@@ -19,7 +19,7 @@ use crate::job::JobDone;
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::outlet::Flush;
-use crate::protocol::{Http1, LastClose, StreamId};
+use crate::protocol::{Http1, LastClose, Responder, StreamId};
 use crate::send_way::Trial;
 use waiting::{StreamedBody, Waiting};
 
@@ -34,6 +34,8 @@ pub(super) struct Http1Driver {
     inbox: Vec<u8>,
     /// Whether the inbox may hold a whole request.
     inbox_untried: bool,
+    /// The client has begun with the preface of HTTP/2, which lies in the inbox.
+    is_http2: bool,
     /// The rest of the delegated request's body, if the request was delegated before its body was complete.
     streamed_body: Option<StreamedBody>,
     /// The measurement of the outlet's content, which is one response alone.
@@ -49,6 +51,7 @@ impl Http1Driver {
             exchanges: VecDeque::new(),
             inbox: Vec::new(),
             inbox_untried: false,
+            is_http2: false,
             streamed_body: None,
             trial: None,
             waiting: Waiting::FirstRequest,
@@ -60,6 +63,11 @@ impl Http1Driver {
     /// Whether every request that has begun is answered.
     pub(super) fn is_idle(&self) -> bool {
         self.exchanges.is_empty() && self.inbox.is_empty() && !self.protocol.is_in_unwanted_body()
+    }
+
+    /// The input of a client that turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
+    pub(super) fn take_http2_input(&mut self) -> Option<Vec<u8>> {
+        self.is_http2.then(|| std::mem::take(&mut self.inbox))
     }
 
     /// Whether the client may have sent input that the session has not parsed.
@@ -101,6 +109,9 @@ impl Http1Driver {
 
     fn go(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
         loop {
+            if self.is_http2 {
+                return Need::Turn;
+            }
             // The body first: the client may take no response before it has sent its body.
             if let Some(need) = self.stream_body(wire, ctx) {
                 return need;
@@ -193,16 +204,23 @@ impl Http1Driver {
     ) -> (R, usize) {
         let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
         let Some(exchange) = exchange else { return Default::default() };
-        let (start, is_alone) = (wire.outlet.end(), wire.outlet.is_empty());
-        let reply = self.protocol.respond(&mut wire.outlet, ctx.draining, input);
-        let mut env =
-            Env { stream, ctx, reply, listener: wire.listener, client: &wire.transport, trial: None };
+        let is_alone = wire.outlet.is_empty();
+        let by_reference = wire.transport.sends_files();
+        let reply = self.protocol.respond(&mut wire.outlet, ctx.draining, by_reference, input);
+        let mut env = Env {
+            stream,
+            ctx,
+            reply: Responder::Http1(reply),
+            listener: wire.listener,
+            client: &wire.transport,
+            trial: None,
+        };
         let result = act(exchange, &mut env);
         let Env { reply, trial, .. } = env;
-        let (taken, head_bytes) = reply.finish();
-        exchange.record.handle_queued(wire.outlet.end() - start, head_bytes);
+        let written = reply.finish(exchange.is_answered());
+        exchange.record.handle_queued(written.bytes, written.head_bytes);
         self.trial = trial.filter(|_| is_alone);
-        (result, taken)
+        (result, written.consumed)
     }
 
     /// The last request is answered, and all input has been read that the session knows of: either the next one

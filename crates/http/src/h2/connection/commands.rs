@@ -1,6 +1,6 @@
 //! What the owner of a connection does with its streams.
 
-use baton_buf::{Aggregate, Slice};
+use baton_buf::{Aggregate, Piece, Slice};
 
 use super::Connection;
 use super::state::{Announcement, Drain, Phase};
@@ -25,6 +25,13 @@ impl Connection {
     pub fn push(&mut self, stream: StreamId, body: Aggregate) {
         let Some(slot) = self.sending_slot(stream) else { return };
         self.streams.at_mut(slot).body.append(body);
+        self.queue_up(slot);
+    }
+
+    /// Like [`push`](Self::push), for a single piece.
+    pub fn push_piece(&mut self, stream: StreamId, piece: impl Into<Piece>) {
+        let Some(slot) = self.sending_slot(stream) else { return };
+        self.streams.at_mut(slot).body.push(piece);
         self.queue_up(slot);
     }
 

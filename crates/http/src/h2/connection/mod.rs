@@ -130,6 +130,11 @@ impl Connection {
         self.phase == Phase::Failed
     }
 
+    /// Whether the end was announced.
+    pub fn is_draining(&self) -> bool {
+        self.drain != Drain::No
+    }
+
     /// Bytes of the response that are not framed yet.
     pub fn queued(&self, stream: StreamId) -> u64 {
         self.streams.slot_of(stream.0).map_or(0, |slot| self.streams.at(slot).body.len())

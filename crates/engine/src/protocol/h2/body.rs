@@ -1,0 +1,72 @@
+//! The body of a stream's request: what has arrived, and who wants it.
+
+use baton_http::{BodyFraming, RequestHead};
+
+/// The body of a request on a stream.
+#[derive(Debug)]
+pub(crate) struct StreamBody {
+    pub(super) state: BodyState,
+    /// What has arrived and is not wanted yet. The window bounds it.
+    pub(crate) arrived: Vec<u8>,
+    /// The client has sent all of it.
+    pub(crate) is_complete: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyState {
+    /// It is neither wanted nor unwanted yet. `declared`: its length in bytes, if the head says it. `awaited`: the client
+    /// waits for `100 Continue`.
+    Ahead { declared: Option<u64>, awaited: bool },
+    /// An application gets it. So many bytes may still come.
+    Wanted { left: u64 },
+    /// No answer depends on it.
+    Unwanted,
+    /// The session passes it on while it arrives.
+    Lent,
+}
+
+impl StreamBody {
+    /// `None`: the head could not be read, and no body is wanted.
+    pub(crate) fn of(head: Option<&RequestHead<'_>>, ends: bool) -> Self {
+        let state = match head.filter(|_| !ends) {
+            None => BodyState::Unwanted,
+            Some(head) => {
+                let declared = match head.framing {
+                    BodyFraming::Length(length) => Some(length),
+                    _ => None,
+                };
+                BodyState::Ahead { declared, awaited: head.expects_continue }
+            }
+        };
+        Self { state, arrived: Vec::new(), is_complete: ends }
+    }
+
+    /// Whether an application gets it, and waits for it to be complete or long enough.
+    pub(crate) fn is_wanted(&self) -> bool {
+        matches!(self.state, BodyState::Wanted { .. })
+    }
+
+    /// Whether what arrives is dropped.
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.state == BodyState::Unwanted
+    }
+
+    /// Counts bytes of a wanted body. `false`: it is longer than the limit.
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        match &mut self.state {
+            BodyState::Wanted { left } => left.checked_sub(bytes).map(|rest| *left = rest).is_some(),
+            _ => true,
+        }
+    }
+
+    /// The session passes on what is still to come.
+    pub(crate) fn lend(&mut self) {
+        self.state = BodyState::Lent;
+    }
+
+    /// The request is answered: the rest is dropped.
+    pub(crate) fn drop_rest(&mut self) {
+        self.state = BodyState::Unwanted;
+        self.arrived = Vec::new();
+    }
+}

@@ -1,0 +1,224 @@
+//! The response on a stream: its header block, and its body in front of the frames.
+
+use baton_buf::{Aggregate, Buffer, Piece, Pool, Slice, Unfrozen};
+use baton_content::{HeadForm, Whole};
+use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
+use baton_fcgi::offer::Client;
+use baton_http::h2::{self, encode_response_head};
+use baton_http::{Method, ReplyHead, RequestHead, Stamp, Status};
+
+use super::StreamBody;
+use super::body::BodyState;
+use crate::protocol::{TooShort, Written};
+
+/// The state of a stream's response.
+#[derive(Debug)]
+pub(crate) struct ResponseState {
+    /// The request is a `HEAD`: no body is sent.
+    is_head: bool,
+    /// The response has no body.
+    has_no_body: bool,
+    /// Bytes that the declared length has room for; `u64::MAX`: no length is declared.
+    left: u64,
+    /// The rest of the response will not come.
+    pub(crate) is_cut: bool,
+}
+
+impl ResponseState {
+    /// The state before the response to this request; `None`: the head could not be read.
+    pub(crate) fn of(head: Option<&RequestHead<'_>>) -> Self {
+        let is_head = head.is_some_and(|head| head.method == Method::Head);
+        Self { is_head, has_no_body: false, left: u64::MAX, is_cut: false }
+    }
+}
+
+/// A stream as the exchange that is being answered sees it.
+#[derive(Debug)]
+pub(crate) struct Responder<'a> {
+    connection: &'a mut h2::Connection,
+    stream: h2::StreamId,
+    state: &'a mut ResponseState,
+    body: &'a mut StreamBody,
+    /// A head that waits for what follows it: a response without a body ends with its head.
+    head: Option<Slice>,
+    written: Written,
+}
+
+impl<'a> Responder<'a> {
+    pub(crate) fn new(
+        connection: &'a mut h2::Connection,
+        stream: h2::StreamId,
+        state: &'a mut ResponseState,
+        body: &'a mut StreamBody,
+    ) -> Self {
+        Self { connection, stream, state, body, head: None, written: Written::default() }
+    }
+
+    /// Returns what was written. `is_answered`: nothing follows.
+    pub(crate) fn finish(mut self, is_answered: bool) -> Written {
+        let ends = is_answered && !self.state.is_cut;
+        match self.head.take() {
+            Some(head) => self.connection.respond(self.stream, head, ends),
+            None if ends => self.connection.end(self.stream),
+            None => {}
+        }
+        if is_answered {
+            self.body.drop_rest();
+        }
+        self.written
+    }
+
+    pub(crate) fn has_body_ahead(&self) -> bool {
+        matches!(self.body.state, BodyState::Ahead { .. })
+    }
+
+    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
+        let BodyState::Ahead { declared, awaited } = self.body.state else { return };
+        // A body that is too long is refused when its first bytes arrive, or at once if its length is known.
+        let is_invited = awaited && declared.is_none_or(|length| length <= bytes_max);
+        self.body.state = BodyState::Wanted { left: bytes_max };
+        if is_invited && self.body.arrived.is_empty() {
+            let mut block = Vec::new();
+            encode_response_head(CONTINUE, &mut block);
+            self.push_block(Buffer::new(block).into());
+            self.send_pending_head();
+        }
+    }
+
+    /// Whether the body is known to be longer than `bytes_max`. Nothing is waited for.
+    pub(crate) fn ignore_body(&mut self, bytes_max: u64) -> bool {
+        let BodyState::Ahead { declared, .. } = self.body.state else { return false };
+        self.body.state = BodyState::Unwanted;
+        declared.unwrap_or(self.body.arrived.len() as u64) > bytes_max
+    }
+
+    pub(crate) fn cut(&mut self) {
+        self.state.is_cut = true;
+    }
+
+    pub(crate) fn head<'b>(
+        &mut self,
+        out: &'b mut Vec<u8>,
+        status: Status,
+        server: Option<&str>,
+        now: &Stamp,
+    ) -> ReplyHead<'b> {
+        let mut head = ReplyHead::begin(out, status);
+        if let Some(server) = server {
+            head.field("Server", server);
+        }
+        head.date(now);
+        head
+    }
+
+    pub(crate) const HEAD_FORM: HeadForm = HeadForm::Http2;
+
+    /// Sends a file with its cached head.
+    pub(crate) fn send_whole(&mut self, mut whole: Whole) {
+        let in_front = whole.first.split_off(whole.head_len);
+        self.push_block(whole.first);
+        self.send_body(in_front);
+        if let Some(rest) = whole.rest {
+            self.send_body(rest);
+        }
+    }
+
+    /// Sends a head in lines that is complete, and a body.
+    pub(crate) fn send(&mut self, heads: &mut Pool, lines: &Unfrozen, body: &[u8]) {
+        let mut block = heads.take();
+        encode_response_head(lines, &mut block);
+        let head_len = block.len();
+        if !self.state.is_head {
+            block.extend_from_slice(body);
+        }
+        let mut block = Slice::from(heads.freeze(block));
+        let body = block.split_off(head_len);
+        self.push_block(block);
+        self.send_body(body);
+    }
+
+    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
+        let piece = piece.into();
+        if !self.state.is_head && !piece.is_empty() {
+            self.send_pending_head();
+            self.written.bytes += piece.len();
+            self.connection.push_piece(self.stream, piece);
+        }
+    }
+
+    /// What an application needs to know of the client. HTTP/2 frames bodies itself, as chunks would.
+    pub(crate) fn client(&self) -> Client {
+        Client { minor: 1, keep: true, head: self.state.is_head }
+    }
+
+    pub(crate) fn send_application_head(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body_len: Option<u64>,
+        fields: &[u8],
+    ) {
+        self.frame(heads, head, Framing::choose(head, body_len, self.client()), fields);
+    }
+
+    pub(crate) fn send_application_body(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body: Aggregate,
+        fields: &[u8],
+    ) {
+        let framing = Framing::without_body(head.status()).unwrap_or(Framing::Length(body.len()));
+        self.frame(heads, head, framing, fields);
+        self.send_part(body);
+    }
+
+    fn frame(&mut self, heads: &mut Pool, head: &CgiHead, framing: Framing, fields: &[u8]) {
+        let mut lines = heads.take();
+        push_http_head(&mut lines, head, framing, self.client(), fields);
+        self.send(heads, &lines, b"");
+        // Only its memory is used again.
+        heads.freeze(lines);
+        self.state.has_no_body = self.state.is_head || framing == Framing::None;
+        self.state.left = match framing {
+            Framing::Length(length) => length,
+            _ => u64::MAX,
+        };
+    }
+
+    pub(crate) fn send_part(&mut self, mut body: Aggregate) {
+        if self.state.has_no_body {
+            return;
+        }
+        if body.len() > self.state.left {
+            body.split_off(self.state.left);
+        }
+        if self.state.left != u64::MAX {
+            self.state.left -= body.len();
+        }
+        if !body.is_empty() {
+            self.send_pending_head();
+            self.written.bytes += body.len();
+            self.connection.push(self.stream, body);
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+        let is_short = !self.state.has_no_body && !matches!(self.state.left, 0 | u64::MAX);
+        if is_short { Err(TooShort) } else { Ok(()) }
+    }
+
+    fn push_block(&mut self, block: Slice) {
+        self.written.bytes += block.len() as u64;
+        self.written.head_bytes += block.len() as u64;
+        self.head = Some(block);
+    }
+
+    fn send_pending_head(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.connection.respond(self.stream, head, false);
+        }
+    }
+}
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

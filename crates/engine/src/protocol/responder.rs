@@ -1,0 +1,213 @@
+//! The protocol as the exchange that is being answered sees it: the rest of its request, and where its response goes.
+
+use baton_buf::{Aggregate, Piece, Pool, Unfrozen};
+use baton_content::{HeadForm, Whole};
+use baton_fcgi::cgi::CgiHead;
+use baton_fcgi::offer::Client;
+use baton_http::{Refusal, ReplyHead, Stamp, Status};
+
+use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};
+
+/// Where an exchange reads the rest of its request, and writes its response.
+#[derive(Debug)]
+pub(crate) enum Responder<'a> {
+    Http1(h1::Responder<'a>),
+    Http2(h2::Responder<'a>),
+}
+
+impl<'a> Responder<'a> {
+    /// Answers on a stream of HTTP/2.
+    pub(crate) fn http2(
+        connection: &'a mut baton_http::h2::Connection,
+        stream: baton_http::h2::StreamId,
+        response: &'a mut ResponseState,
+        body: &'a mut StreamBody,
+    ) -> Self {
+        Self::Http2(h2::Responder::new(connection, stream, response, body))
+    }
+
+    /// Ends an exchange's turn. `is_answered`: its response is complete, as far as it will come.
+    pub(crate) fn finish(self, is_answered: bool) -> Written {
+        match self {
+            Self::Http1(reply) => reply.finish(),
+            Self::Http2(reply) => reply.finish(is_answered),
+        }
+    }
+
+    /// Whether a body follows that was not read.
+    pub(crate) fn has_body_ahead(&self) -> bool {
+        match self {
+            Self::Http1(reply) => reply.has_body_ahead(),
+            Self::Http2(reply) => reply.has_body_ahead(),
+        }
+    }
+
+    /// Has at most `bytes_max` of the body read. A client that waits for `100 Continue` gets it.
+    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
+        match self {
+            Self::Http1(reply) => reply.expect_body(bytes_max),
+            Self::Http2(reply) => reply.expect_body(bytes_max),
+        }
+    }
+
+    /// Reads what has arrived of a body that the answer does not depend on. Returns whether it is larger than
+    /// `bytes_max`.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn ignore_body(&mut self, bytes_max: u64) -> Result<bool, Refusal> {
+        match self {
+            Self::Http1(reply) => reply.ignore_body(bytes_max),
+            Self::Http2(reply) => Ok(reply.ignore_body(bytes_max)),
+        }
+    }
+
+    /// The request, or its rest, is not to be read: what follows may not be understood.
+    pub(crate) fn refuse(&mut self) {
+        match self {
+            Self::Http1(reply) => reply.refuse(),
+            // Frames say where the next request begins.
+            Self::Http2(_) => {}
+        }
+    }
+
+    /// The client's connection ends with this response, if it is the only one on it.
+    pub(crate) fn close_behind(&mut self) {
+        match self {
+            Self::Http1(reply) => reply.close_behind(),
+            Self::Http2(_) => {}
+        }
+    }
+
+    /// The rest of this response will not come.
+    pub(crate) fn cut(&mut self) {
+        match self {
+            Self::Http1(reply) => reply.cut(),
+            Self::Http2(reply) => reply.cut(),
+        }
+    }
+
+    /// Begins a head with the fields that every response has.
+    pub(crate) fn head<'b>(
+        &mut self,
+        out: &'b mut Vec<u8>,
+        status: Status,
+        server: Option<&str>,
+        now: &Stamp,
+    ) -> ReplyHead<'b> {
+        match self {
+            Self::Http1(reply) => reply.head(out, status, server, now),
+            Self::Http2(reply) => reply.head(out, status, server, now),
+        }
+    }
+
+    /// The form of cached heads.
+    pub(crate) fn head_form(&mut self) -> HeadForm {
+        match self {
+            Self::Http1(reply) => reply.head_form(),
+            Self::Http2(_) => h2::Responder::HEAD_FORM,
+        }
+    }
+
+    /// Whether what is sent by reference costs less than what is in memory, or may.
+    pub(crate) fn may_send_by_reference(&self) -> bool {
+        match self {
+            Self::Http1(reply) => reply.may_send_by_reference(),
+            // A frame of 16 KiB takes two calls by reference, and none of its own from memory.
+            Self::Http2(_) => false,
+        }
+    }
+
+    /// Sends a file with its cached head.
+    pub(crate) fn send_whole(&mut self, whole: Whole) {
+        match self {
+            Self::Http1(reply) => reply.send_whole(whole),
+            Self::Http2(reply) => reply.send_whole(whole),
+        }
+    }
+
+    /// Sends a head that is complete, and a body behind it.
+    pub(crate) fn send(&mut self, heads: &mut Pool, head: Unfrozen, body: &[u8]) {
+        match self {
+            Self::Http1(reply) => reply.send(heads, head, body),
+            Self::Http2(reply) => {
+                reply.send(heads, &head, body);
+                // Only its memory is used again.
+                heads.freeze(head);
+            }
+        }
+    }
+
+    /// Sends a piece of a body whose length is in its head.
+    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
+        match self {
+            Self::Http1(reply) => reply.send_body(piece),
+            Self::Http2(reply) => reply.send_body(piece),
+        }
+    }
+
+    /// What an application needs to know to answer in the server's place; `None`: only the server can answer.
+    pub(crate) fn client_to_hand_over(&mut self) -> Option<Client> {
+        match self {
+            Self::Http1(reply) => Some(reply.client()),
+            Self::Http2(_) => None,
+        }
+    }
+
+    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all
+    /// of it is known.
+    pub(crate) fn send_application_head(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body_len: Option<u64>,
+        fields: &[u8],
+    ) {
+        match self {
+            Self::Http1(reply) => reply.send_application_head(heads, head, body_len, fields),
+            Self::Http2(reply) => reply.send_application_head(heads, head, body_len, fields),
+        }
+    }
+
+    /// Sends an application's head, as above, with another body than the application's own.
+    pub(crate) fn send_application_body(
+        &mut self,
+        heads: &mut Pool,
+        head: &CgiHead,
+        body: Aggregate,
+        fields: &[u8],
+    ) {
+        match self {
+            Self::Http1(reply) => reply.send_application_body(heads, head, body, fields),
+            Self::Http2(reply) => reply.send_application_body(heads, head, body, fields),
+        }
+    }
+
+    /// The application has written its head, and perhaps some of its body, to the client itself. What is
+    /// [sent](Self::send_part) from here on is framed.
+    pub(crate) fn resume(&mut self, may_go_on: bool) {
+        match self {
+            Self::Http1(reply) => reply.resume(may_go_on),
+            Self::Http2(_) => debug_assert!(false, "no application was given a connection of HTTP/2"),
+        }
+    }
+
+    /// Sends a part of an application's body, framed as its head has announced.
+    pub(crate) fn send_part(&mut self, body: Aggregate) {
+        match self {
+            Self::Http1(reply) => reply.send_part(body),
+            Self::Http2(reply) => reply.send_part(body),
+        }
+    }
+
+    /// The application's body is complete.
+    ///
+    /// # Errors
+    /// [`TooShort`].
+    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+        match self {
+            Self::Http1(reply) => reply.end(),
+            Self::Http2(reply) => reply.end(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the client may take its time for, and how much.
+//!
+//! A client has one deadline, the earliest of those of the connection and of its streams.
+
+use baton_http::{Status, h2};
+
+use super::stream::Stream;
+use super::{Http2Driver, Need, Stage, Wire, WireState};
+use crate::Limits;
+use crate::context::Context;
+use crate::exchange::Refused;
+use crate::log::Outcome;
+
+impl Http2Driver {
+    /// Sets the deadline of a session that is about to wait.
+    pub(super) fn set_deadline(&mut self, wire: &mut Wire, ctx: &Context) {
+        let limits = &ctx.plan.limits;
+        let now_ms = ctx.clock.now_ms();
+        if wire.outlet.is_empty() || self.is_outlet_blocked {
+            self.send_due_ms = None;
+        } else if self.send_due_ms.is_none() {
+            wire.set_timeout(limits.send_timeout_ms, ctx);
+            self.send_due_ms = Some(wire.deadline_ms);
+        }
+        if wire.state == WireState::Lingering {
+            if !self.is_lingering {
+                self.is_lingering = true;
+                wire.set_timeout(limits.linger_timeout_ms, ctx);
+            }
+            return;
+        }
+        let of_streams = self.streams.iter().filter_map(|stream| self.stream_deadline(stream, limits));
+        let of_connection = self.connection.deadline_ms().into_iter().chain(self.send_due_ms);
+        let due_ms = of_streams.chain(of_connection).chain(self.idle_deadline(limits)).min();
+        wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
+    }
+
+    /// When a client without requests is to be gone.
+    fn idle_deadline(&self, limits: &Limits) -> Option<u64> {
+        let is_in_head = !self.inbox.is_empty() || !self.connection.is_idle();
+        let timeout_ms = match self.requests == 0 || is_in_head {
+            true => limits.head_timeout_ms,
+            false => limits.idle_timeout_ms,
+        };
+        self.streams.is_empty().then_some(self.idle_since_ms.saturating_add(timeout_ms))
+    }
+
+    /// When the client must have sent more of a body, or taken more of a response.
+    fn stream_deadline(&self, stream: &Stream, limits: &Limits) -> Option<u64> {
+        let timeout_ms = match () {
+            () if stream.awaits_body() => limits.body_timeout_ms,
+            () if self.connection.is_stalled(stream.id) => limits.send_timeout_ms,
+            () => return None,
+        };
+        Some(stream.moved_ms.saturating_add(timeout_ms))
+    }
+
+    /// The deadline has passed: a stream or the session ends, or goes on if the client turns out to have made progress.
+    pub(in crate::session) fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+        let now_ms = ctx.clock.now_ms();
+        if wire.state == WireState::Lingering {
+            return self.end(Outcome::Complete, wire, ctx);
+        }
+        if self.send_due_ms.is_some_and(|due_ms| due_ms <= now_ms) {
+            if !wire.client_takes_enough(ctx) {
+                // After an orderly close the kernel would keep the unsent rest for minutes.
+                return self.reset(Outcome::TimedOut, wire, ctx);
+            }
+            self.send_due_ms = None;
+        }
+        if let Err(error) = self.connection.handle_time(now_ms) {
+            self.fail(error, wire, ctx);
+        }
+        if self.idle_deadline(&ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
+            self.connection.go_away(h2::ErrorCode::NoError);
+        }
+        for at in (0..self.streams.len()).rev() {
+            let due_ms = self.stream_deadline(&self.streams[at], &ctx.plan.limits);
+            if due_ms.is_none_or(|due_ms| due_ms > now_ms) {
+                continue;
+            }
+            if self.streams[at].lent.is_some() && self.streams[at].awaits_body() {
+                self.streams[at].moved_ms = now_ms;
+                if let Some(need) = self.time_out_lent_body(at) {
+                    return need;
+                }
+            } else if self.streams[at].awaits_body() {
+                self.refuse_late(at, wire, ctx);
+            } else {
+                self.cancel(at, h2::ErrorCode::Cancel, Outcome::TimedOut, wire, ctx);
+            }
+        }
+        self.step(wire, ctx, Stage::Any)
+    }
+
+    /// Refuses a request whose body took too long.
+    fn refuse_late(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        let why = "The request took too long to arrive.";
+        let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
+        self.drive(at, wire, ctx, |exchange, env| exchange.refuse(env, &refused));
+        self.handle_answered(at, wire, ctx);
+    }
+}

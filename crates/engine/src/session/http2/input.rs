@@ -1,0 +1,187 @@
+//! From bytes to requests: the half of the driver that reads.
+
+use std::sync::Arc;
+
+use baton_http::{Refusal, h2};
+
+use super::stream::Stream;
+use super::{Http2Driver, Input, Wire, WireState};
+use crate::context::Context;
+use crate::exchange::{Exchange, Refused};
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::protocol::LastClose;
+use crate::transport::Received;
+
+impl Http2Driver {
+    /// Whether there may be something to read.
+    pub(super) fn has_input(&self, wire: &Wire) -> bool {
+        self.is_inbox_untried || wire.transport.is_readable() && !wire.transport.has_ended_input()
+    }
+
+    /// Reads what has arrived, and begins at most `requests_left` requests.
+    pub(super) fn receive(&mut self, wire: &mut Wire, ctx: &mut Context, requests_left: &mut usize) -> Input {
+        // Taken out of the context, which the exchanges borrow meanwhile.
+        let mut scratch = std::mem::take(&mut ctx.scratch);
+        let mut count = 0;
+        let mut input = Input::Taken;
+        if !self.is_inbox_untried {
+            input = match self.has_input(wire) {
+                false if wire.transport.has_ended_input() => self.input_after_end(wire),
+                false => Input::None,
+                true => match wire.transport.receive(&mut scratch) {
+                    Received::Bytes(received) => {
+                        count = received;
+                        Input::Taken
+                    }
+                    Received::Nothing => Input::None,
+                    Received::End => self.input_after_end(wire),
+                },
+            };
+        }
+        if input == Input::Taken {
+            let mut text = std::mem::take(&mut ctx.head_text);
+            if self.inbox.is_empty() {
+                // Read in place: only what is left over is copied.
+                let taken = self.take_input(&scratch[..count], &mut text, wire, ctx, requests_left);
+                self.inbox.extend_from_slice(&scratch[taken..count]);
+            } else {
+                let mut inbox = std::mem::take(&mut self.inbox);
+                inbox.extend_from_slice(&scratch[..count]);
+                let taken = self.take_input(&inbox, &mut text, wire, ctx, requests_left);
+                if taken < inbox.len() {
+                    inbox.drain(..taken);
+                    self.inbox = inbox;
+                }
+            }
+            ctx.head_text = text;
+            if self.is_inbox_untried {
+                input = Input::Turn;
+            }
+        }
+        ctx.scratch = scratch;
+        input
+    }
+
+    /// The client sends no more: answers that are under way are completed.
+    fn input_after_end(&self, wire: &Wire) -> Input {
+        let waits = !self.streams.is_empty() || !wire.outlet.is_empty() || self.connection.wants_to_send();
+        if waits { Input::None } else { Input::Ended }
+    }
+
+    /// Reads frames. Returns how many bytes were consumed.
+    fn take_input(
+        &mut self,
+        input: &[u8],
+        text: &mut h2::HeadText,
+        wire: &mut Wire,
+        ctx: &mut Context,
+        requests_left: &mut usize,
+    ) -> usize {
+        let plan = Arc::clone(&ctx.plan);
+        let now_ms = ctx.clock.now_ms();
+        let mut at = 0;
+        self.is_inbox_untried = false;
+        loop {
+            let (consumed, event) =
+                match self.connection.receive(&input[at..], text, &plan.limits.head, now_ms) {
+                    Ok(received) => received,
+                    Err(error) => {
+                        self.fail(error, wire, ctx);
+                        return input.len();
+                    }
+                };
+            at += consumed;
+            match event {
+                None if consumed == 0 => return at,
+                None => {}
+                Some(h2::Event::Request { stream, head, ends, .. }) => {
+                    self.begin(Stream::new(stream, Some(&head), ends, now_ms), ctx);
+                    let last = self.streams.len() - 1;
+                    self.drive(last, wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
+                    self.settle(last, wire, ctx);
+                    *requests_left = requests_left.saturating_sub(1);
+                }
+                Some(h2::Event::Refused { stream, refusal, ends }) => {
+                    self.begin(Stream::new(stream, None, ends, now_ms), ctx);
+                    self.refuse(refusal, wire, ctx);
+                    *requests_left = requests_left.saturating_sub(1);
+                }
+                Some(h2::Event::Data { stream, data, ends }) => self.take_data(stream, data, ends, wire, ctx),
+                Some(h2::Event::End { stream }) => self.take_data(stream, &[], true, wire, ctx),
+                Some(h2::Event::Reset { stream, .. }) => {
+                    self.handle_reset(stream, Outcome::ClientGone, wire, ctx);
+                }
+                Some(h2::Event::Broken { stream, .. }) => {
+                    self.handle_reset(stream, Outcome::Refused, wire, ctx);
+                }
+                Some(h2::Event::Malformed { .. }) => self.note_malformed(wire, ctx),
+                // Requests under way are answered; the client closes.
+                Some(h2::Event::GoAway { .. }) => {}
+            }
+            if *requests_left == 0 && at < input.len() {
+                self.is_inbox_untried = true;
+                return at;
+            }
+        }
+    }
+
+    fn begin(&mut self, stream: Stream, ctx: &Context) {
+        self.streams.push_back(stream);
+        self.requests += 1;
+        if self.requests >= ctx.plan.limits.requests_per_connection_max {
+            self.connection.begin_drain(ctx.clock.now_ms());
+        }
+    }
+
+    /// What follows from the first turn of a request.
+    fn settle(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        match self.streams[at].exchange.is_answered() {
+            true => self.handle_answered(at, wire, ctx),
+            false => self.make_due(at),
+        }
+    }
+
+    /// Refuses the request that came last.
+    fn refuse(&mut self, refusal: Refusal, wire: &mut Wire, ctx: &mut Context) {
+        let why = refusal.to_string();
+        let last = self.streams.len() - 1;
+        self.drive(last, wire, ctx, |exchange, env| {
+            exchange.refuse_input(env, b"HTTP/2.0", &Refused::by(refusal, &why));
+        });
+        self.settle(last, wire, ctx);
+    }
+
+    /// The stream was reset, by the client or for what it sent.
+    fn handle_reset(&mut self, stream: h2::StreamId, outcome: Outcome, wire: &Wire, ctx: &mut Context) {
+        if let Some(at) = self.position(super::name(stream)) {
+            self.remove(at, outcome, wire, ctx);
+        } else {
+            self.connection.finish(stream);
+        }
+    }
+
+    /// A request was malformed, and has been reset: it gets its line in the log all the same.
+    fn note_malformed(&self, wire: &Wire, ctx: &mut Context) {
+        log_unreadable(b"HTTP/2.0 malformed request", wire, ctx);
+    }
+
+    /// The client broke the protocol, or went over a bound: it is told, and the connection ends.
+    pub(super) fn fail(&mut self, error: h2::ConnectionError, wire: &mut Wire, ctx: &mut Context) {
+        ctx.tally.add(Metric::of_http2_error(&error), 1);
+        log_unreadable(format!("HTTP/2.0 {}", error.label()).as_bytes(), wire, ctx);
+        for at in (0..self.streams.len()).rev() {
+            self.remove(at, Outcome::Refused, wire, ctx);
+        }
+        self.is_inbox_untried = false;
+        self.inbox = Vec::new();
+        wire.state = WireState::Ending(LastClose::Linger);
+    }
+}
+
+/// Logs input that is no request.
+fn log_unreadable(what: &[u8], wire: &Wire, ctx: &mut Context) {
+    let mut exchange = Exchange::new(crate::protocol::StreamId::of(0), ctx.clock.now_ms());
+    exchange.note_unreadable(what, ctx);
+    exchange.record.end(Outcome::Refused, wire.transport.peer(), ctx);
+}

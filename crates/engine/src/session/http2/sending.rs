@@ -1,0 +1,114 @@
+//! From frames to the socket: what is framed next, and whose bytes have left.
+
+use super::{Http2Driver, Need, Wire};
+use crate::context::Context;
+use crate::log::Outcome;
+use crate::metrics::Metric;
+use crate::outlet::{Flush, is_resident};
+
+impl Http2Driver {
+    /// Frames and sends as much as the socket takes; `None`: there is nothing more to send, or no room for it.
+    pub(super) fn send(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+        while self.can_send(wire) {
+            if wire.outlet.queued() < FRAMED_BYTES_MIN {
+                self.frame(wire, ctx);
+            }
+            if wire.outlet.is_empty() {
+                return None; // All that could be framed waits for a disk.
+            }
+            let policy = ctx.send.without_waiting();
+            let (sent, flush) = wire.send(&policy, &mut ctx.scratch, &ctx.clock);
+            ctx.tally.add(Metric::BytesSent, sent);
+            self.handle_sent(sent, wire, ctx);
+            self.is_full = matches!(flush, Flush::Full);
+            match wire.need_after(flush, ctx) {
+                Ok(Some(need @ Need::Job(_))) => {
+                    self.is_outlet_blocked = true;
+                    return Some(need);
+                }
+                Ok(Some(Need::Turn)) => return Some(Need::Turn),
+                Ok(_) => {}
+                Err(outcome) => return Some(self.end(outcome, wire, ctx)),
+            }
+        }
+        None
+    }
+
+    fn frame(&mut self, wire: &mut Wire, ctx: &mut Context) {
+        let room = FRAMED_BYTES_MAX - wire.outlet.queued();
+        let (test_residency, unix_seconds) = (ctx.send.test_residency, ctx.clock.stamp().unix_seconds);
+        let (cold, ledger) = (&mut self.cold, &mut self.ledger);
+        self.connection.poll_transmit(
+            wire.outlet.queue_mut(),
+            room,
+            &mut ctx.packer,
+            &mut |framed| ledger.push_back(framed),
+            &mut |stream, slice| {
+                let is_ready = !test_residency || is_resident(slice, slice.len(), unix_seconds);
+                if !is_ready {
+                    cold.push((stream, slice.clone()));
+                }
+                is_ready
+            },
+        );
+    }
+
+    /// The kernel has taken so many bytes: gives them to the requests whose frames they are.
+    pub(super) fn handle_sent(&mut self, bytes: u64, wire: &Wire, ctx: &mut Context) {
+        let mut left = bytes;
+        while let Some(front) = self.ledger.front().copied() {
+            let before = self.ledger_sent;
+            let now = left.min(front.total_bytes() - before);
+            left -= now;
+            self.ledger_sent += now;
+            // Framing is in front.
+            let payload = |sent: u64| sent.saturating_sub(front.overhead_bytes);
+            let of_payload = payload(self.ledger_sent) - payload(before);
+            let is_over = self.ledger_sent == front.total_bytes();
+            if is_over {
+                self.ledger_sent = 0;
+                self.ledger.pop_front();
+            }
+            if let Some(at) = front.stream.and_then(|stream| self.position(super::name(stream))) {
+                self.note_sent(at, of_payload, wire, ctx);
+            }
+            if !is_over {
+                return;
+            }
+        }
+    }
+
+    fn note_sent(&mut self, at: usize, bytes: u64, wire: &Wire, ctx: &mut Context) {
+        let stream = &mut self.streams[at];
+        if bytes > 0 {
+            stream.moved_ms = ctx.clock.now_ms();
+            stream.exchange.record.handle_sent(bytes);
+        }
+        if stream.exchange.is_answered() {
+            self.end_if_sent(at, wire, ctx);
+        } else if stream.exchange.record.is_all_sent() {
+            // Tell the gateway that there is room, or the application may wait for it forever.
+            stream.exchange.handle_room();
+            self.make_due(at);
+        }
+    }
+
+    /// Logs an answered request once all of it has been sent.
+    pub(super) fn end_if_sent(&mut self, at: usize, wire: &Wire, ctx: &mut Context) {
+        let stream = &self.streams[at];
+        if !stream.exchange.record.is_complete() {
+            return;
+        }
+        if stream.response.is_cut {
+            // The client must not take the part for the whole.
+            self.connection.reset(stream.id, baton_http::h2::ErrorCode::Internal);
+        }
+        self.remove(at, Outcome::Complete, wire, ctx);
+    }
+}
+
+/// Bytes that are framed and not sent: enough for one call, and few enough that priorities and resets come in time.
+const FRAMED_BYTES_MAX: u64 = 96 * 1024;
+
+/// Below this, more is framed before the next call.
+const FRAMED_BYTES_MIN: u64 = 32 * 1024;

@@ -1,0 +1,59 @@
+//! One request on a connection of HTTP/2: its exchange, and what the driver knows of it.
+
+use baton_http::{RequestHead, h2};
+
+use crate::exchange::Exchange;
+use crate::protocol::{ResponseState, StreamBody, StreamId};
+
+/// A stream whose request is not logged yet.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: h2::StreamId,
+    pub(super) exchange: Exchange,
+    pub(super) response: ResponseState,
+    pub(super) body: StreamBody,
+    /// The rest of the body, if the application was given the request before the body was complete.
+    pub(super) lent: Option<Lent>,
+    /// It waits for its turn to be advanced.
+    pub(super) is_due: bool,
+    /// A job works for it: what the job returns needs the stream's number.
+    pub(super) has_job: bool,
+    /// When the client last sent a part of its body, or took a part of its response.
+    pub(super) moved_ms: u64,
+}
+
+/// The rest of a body that is passed on while it arrives.
+#[derive(Debug)]
+pub(super) struct Lent {
+    /// Bytes that have not been passed on.
+    pub(super) left: u64,
+    /// The application has taken the last piece.
+    pub(super) is_wanted: bool,
+}
+
+impl Stream {
+    pub(super) fn new(id: h2::StreamId, head: Option<&RequestHead<'_>>, ends: bool, now_ms: u64) -> Self {
+        Self {
+            id,
+            exchange: Exchange::new(name(id), now_ms),
+            response: ResponseState::of(head),
+            body: StreamBody::of(head, ends),
+            lent: None,
+            is_due: false,
+            has_job: false,
+            moved_ms: now_ms,
+        }
+    }
+
+    /// Whether the request waits for its client to send more of the body.
+    pub(super) fn awaits_body(&self) -> bool {
+        let is_empty = self.body.arrived.is_empty();
+        let is_lent = self.lent.as_ref().is_some_and(|lent| lent.is_wanted && is_empty);
+        is_lent || self.body.is_wanted() && !self.exchange.is_answered()
+    }
+}
+
+/// What the rest of the server calls the stream.
+pub(super) fn name(id: h2::StreamId) -> StreamId {
+    StreamId::of(u64::from(id.number()))
+}
