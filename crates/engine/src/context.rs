@@ -44,8 +44,8 @@ pub(crate) struct Context {
     pub(crate) log: Option<AccessLog>,
     /// Writes a line for the operator into the error log.
     pub(crate) remarks: Remarks,
-    /// The second in which a failed handshake was remarked on last.
-    pub(crate) handshake_remarked_s: u64,
+    /// The second of the last remark on TLS.
+    remarked_on_tls_s: u64,
     /// Memory for frames of HTTP/2.
     pub(crate) packer: h2::Packer,
     /// Where heads of HTTP/2 are written.
@@ -60,6 +60,15 @@ impl Context {
     /// Tells the operator, in the error log.
     pub(crate) fn remark(&self, remark: std::fmt::Arguments<'_>) {
         (self.remarks)(remark);
+    }
+
+    /// Tells the operator of a client that failed to speak TLS, once a second at the most: a scanner fails thousands of
+    /// times.
+    pub(crate) fn remark_on_tls(&mut self, remark: std::fmt::Arguments<'_>) {
+        let second = self.clock.stamp().unix_seconds;
+        if std::mem::replace(&mut self.remarked_on_tls_s, second) != second {
+            self.remark(remark);
+        }
     }
 
     /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
@@ -94,7 +103,7 @@ impl Context {
             tally,
             log,
             remarks,
-            handshake_remarked_s: 0,
+            remarked_on_tls_s: 0,
             packer: h2::Packer::new(),
             head_text: h2::HeadText::default(),
             path: Vec::new(),

@@ -19,6 +19,8 @@ impl Alert {
     pub const RECORD_OVERFLOW: Self = Self(22);
     /// A message cannot be parsed.
     pub const DECODE_ERROR: Self = Self(50);
+    /// There is no common version.
+    pub const PROTOCOL_VERSION: Self = Self(70);
     /// Something failed that is not the peer's business.
     pub const INTERNAL_ERROR: Self = Self(80);
     /// The user has ended the handshake; a `close_notify` follows.

@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) name: Option<Box<str>>,
     /// Whether the client is an authority that wants to see a proof (RFC 8737): it offers `acme-tls/1` and nothing else.
     pub(crate) wants_proof: bool,
+    /// Whether it knows TLS 1.1 at most.
+    pub(crate) is_too_old: bool,
 }
 
 /// The type of a record with handshake messages: the first byte that a client sends.
@@ -38,6 +40,9 @@ const PROTOCOLS: u16 = 16;
 
 /// The protocol of an authority that wants to see a proof.
 pub(crate) const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
+
+/// The version of TLS 1.2.
+const TLS12: u16 = 0x0303;
 
 /// The only type of name.
 const HOST_NAME: u8 = 0;
@@ -96,7 +101,9 @@ fn body(message: &[u8]) -> Result<Option<&[u8]>, Broken> {
 fn asked(body: &[u8]) -> Option<Asked> {
     let mut asked = Asked::default();
     let mut body = Reader(body);
-    body.take(2 + 32)?; // Version and random.
+    // TLS 1.3 puts its version elsewhere, and that of TLS 1.2 here.
+    asked.is_too_old = body.u16()? < TLS12;
+    body.take(32)?; // Random.
     body.vector8()?; // Session.
     body.vector16()?; // Cipher suites.
     body.vector8()?; // Compression methods.

@@ -136,6 +136,12 @@ impl Handshake {
             ClientHello::Whole(asked) => asked,
             ClientHello::Broken => Asked::default(),
         };
+        if asked.is_too_old {
+            // The library would complain about an extension that the version does not have.
+            self.output.extend_from_slice(&Alert::PROTOCOL_VERSION.in_clear());
+            let detail = "the client speaks no version from TLS 1.2 on";
+            return Err(HandshakeFailure::new(FailureReason::NoCommonVersion, detail));
+        }
         let server_name = asked.name;
         let proof = asked.wants_proof.then(|| self.server.proof(server_name.as_deref())).flatten();
         let Some(terms) = proof.as_ref().or_else(|| self.server.terms(server_name.as_deref())) else {

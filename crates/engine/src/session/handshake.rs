@@ -62,8 +62,7 @@ impl Session {
     }
 }
 
-/// Counts a failure, and tells the operator if there is something to do about it: once a second at the most, since a
-/// scanner makes thousands.
+/// Counts a failure, and tells the operator if there is something to do about it.
 fn report(failure: &HandshakeFailure, ctx: &mut Context) {
     ctx.tally.add(Metric::of_handshake_failure(failure.reason), 1);
     let concerns_the_operator = match failure.reason {
@@ -82,10 +81,8 @@ fn report(failure: &HandshakeFailure, ctx: &mut Context) {
         | FailureReason::Left
         | FailureReason::TimedOut => false,
     };
-    let second = ctx.clock.stamp().unix_seconds;
-    if concerns_the_operator && ctx.handshake_remarked_s != second {
-        ctx.handshake_remarked_s = second;
-        ctx.remark(format_args!("TLS handshake failed: {failure}"));
+    if concerns_the_operator {
+        ctx.remark_on_tls(format_args!("TLS handshake failed: {failure}"));
     }
 }
 

@@ -7,7 +7,8 @@ use rustls::crypto::aws_lc_rs::cipher_suite;
 
 use super::ends::{Client, NAME, SUITES, connect, established, give, output_of, server, shake};
 use crate::{
-    FailureReason, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Needs, Opened, Protocol, Version, looks_like_tls,
+    Alert, FailureReason, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Needs, Opened, Protocol, Version,
+    looks_like_tls,
 };
 
 #[test]
@@ -151,6 +152,9 @@ fn what_is_no_handshake_is_refused() {
         matches!(fails(&[22, 3, 1, 0, 4, 2, 0, 0, 0]), (FailureReason::Misbehaved, alert) if alert.len() == 7)
     );
     assert!(matches!(fails(&[22, 3, 1, 0xff, 0xff]), (FailureReason::Misbehaved, _)));
+    // The first message of a client that knows TLS 1.1 at most.
+    let old = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2][..], &[7; 32], &[0, 0, 2, 0xc0, 0x13, 1, 0]].concat();
+    assert_eq!(fails(&old), (FailureReason::NoCommonVersion, Alert::PROTOCOL_VERSION.in_clear().to_vec()));
     // A first message that never ends.
     let mut endless = vec![22, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff];
     endless.resize(5 + (1 << 14), 0);

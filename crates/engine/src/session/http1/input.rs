@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use baton_http::Status;
 use baton_http::h2::{self, PrefaceMatch};
+use baton_http::{Refusal, Status};
 
 use super::waiting::Waiting;
 use super::{Http1Driver, Need, Wire, WireState};
@@ -112,6 +112,9 @@ impl Http1Driver {
                         wire.state = WireState::Ending(LastClose::Linger);
                     }
                     Err(refusal) => {
+                        if refusal == Refusal::TlsHandshake {
+                            ctx.remark_on_tls(format_args!("a client spoke TLS to a port in clear"));
+                        }
                         let why = refusal.to_string();
                         self.refuse(&input[at..], &Refused::by(refusal, &why), wire, ctx);
                     }
