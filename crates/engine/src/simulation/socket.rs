@@ -30,6 +30,8 @@ pub(crate) struct SocketEnd {
     /// Output that has been looked at and not been asked for.
     output: Vec<u8>,
     has_left: bool,
+    /// Whether the server had ended its output when the client left, whose own end hides the other one from then on.
+    server_had_left: bool,
 }
 
 /// Both ends; `buffer_bytes`: how many bytes of output the kernel holds, about.
@@ -51,6 +53,7 @@ pub(crate) fn connect(buffer_bytes: usize) -> (OwnedFd, SocketEnd) {
         room: 0,
         output: Vec::new(),
         has_left: false,
+        server_had_left: false,
     };
     (servers.into(), end)
 }
@@ -103,6 +106,7 @@ impl Link for SocketEnd {
 
     fn close(&mut self) {
         self.look();
+        self.server_had_left = self.readiness().intersects(PollFlags::RDHUP);
         self.has_left = true;
         let _ = shutdown(&self.own, Shutdown::Both);
     }
@@ -149,8 +153,7 @@ impl Link for SocketEnd {
 
     fn server_left(&self) -> Left {
         let is_over = match self.has_left {
-            // Its own end hides the other one.
-            true => self.servers.is_none(),
+            true => self.server_had_left || self.servers.is_none(),
             false => self.readiness().intersects(PollFlags::RDHUP),
         };
         if is_over { Left::InOrder } else { Left::Not }
