@@ -10,6 +10,7 @@ use crate::Limits;
 use crate::context::Context;
 use crate::exchange::Refused;
 use crate::log::Outcome;
+use crate::protocol::LastClose;
 
 impl Http2Driver {
     /// Sets the deadline of a session that is about to wait.
@@ -31,7 +32,11 @@ impl Http2Driver {
         }
         let of_streams = self.streams.iter().filter_map(|stream| self.stream_deadline(stream, limits));
         let of_connection = self.connection.deadline_ms().into_iter().chain(self.send_due_ms);
-        let due_ms = of_streams.chain(of_connection).chain(self.idle_deadline(limits)).min();
+        let due_ms = of_streams
+            .chain(of_connection)
+            .chain(self.idle_deadline(limits))
+            .chain(self.rest_deadline())
+            .min();
         wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
     }
 
@@ -43,6 +48,11 @@ impl Http2Driver {
             false => limits.idle_timeout_ms,
         };
         self.streams.is_empty().then_some(self.idle_since_ms.saturating_add(timeout_ms))
+    }
+
+    /// When a client that rests gives its memory back.
+    fn rest_deadline(&self) -> Option<u64> {
+        (self.is_idle() && !self.is_resting).then_some(self.idle_since_ms.saturating_add(REST_AFTER_MS))
     }
 
     /// When the client must have sent more of a body, or taken more of a response.
@@ -73,6 +83,10 @@ impl Http2Driver {
         }
         if self.idle_deadline(&ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
             self.connection.go_away(h2::ErrorCode::NoError);
+            wire.state = WireState::Ending(LastClose::Orderly);
+        }
+        if self.rest_deadline().is_some_and(|due_ms| due_ms <= now_ms) {
+            self.rest();
         }
         for at in (0..self.streams.len()).rev() {
             let due_ms = self.stream_deadline(&self.streams[at], &ctx.plan.limits);
@@ -101,3 +115,6 @@ impl Http2Driver {
         self.handle_answered(at, wire, ctx);
     }
 }
+
+/// How long a connection has no request before it gives memory back: longer than between the requests of a page.
+const REST_AFTER_MS: u64 = 1000;

@@ -129,6 +129,7 @@ impl Http2Driver {
     fn begin(&mut self, stream: Stream, ctx: &Context) {
         self.streams.push_back(stream);
         self.requests += 1;
+        self.is_resting = false;
         if self.requests >= ctx.plan.limits.requests_per_connection_max {
             self.connection.begin_drain(ctx.clock.now_ms());
         }

@@ -65,6 +65,8 @@ pub(super) struct Http2Driver {
     /// When the client must have taken more of what is being sent.
     send_due_ms: Option<u64>,
     is_lingering: bool,
+    /// The memory that requests needed has been given back.
+    is_resting: bool,
 }
 
 /// What reading came to.
@@ -105,6 +107,7 @@ impl Http2Driver {
             idle_since_ms: now_ms,
             send_due_ms: None,
             is_lingering: false,
+            is_resting: false,
         }
     }
 
@@ -174,7 +177,9 @@ impl Http2Driver {
             match wire.state {
                 WireState::Closed => return Need::Finished,
                 WireState::Lingering => return self.linger(wire, ctx),
-                WireState::Ending(close) if wire.outlet.is_empty() => return self.close(close, wire, ctx),
+                WireState::Ending(close) if wire.outlet.is_empty() && !self.connection.wants_to_send() => {
+                    return self.close(close, wire, ctx);
+                }
                 WireState::Ending(_) => {}
                 WireState::Open => {
                     if let Some(need) = self.go_on(wire, ctx, stage) {
@@ -378,6 +383,13 @@ impl Http2Driver {
         if self.streams.is_empty() {
             self.idle_since_ms = ctx.clock.now_ms();
         }
+    }
+
+    /// Gives back the memory that requests needed: most idle connections stay idle.
+    fn rest(&mut self) {
+        self.is_resting = true;
+        self.connection.release_memory();
+        (self.streams, self.due, self.ledger) = Default::default();
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.
