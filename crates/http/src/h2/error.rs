@@ -121,9 +121,9 @@ violations! {
     /// A frame of a connection on a stream, or one of a stream on stream 0.
     FrameStream => Protocol, "frame-stream",
         "a frame belongs to stream 0 and is on another, or the other way round";
-    /// The client opens a stream with an even number.
+    /// The client opens a stream with an even number, or one that is not higher than the last.
     StreamNumber => Protocol, "stream-number",
-        "streams of clients have odd numbers";
+        "streams of clients have odd numbers, each higher than the last";
     /// A frame on a stream that was never opened.
     IdleStream => Protocol, "idle-stream",
         "a frame is on a stream that was not opened";

@@ -53,7 +53,7 @@ pub enum Event<'a> {
         /// The client's reason.
         code: ErrorCode,
     },
-    /// The server has reset the stream, because the rest of the request is malformed. Otherwise like a reset by the client.
+    /// The server has reset the stream for what the client sent on it. Otherwise like a reset by the client.
     Broken {
         /// Which.
         stream: StreamId,

@@ -4,7 +4,7 @@ use crate::client::{
     DATA, END_STREAM, HEADERS, PADDED, PRIORITY_UPDATE, Pair, Seen, WINDOW_UPDATE, frame, get,
     get_with_priority, post, settings, window_update,
 };
-use baton_http::h2::{BODY_WINDOW, Priority};
+use baton_http::h2::{BODY_WINDOW, ErrorCode, Priority, Violation};
 
 /// The order in which streams send DATA.
 fn order(pair: &mut Pair) -> Vec<u32> {
@@ -79,6 +79,19 @@ fn a_body_that_is_consumed_gets_a_larger_window() {
 }
 
 #[test]
+fn a_window_that_grows_too_large_ends_its_stream() {
+    let mut pair = Pair::open();
+    let [stream] = pair.begin(&[get(1)])[..] else { panic!() };
+    let violation = Violation::WindowOverflow;
+    let overflow = window_update(1, i32::MAX as u32);
+    assert_eq!(pair.receive(&overflow), Ok(vec![Seen::Broken { stream: 1, violation }]));
+    assert_eq!(pair.transmit()[0].number(), ErrorCode::FlowControl as u32);
+    assert_eq!(pair.receive(&overflow), Ok(vec![]), "sent before the reset");
+    pair.server.finish(stream);
+    assert!(pair.server.is_idle());
+}
+
+#[test]
 fn a_window_is_not_exceeded() {
     let mut pair = Pair::open();
     pair.begin(&[post(1, &[])]);
@@ -98,7 +111,7 @@ fn the_window_of_the_connection_is_given_back_whatever_becomes_of_streams() {
         pair.receive(&data(number)).unwrap();
         match index % 4 {
             0 => drop(pair.receive(&crate::client::cancel(number)).unwrap()),
-            1 => pair.server.reset(stream, baton_http::h2::ErrorCode::Internal),
+            1 => pair.server.reset(stream, ErrorCode::Internal),
             2 => pair.server.consume(stream, 16_000),
             _ => {}
         }

@@ -110,7 +110,12 @@ impl Connection {
         Ok(Event::GoAway { code: ErrorCode::of_wire(u32::from_be_bytes([a, b, c, d])) })
     }
 
-    pub(super) fn handle_window_update(&mut self, id: u32, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub(super) fn handle_window_update(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+        now_ms: u64,
+    ) -> Result<Option<Event<'static>>, ConnectionError> {
         let Ok(increment) = payload.try_into() else { return Err(Violation::FrameLength.into()) };
         let increment = u31(increment);
         if increment == 0 {
@@ -118,18 +123,22 @@ impl Connection {
         }
         self.window_updates_left = self.window_updates_left.checked_sub(1).ok_or(Bound::WindowUpdates)?;
         if id == 0 {
-            return Ok(self.send.grow(increment)?);
+            self.send.grow(increment)?;
+            return Ok(None);
         }
         match self.streams.find(id) {
             Known::Idle if !self.is_beyond_goaway(id) => Err(Violation::IdleStream.into()),
-            Known::Idle | Known::Reset | Known::Closed => Ok(()),
+            Known::Idle | Known::Reset | Known::Closed => Ok(None),
             Known::At(slot) => {
                 let stream = self.streams.at_mut(slot);
-                if stream.sending != Sending::Closed {
-                    stream.send.grow(increment)?;
-                    self.queue_up(slot);
+                if stream.sending == Sending::Closed {
+                    return Ok(None);
                 }
-                Ok(())
+                if let Err(violation) = stream.send.grow(increment) {
+                    return self.break_stream(slot, violation, now_ms).map(Some);
+                }
+                self.queue_up(slot);
+                Ok(None)
             }
         }
     }

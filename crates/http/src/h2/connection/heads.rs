@@ -66,6 +66,8 @@ impl Connection {
             Known::Idle if self.is_beyond_goaway(block.stream) => self.skip_block(&block, text, now_ms),
             Known::Idle => self.handle_request(&block, text, limits, now_ms),
             Known::Reset => self.skip_block(&block, text, now_ms),
+            // Of lower numbers it is not known whether they were used. A new stream has a higher one (section 5.1.1).
+            Known::Closed if block.stream < self.streams.highest() => Err(Violation::StreamNumber.into()),
             Known::Closed => Err(Violation::ClosedStream.into()),
             Known::At(slot) => match self.streams.at(slot).receiving {
                 Receiving::Open => self.handle_trailers(slot, &block, text, now_ms).map(Some),
