@@ -75,7 +75,7 @@ fn answer(input: &[u8]) {
         match event {
             Some(Event::Request { stream, .. } | Event::Refused { stream, .. }) => {
                 connection.respond(stream, Slice::from(vec![0x88]), false);
-                push(&mut connection, stream, 3000 * stream.get() as usize % 40_000);
+                push(&mut connection, stream, 3000 * stream.number() as usize % 40_000);
                 late.push(stream);
             }
             Some(Event::Data { stream, data, .. }) => connection.consume(stream, data.len() as u64),

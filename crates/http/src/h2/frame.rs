@@ -20,15 +20,8 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES + PAYLOAD_BYTES_MAX as usize
 pub struct StreamId(pub(crate) u32);
 
 impl StreamId {
-    /// Its number, which is odd: clients open streams.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl StreamId {
     /// The number on the wire.
-    pub const fn get(self) -> u32 {
+    pub const fn number(self) -> u32 {
         self.0
     }
 }

@@ -106,19 +106,24 @@ impl From<Event<'_>> for Seen {
         match event {
             Event::Request { stream, head, ends, priority, .. } => {
                 let line = [head.method.as_str().as_bytes(), b" ", head.target].concat();
-                Self::Request { stream: stream.get(), line: String::from_utf8(line).unwrap(), ends, priority }
+                Self::Request {
+                    stream: stream.number(),
+                    line: String::from_utf8(line).unwrap(),
+                    ends,
+                    priority,
+                }
             }
             Event::Refused { stream, refusal, ends } => {
-                Self::Refused { stream: stream.get(), label: refusal.label(), ends }
+                Self::Refused { stream: stream.number(), label: refusal.label(), ends }
             }
             Event::Data { stream, data, ends } => {
-                Self::Data { stream: stream.get(), data: data.to_vec(), ends }
+                Self::Data { stream: stream.number(), data: data.to_vec(), ends }
             }
-            Event::End { stream } => Self::End { stream: stream.get() },
-            Event::Reset { stream, code } => Self::Reset { stream: stream.get(), code },
-            Event::Broken { stream, violation } => Self::Broken { stream: stream.get(), violation },
+            Event::End { stream } => Self::End { stream: stream.number() },
+            Event::Reset { stream, code } => Self::Reset { stream: stream.number(), code },
+            Event::Broken { stream, violation } => Self::Broken { stream: stream.number(), violation },
             Event::Malformed { stream, malformed } => {
-                Self::Malformed { stream: stream.get(), label: malformed.label() }
+                Self::Malformed { stream: stream.number(), label: malformed.label() }
             }
             Event::GoAway { code } => Self::GoAway { code },
         }
@@ -229,7 +234,7 @@ impl Pair {
 
     /// The stream of this number, of which a request has come.
     pub(crate) fn stream(&self, number: u32) -> StreamId {
-        *self.ids.iter().find(|id| id.get() == number).expect("a request")
+        *self.ids.iter().find(|id| id.number() == number).expect("a request")
     }
 
     /// Begins streams, and returns their numbers as the connection knows them.

@@ -17,7 +17,7 @@ fn file() -> Arc<OpenFile> {
 fn pieces(pair: &mut Pair, mut is_ready: impl FnMut(u32, u64, u64) -> bool) -> Vec<Piece> {
     let mut out = Aggregate::new();
     pair.server.poll_transmit(&mut out, 1 << 20, &mut pair.packer, &mut |_| (), &mut |stream, range| {
-        is_ready(stream.get(), range.offset(), range.len())
+        is_ready(stream.number(), range.offset(), range.len())
     });
     out.pieces().cloned().collect()
 }

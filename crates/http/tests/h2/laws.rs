@@ -119,7 +119,7 @@ impl World {
             }
             Step::Post { len, consumed } if self.streams.len() < 8 => {
                 let id = self.begin(|number| post(number, &[]));
-                let body = frame(DATA, END_STREAM, id.get(), &vec![0; len]);
+                let body = frame(DATA, END_STREAM, id.number(), &vec![0; len]);
                 self.pair.receive(&body).unwrap();
                 self.pair.server.consume(id, consumed);
             }

@@ -233,6 +233,18 @@ fn a_client_whose_answer_is_complete_may_stop_its_body() {
     assert!(pair.server.is_idle());
 }
 
+/// curl 7.88 reports a reset as an error, even one without an error.
+#[test]
+fn the_rest_of_a_short_body_is_read_past() {
+    let mut pair = Pair::open();
+    let [stream] = pair.begin(&[post(1, &[("content-length", "65535")])])[..] else { panic!() };
+    pair.answer(stream, b"no");
+    let sent = pair.transmit();
+    assert!(sent.len() == 2 && sent[1].ends());
+    let rest = [frame(DATA, 0, 1, &[0; 16_384]), frame(DATA, END_STREAM, 1, b"x"), get(3)].concat();
+    assert_eq!(pair.receive(&rest), Ok(vec![seen(3, "GET /", true)]));
+}
+
 #[test]
 fn too_many_streams_are_refused() {
     let mut pair = Pair::open();
