@@ -3,6 +3,7 @@
 use baton_buf::Piece;
 use baton_content::{CacheSettings, HeadForm, Way};
 use baton_http::Stamp;
+use baton_http::h2::encode_response_head;
 
 use crate::site::{Site, bytes_of, reply};
 
@@ -54,6 +55,30 @@ fn each_reply_is_complete() {
             }
         }
     }
+}
+
+/// A block of HTTP/2 has the same fields; a second later only its date differs, and where it stands does not.
+#[test]
+fn a_head_is_kept_as_a_block_of_http2() {
+    let site = Site::new();
+    site.write("hello.txt", b"hello, world\n");
+    let stored = site.file("/hello.txt");
+    let block_of = || {
+        let whole = stored.whole(HeadForm::Http2, &site.now(), Way::Memory);
+        whole.first[..whole.head_len].to_vec()
+    };
+    let lines_of = || {
+        let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+        let mut block = Vec::new();
+        let date_at = encode_response_head(&whole.first[..whole.head_len], &mut block);
+        (block, date_at)
+    };
+    let first = block_of();
+    assert_eq!((first.clone(), true), (lines_of().0, lines_of().1.is_some()));
+    site.wait(1);
+    let second = block_of();
+    assert_eq!(second, lines_of().0);
+    assert_ne!(first, second);
 }
 
 #[test]
