@@ -26,7 +26,7 @@ use super::tls::RedirectHttps;
 use super::tls_files::PemFiles;
 
 impl Config {
-    /// What the configuration means to a worker, whose listeners have these ids.
+    /// The plan of a worker with these listener ids.
     ///
     /// # Errors
     /// A folder or a page that cannot be opened, with its path.
@@ -49,9 +49,13 @@ impl Config {
             streamed_bodies: RefCell::default(),
         };
         let mut sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<Vec<_>>>()?;
+        let tls_sites = self.tls_sites(&resources.pem_files).map_err(io::Error::other)?;
+        for (site, tls) in sites.iter_mut().zip(&tls_sites) {
+            site.clients = tls.clients.as_ref().map(|clients| clients.id());
+        }
         // Behind the others, whose places are those of the configuration.
         sites.extend(self.sites.iter().filter_map(|site| site.redirecting(listener_ids)));
-        let tls = self.tls_servers(listener_ids, &resources.pem_files, resources.tickets.as_ref())?;
+        let tls = self.tls_servers(listener_ids, tls_sites, resources.tickets.as_ref())?;
         Ok(Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls))
     }
 
@@ -131,7 +135,7 @@ impl Config {
 /// What the plans of a worker share, from one configuration to the next.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// The processes of applications, by the addresses that workers know them by: each listens alone.
+    /// The processes of applications, by address. Each process listens alone.
     pub process_tables: ProcessTables,
     /// How the loops of all workers hear of connections that wait.
     pub notices: BacklogNotices,
@@ -158,7 +162,7 @@ struct Planner<'a> {
     server_header: bool,
     /// Among how many processes what is known of an application is shared out.
     workers: usize,
-    /// The bodies that arrive at the processes behind each address: routes to the same ones share them.
+    /// The streamed bodies of each address, shared by all routes to it.
     streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
 }
 
@@ -190,6 +194,7 @@ impl Planner<'_> {
                 .collect(),
             hosts: settings.hosts.clone(),
             error_pages: pages.collect::<io::Result<_>>()?,
+            clients: None,
             routes,
             headers: site.files.headers.clone(),
             log: settings.access_log,
@@ -290,8 +295,7 @@ impl Planner<'_> {
         Tree::open_among(&self.resources.roots, config).map(Arc::new)
     }
 
-    /// The folder of a route, if it has one. Of the files that `endings` tell to be scripts, those that end as `scripts` say
-    /// are run.
+    /// The folder of a route, if it has one. `endings` mark scripts; those with an ending in `scripts` are run.
     fn tree(
         &self,
         files: &Files,
@@ -324,7 +328,7 @@ impl Planner<'_> {
     }
 }
 
-/// So many share nothing out: this plan is made to be looked at.
+/// For a plan that is only inspected: no worker shares limits.
 const WORKERS_UNKNOWN: usize = usize::MAX;
 
 /// Parameters that every request has.
@@ -350,7 +354,7 @@ fn gateway_settings(
             None => Endpoint::Shared(Address::Unix(path.clone())),
         },
         Some(Target::Tcp(address)) => Endpoint::Shared(Address::Inet(*address)),
-        // It was not started: this plan is made to be looked at.
+        // Not started: this plan is only inspected.
         None => Endpoint::Shared(Address::Unix(Path::new("/nonexistent").into())),
     };
     let passfd_trust = match &endpoint {
@@ -387,7 +391,7 @@ fn gateway_settings(
     })
 }
 
-/// A checked number as a size; no bound of the configuration exceeds what a 64-bit system can count.
+/// A checked number as a size. Every configured bound fits into 64 bits.
 fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -38,9 +38,8 @@ impl Config {
     /// The first that cannot be used, with file and line.
     pub fn certificates(&self, files: &PemFiles) -> Result<Vec<SiteCertificate>, Trouble> {
         let mut all = Vec::new();
-        for site in &self.sites {
-            let terms = tls_site(site, files)?;
-            all.extend(terms.identities.iter().map(|identity| SiteCertificate {
+        for (site, tls) in self.sites.iter().zip(self.tls_sites(files)?) {
+            all.extend(tls.identities.iter().map(|identity| SiteCertificate {
                 site: site.name(),
                 hosts: site.settings.hosts.clone(),
                 certificate: identity.certificate().clone(),
@@ -49,24 +48,28 @@ impl Config {
         Ok(all)
     }
 
+    /// Certificates and demands of each site.
+    pub(super) fn tls_sites(&self, files: &PemFiles) -> Result<Vec<baton_tls::Site>, Trouble> {
+        self.sites.iter().map(|site| tls_site(site, files)).collect()
+    }
+
     /// The TLS of each listener that has it.
     pub(super) fn tls_servers(
         &self,
         listener_ids: &HashMap<&ListenAddress, usize>,
-        files: &PemFiles,
+        tls_sites: Vec<baton_tls::Site>,
         tickets: Option<&Arc<Tickets>>,
     ) -> io::Result<HashMap<usize, Arc<Server>>> {
         let tickets = match tickets {
             Some(tickets) => Arc::clone(tickets),
-            // This plan is made to be looked at.
+            // This plan is only inspected.
             None => Arc::new(Tickets::new(TicketSecrets::draw().map_err(io::Error::other)?)),
         };
         let mut by_listener: HashMap<usize, Vec<baton_tls::Site>> = HashMap::new();
-        for site in self.sites.iter().filter(|site| !site.settings.tls.is_empty()) {
-            let terms = tls_site(site, files).map_err(io::Error::other)?;
+        for (site, tls) in self.sites.iter().zip(tls_sites) {
             for listen in site.settings.listen.iter().filter(|listen| listen.tls) {
                 if let Some(id) = listener_ids.get(&listen.address) {
-                    by_listener.entry(*id).or_default().push(terms.clone());
+                    by_listener.entry(*id).or_default().push(tls.clone());
                 }
             }
         }
@@ -141,6 +144,7 @@ impl Site {
             }],
             headers: FieldRules::default(),
             error_pages: Vec::new(),
+            clients: None,
             log: settings.access_log,
         })
     }

@@ -137,6 +137,12 @@ impl Exchange {
             let why = "No site answers here.";
             return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
         };
+        // The handshake was made for another site: a client that has shown no certificate there must not come in here.
+        if env.client.tls().is_some_and(|facts| facts.policy != site.clients) {
+            let status = Status::MISDIRECTED_REQUEST;
+            let why = "This connection was made for another site.";
+            return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
+        }
         let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),

@@ -43,6 +43,9 @@ pub struct Site {
     pub headers: FieldRules,
     /// Bodies in place of the built-in ones, by status.
     pub error_pages: Vec<ErrorPage>,
+    /// What it demanded of clients' certificates in the handshake. A request on a connection whose handshake met another
+    /// policy is refused (421).
+    pub clients: Option<baton_tls::PolicyId>,
     /// Whether its requests are written to the access log.
     pub log: bool,
 }
@@ -275,6 +278,7 @@ mod tests {
             routes: Vec::new(),
             headers: FieldRules::default(),
             error_pages: Vec::new(),
+            clients: None,
             log: true,
         }
     }

@@ -163,6 +163,7 @@ fn worker(architecture: ArchitectureName, root: &Path, steering: &Arc<Steering>)
         }],
         headers: FieldRules::default(),
         error_pages: Vec::new(),
+        clients: None,
         log: true,
     };
     // That an entry is looked at again once a second is no matter of requests.

@@ -281,6 +281,7 @@ fn context(folder: &TempDir) -> Context {
         ],
         headers: FieldRules::default(),
         error_pages: Vec::new(),
+        clients: None,
         log: true,
     };
     let send =

@@ -156,6 +156,7 @@ impl Folder {
                 .into(),
             headers: FieldRules::default(),
             error_pages: Vec::new(),
+            clients: None,
             log: true,
         };
         Plan::new(vec![site], limits, choices.chance(50))
