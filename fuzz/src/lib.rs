@@ -10,6 +10,7 @@ pub mod preload;
 pub mod responder;
 pub mod sim;
 pub mod tls;
+pub mod tls_pem;
 
 // Only the reader of the preload library: linking all of it would replace functions of the libc.
 #[path = "../../adapters/preload/src"]

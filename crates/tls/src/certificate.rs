@@ -82,9 +82,11 @@ impl Certificate {
     /// Whether it is valid for a host name or an IP address. A wildcard stands for one label (RFC 9525, 6.3).
     pub fn covers(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        // An IPv6 literal stands in brackets in `hosts`, and without them in a certificate.
+        let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let covers = |name: &String| {
-            *name == *host
+            *name == host
+                || literal == Some(name)
                 || name.strip_prefix("*.").is_some_and(|suffix| {
                     host.split_once('.').is_some_and(|(first, rest)| !first.is_empty() && rest == suffix)
                 })

@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/src/tls.rs"]
 pub mod invariants;
+#[path = "../../../fuzz/src/tls_pem.rs"]
+pub mod pem_invariants;
 #[path = "../../../fuzz/src/replay.rs"]
 pub mod replay;
 
@@ -10,6 +12,11 @@ use replay::replay;
 #[test]
 fn handshakes() {
     replay("tls_handshake", invariants::handshake);
+}
+
+#[test]
+fn pem_files() {
+    replay("tls_pem", pem_invariants::pem);
 }
 
 #[test]
