@@ -12,6 +12,8 @@ use super::words::{Word, words};
 
 words! {
     for Protocol {
+        /// HTTP/2
+        Http2 = "h2",
         /// HTTP/1.1
         Http11 = "http/1.1",
     }
@@ -31,7 +33,7 @@ settings! {
     /// post-quantum key exchange. Sessions are resumed by any worker, also after a reload or an upgrade.
     Tls in "tls" {
         /// Protocols that clients are offered, best first (ALPN).
-        protocols: Vec<Protocol> = vec![Protocol::Http11], ListOf(Word::<Protocol>::new());
+        protocols: Vec<Protocol> = vec![Protocol::Http2, Protocol::Http11], ListOf(Word::<Protocol>::new());
         /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
         /// reads them.
         watch_ms: u64 = 0, Integer(0, 86_400_000);

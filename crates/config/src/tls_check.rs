@@ -35,7 +35,7 @@ impl Conflicts<'_> {
                         Complaint::new(format!("{} is used with TLS and without", listen.address))
                             .at(self.raw.span(&of_site(index, "listen")), word(listen.tls))
                             .at(self.raw.span(&of_site(other, "listen")), word(tls));
-                    self.found.push(complaint.help("write ` tls` in both sites, or in none"));
+                    self.found.push(complaint.help("write ` tls` behind the address everywhere, or nowhere"));
                     break;
                 }
             }

@@ -49,7 +49,7 @@ error: 0.0.0.0:443 is used with TLS and without
 14 | listen = [":443"]
    |          ^^^^^^^^ without TLS
    |
-   = help: write ` tls` in both sites, or in none
+   = help: write ` tls` behind the address everywhere, or nowhere
 "#,
     );
 }
@@ -145,7 +145,7 @@ error: `tls.protocols` has an unknown word
  --> baton.toml:5:14
   |
 5 | protocols = ["http/1.2"]
-  |              ^^^^^^^^^^ expected one of "http/1.1"
+  |              ^^^^^^^^^^ expected one of "h2", "http/1.1"
   |
   = help: did you mean `http/1.1`?
 
