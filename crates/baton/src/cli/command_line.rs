@@ -45,8 +45,7 @@ impl CommandLine {
         Spanned::new(self.word(value), Value::String(value.to_owned()))
     }
 
-    /// Writes a flag down and a value of several parts, each of which but the last is followed by one separator, and
-    /// makes values of the parts.
+    /// Writes down a flag and its value, and makes a value of each part. One separator stands between two parts.
     pub(super) fn parts<'t>(
         &mut self,
         flag: &str,
@@ -107,13 +106,13 @@ impl CommandLine {
     }
 }
 
-/// An array whose place is that of its first element.
+/// An array, at the place of its first element.
 pub(super) fn array(elements: Vec<Node>) -> Node {
     let span = elements.first().map_or(0..0, Node::span);
     Spanned::new(span, Value::Array(elements))
 }
 
-/// A table whose place is that of its first value. Keys take the places of their values.
+/// A table, at the place of its first value. Keys take the places of their values.
 pub(super) fn table(pairs: impl IntoIterator<Item = (String, Node)>) -> Node {
     let mut entries = BTreeMap::new();
     let mut place = None;

@@ -30,20 +30,37 @@ struct AddressFlags {
 }
 
 const HEADING: &str = "Listening";
+const TLS: &str = " tls";
+
+/// The alternative to 443 that needs no rights, as 8080 is to 80.
+const DEFAULT_WITH_TLS: &str = "127.0.0.1:8443";
 
 impl Listening {
-    /// Adds what was given, if anything was.
-    pub(super) fn add(&self, line: &mut CommandLine) {
+    /// The addresses as given; none: the default.
+    pub(super) fn addresses(&self) -> Vec<String> {
         let AddressFlags { listen, port, bind } = &self.0;
-        let mut addresses: Vec<_> = listen.iter().map(|address| line.flag("--listen", address)).collect();
+        let mut addresses = listen.clone();
         if port.is_some() || bind.is_some() {
             let ip = bind.as_deref().unwrap_or("127.0.0.1");
             let port = port.unwrap_or(8080);
             let bracketed =
                 if ip.contains(':') && !ip.starts_with('[') { format!("[{ip}]") } else { ip.to_owned() };
-            addresses.push(line.flag("--listen", &format!("{bracketed}:{port}")));
+            addresses.push(format!("{bracketed}:{port}"));
+        }
+        addresses
+    }
+
+    /// Adds what was given, if anything was. With `tls`, all addresses speak it, unless one of them says so itself.
+    pub(super) fn add(&self, line: &mut CommandLine, tls: bool) {
+        let mut addresses = self.addresses();
+        if tls && addresses.is_empty() {
+            addresses.push(DEFAULT_WITH_TLS.to_owned());
+        }
+        if tls && !addresses.iter().any(|address| address.ends_with(TLS)) {
+            addresses.iter_mut().for_each(|address| address.push_str(TLS));
         }
         if !addresses.is_empty() {
+            let addresses = addresses.iter().map(|address| line.flag("--listen", address)).collect();
             line.set_site("listen", array(addresses));
         }
     }

@@ -17,6 +17,7 @@ mod pools;
 mod serve;
 mod sim;
 mod status;
+mod tls_flag;
 
 use std::process::ExitCode;
 
@@ -82,6 +83,9 @@ fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
         return print(&load(&source)?.to_toml());
     }
     let config = load_to_run(&source)?;
+    if let Some(note) = serve.note() {
+        eprintln!("{note}");
+    }
     if let [(_, script), ..] = &config.unsent_scripts()[..] {
         eprintln!(
             "note: scripts are not sent, such as {}: --php runs .php files, --script-sources sends all as they are",

@@ -13,7 +13,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Prints a result. A reader that has seen enough (`baton config --default | head`) is no failure.
+/// Prints a result. A reader that closes its end (`baton config --default | head`) is no failure.
 pub(super) fn print(text: &str) -> Result<ExitCode, Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),

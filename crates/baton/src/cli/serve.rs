@@ -10,8 +10,8 @@ use toml::Spanned;
 
 use super::command_line::{CommandLine, array, parse_header, table};
 use super::listening::Listening;
-
 use super::php::Php;
+use super::tls_flag::TlsFlag;
 
 /// Serve a folder
 ///
@@ -28,6 +28,9 @@ pub(crate) struct Serve {
 
     #[command(flatten)]
     listening: Listening,
+
+    #[command(flatten)]
+    tls: TlsFlag,
 
     /// File that stands for its folder, the first that exists; may be repeated [default: index.html]
     #[arg(long, value_name = "NAME", env = "BATON_INDEX", value_delimiter = ',', help_heading = FILES)]
@@ -137,13 +140,14 @@ impl Serve {
     /// The flags as a configuration; relative paths are relative to the current folder.
     ///
     /// # Errors
-    /// The current folder is gone, or there is no php-fpm.
+    /// The current folder is gone, there is no php-fpm, or a self-signed certificate cannot be kept.
     pub(super) fn raw(&self) -> std::io::Result<RawConfig> {
         let mut line = CommandLine::new("baton serve");
         let dir = self.dir.as_ref().or(self.directory.as_ref()).map_or(".", String::as_str);
         let root = Spanned::new(line.word(dir), Value::String(dir.to_owned()));
         line.set_site("root", root);
-        self.listening.add(&mut line);
+        self.listening.add(&mut line, self.tls.is_given());
+        self.tls.add(&mut line, &self.listening.addresses()).map_err(std::io::Error::other)?;
         self.add_files(&mut line);
         if self.php {
             self.add_php(&mut line, dir)?;
@@ -152,6 +156,11 @@ impl Serve {
         self.add_running(&mut line);
         self.add_watching(&mut line);
         Ok(line.finish(std::env::current_dir()?))
+    }
+
+    /// What to tell before the server starts.
+    pub(super) fn note(&self) -> Option<String> {
+        self.tls.note(&self.listening.addresses())
     }
 
     fn add_files(&self, line: &mut CommandLine) {
@@ -411,7 +420,8 @@ mod tests {
         let flags = [
             "--directory=/usr",
             "--listen=:8081,unix:/run/s.sock",
-            "-l8082",
+            "-l8082 tls",
+            "--tls=/etc/c.pem,/etc/k.pem",
             "--index=a.html",
             "--index=b.html",
             "--browse",
@@ -456,7 +466,8 @@ mod tests {
             listen = "127.0.0.1:9000"
             [[site]]
             root = "/usr"
-            listen = [":8081", "unix:/run/s.sock", "127.0.0.1:8082"]
+            listen = [":8081", "unix:/run/s.sock", "127.0.0.1:8082 tls"]
+            tls = { certificate = "/etc/c.pem", key = "/etc/k.pem" }
             index = ["a.html", "b.html"]
             browse = true
             fallback = "f.html"
@@ -484,6 +495,18 @@ mod tests {
         let server = check(&["--workers", "1"]).server;
         assert_eq!((server.processes, server.cpu_affinity), (Some(1), false));
         assert!(check(&["--workers", "2"]).server.cpu_affinity);
+    }
+
+    #[test]
+    fn tls_is_for_all_addresses_unless_one_says_so() {
+        let listen = |flags: &[&str]| {
+            let config = check(&[&["--tls=/etc/c.pem,/etc/k.pem"], flags].concat());
+            config.sites[0].settings.listen.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(listen(&[]), "127.0.0.1:8443 tls");
+        assert_eq!(listen(&["-p", "81"]), "127.0.0.1:81 tls");
+        assert_eq!(listen(&["-l81", "-l82"]), "127.0.0.1:81 tls, 127.0.0.1:82 tls");
+        assert_eq!(listen(&["-l81", "-l82 tls"]), "127.0.0.1:81, 127.0.0.1:82 tls");
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(super) fn for_humans(status: &Value) -> String {
     for site in elements(&status["sites"]) {
         out.push_str(&format!("{:16}{}  {}\n", "site", plain(&site["name"]), plain(&site["root"])));
     }
+    for one in elements(&status["certificates"]) {
+        let (site, source) = (plain(&one["site"]), plain(&one["source"]));
+        let (key, days) = (plain(&one["key"]), plain(&one["days_left"]));
+        out.push_str(&format!("{:16}{site}  {source} ({key}, {days} days left)\n", "certificate"));
+    }
     let reload = &status["last_reload"];
     if !reload.is_null() {
         let outcome = reload["error"].as_str().map_or("done".into(), |error| format!("failed: {error}"));
@@ -78,7 +83,7 @@ fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
     cells.iter().map(line).collect()
 }
 
-/// Keys and values, a line each, nested ones indented; objects of nothing but numbers take one line.
+/// Keys and values, a line each, nested ones indented. An object of numbers takes one line.
 fn outline(value: &Value, depth: usize, out: &mut String) {
     // Applications have a table of their own.
     let entries = value.as_object().into_iter().flatten().filter(|(key, _)| *key != pools::APPLICATIONS);
@@ -133,6 +138,7 @@ mod tests {
             "architecture": "auto", "cache_memory": "8 MiB per worker", "descriptors": "1024 per worker", "control_socket": null, "admin": [],
             "listeners": [{ "address": "127.0.0.1:80" }],
             "sites": [{ "name": "s", "root": "/srv" }],
+            "certificates": [{ "site": "s", "source": "/c.pem", "key": "rsa", "days_left": 9 }],
             "workers": [
                 { "index": 0, "pid": 8, "cpu": 0, "restarts": 0, "connections_open": 5, "connections_accepted": 12345,
                   "requests": 1, "engine": { "helpers": { "idle": 1, "under_way": 2 }, "auto": { "chose": "amped" } } },
@@ -151,6 +157,7 @@ control socket  -
 admin           -
 listener        127.0.0.1:80
 site            s  /srv
+certificate     s  /c.pem (rsa, 9 days left)
 
 worker  pid  cpu  restarts  open  accepted  requests
      0    8    0         0     5     12345         1

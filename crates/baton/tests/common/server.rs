@@ -183,7 +183,8 @@ enum Announced {
 fn listen(stderr: ChildStderr, said: &Mutex<String>, announce: &Sender<Announced>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        let url = line.strip_prefix("  http://").and_then(|rest| rest.split('/').next());
+        let url = line.strip_prefix("  http://").or_else(|| line.strip_prefix("  https://"));
+        let url = url.and_then(|rest| rest.split('/').next());
         // The receiver is gone once it serves.
         if let Some(address) = url.and_then(|address| address.parse().ok()) {
             let _ = announce.send(Announced::Address(address));

@@ -1,4 +1,4 @@
-//! A request answered by the real engine, over a private socket, so that what is explained is what happens.
+//! Lets the real engine answer a request over a private socket: the explanation cannot differ from the server.
 
 use std::fs::DirBuilder;
 use std::io::{self, Read, Write};

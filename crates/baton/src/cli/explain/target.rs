@@ -43,8 +43,8 @@ impl Target {
         Ok(Self { tls: Some(tls), host: Some(host.to_owned()), port, path: path.to_owned() })
     }
 
-    /// The address that such a request arrives at: one with the URL's port, else with the one that URLs mean by none,
-    /// else the first.
+    /// The address at which the request arrives: the one with the URL's port or the scheme's default, else the first that
+    /// fits the scheme.
     pub(super) fn listener(&self, addresses: &[(&ListenAddress, bool)]) -> Option<usize> {
         let fits = |tls: &bool| self.tls.is_none_or(|wanted| wanted == *tls);
         let at = |port: u16| {

@@ -1,0 +1,13 @@
+//! Certificates as clients and operators see them: real handshakes with real servers.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod authority;
+mod certificates_of_clients;
+mod client;
+mod command_line;
+mod reload;
+mod sessions;
+mod sites;
+mod status;

@@ -1,0 +1,63 @@
+//! Sessions go on: at another worker, after a reload, at another server.
+
+use super::authority::Authority;
+use super::client::Client;
+use crate::common::folder::Folder;
+use crate::common::server::{Server, wait_until};
+
+fn server(authority: &Authority) -> Server {
+    let folder = Folder::new();
+    folder.write("index.html", "hello");
+    authority.issue(&["a.test"]).install(&folder, "a");
+    Server::run(
+        folder,
+        "processes = 4\n[[site]]\nroot = \"{root}\"\nlisten = \"127.0.0.1:0 tls\"\n\
+         tls = { certificate = \"a.pem\", key = \"a.key\" }\n",
+    )
+}
+
+/// Connects, takes the tickets, and says whether a session was resumed.
+fn is_resumed(client: &Client, server: &Server) -> bool {
+    let mut connection = client.connect(server.address(), "a.test").expect("a handshake");
+    connection.get("a.test").expect("a response");
+    connection.is_resumed()
+}
+
+/// With four workers and sixteen connections, the kernel gives some to each.
+#[test]
+fn every_worker_resumes_sessions_of_the_others() {
+    let authority = Authority::new("authority");
+    let server = server(&authority);
+    let client = Client::new(&authority);
+    assert!(!is_resumed(&client, &server));
+    for number in 0..16 {
+        assert!(is_resumed(&client, &server), "connection {number}");
+    }
+    let accepted = |status: serde_json::Value| {
+        let workers = status["workers"].as_array().cloned().unwrap_or_default();
+        workers.iter().filter(|worker| worker["connections_accepted"].as_u64() > Some(0)).count()
+    };
+    let status = serde_json::from_str(&server.ctl(&["--json", "status"])).expect("JSON");
+    assert!(accepted(status) > 1, "several workers had connections");
+}
+
+#[test]
+fn sessions_outlive_reloads_workers_and_servers() {
+    let authority = Authority::new("authority");
+    let mut server = server(&authority);
+    let client = Client::new(&authority);
+    assert!(!is_resumed(&client, &server));
+    server.ctl(&["reload"]);
+    assert!(is_resumed(&client, &server), "after a reload");
+    let workers = server.workers();
+    for worker in &workers {
+        rustix::process::kill_process(*worker, rustix::process::Signal::KILL).expect("a signal");
+    }
+    wait_until("new workers", || {
+        server.workers().len() == 4 && !server.workers().iter().any(|one| workers.contains(one))
+    });
+    assert!(is_resumed(&client, &server), "by new workers");
+    server.ctl(&["upgrade"]);
+    assert!(server.ended().success());
+    assert!(is_resumed(&client, &server), "by a new server");
+}
