@@ -168,8 +168,8 @@ settings! {
     }
 }
 
-/// On what `auto` makes it depend whether a route's application is passed clients' sockets: for people. `None`: on nothing
-/// but the application.
+/// The condition under which `auto` passes clients' sockets to a route's application, for people. `None`: only
+/// the application decides.
 pub fn passfd_condition((is_fastcgi, application): (bool, &Application)) -> Option<String> {
     let is_asked = is_fastcgi
         && application.transport == Transport::Auto

@@ -21,7 +21,7 @@ impl Config {
     /// Checks the settings and fills in the defaults.
     ///
     /// # Errors
-    /// Everything that is wrong: with single settings, and with those that do not fit together.
+    /// All mistakes: bad settings, and settings that contradict each other.
     pub fn check(raw: &RawConfig) -> Result<Self, ConfigError> {
         let mut reading = Reading { base: &raw.base, setting: String::new(), complaints: Vec::new() };
         let config = Self::read(raw, &mut reading);
@@ -170,7 +170,7 @@ impl Conflicts<'_> {
         self.found.push(complaint.help(help.to_owned()));
     }
 
-    /// Two sites that answer to the same host at the same address: one of them would never be asked.
+    /// Two sites with the same host and address: requests would never reach one of them.
     fn doubled_hosts(&mut self) {
         let mut first: HashMap<(&ListenAddress, Option<&str>), usize> = HashMap::new();
         for (index, site) in self.config.sites.iter().enumerate() {
@@ -200,7 +200,7 @@ impl Conflicts<'_> {
         }
     }
 
-    /// A port that one site takes on all interfaces and another on one: the kernel refuses the second.
+    /// A port on all interfaces in one site and on a single one in another: the kernel refuses the second bind.
     fn covered_addresses(&mut self) {
         let sites = self.config.sites.iter().enumerate();
         let all: Vec<_> = sites

@@ -20,7 +20,7 @@ pub struct Processes {
     pub min: u64,
     /// At the most.
     pub max: u64,
-    /// For how many seconds one that is more than the least has had nothing to do when it ends.
+    /// Seconds without a request after which a process beyond the minimum ends.
     pub idle_s: u64,
 }
 
@@ -124,7 +124,7 @@ impl Kind for Command {
             let word = if index == 0 { find_program(word, reading.base) } else { Ok(word.to_owned()) };
             word.map_err(|why| reading.refuse(element.span(), "names a program that cannot be run", why)).ok()
         });
-        // Every word is read before the first bad one counts, so that all of them are reported.
+        // Reads every word before it gives up, to report all bad ones.
         words.collect::<Vec<_>>().into_iter().collect()
     }
 

@@ -29,7 +29,7 @@ impl Reading<'_> {
         self.complaints.push(complaint);
     }
 
-    /// Whether the value at this place was refused: what would follow from it is no mistake of its own.
+    /// Whether the value at this place was refused. Its consequences are no further mistakes.
     pub fn has_refused(&self, value: &Range<usize>) -> bool {
         self.complaints.iter().any(|complaint| complaint.lies_in(value))
     }
@@ -238,7 +238,7 @@ impl<K: Kind> Kind for ListOf<K> {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        // Every element is read before the first bad one counts, so that all of them are reported.
+        // Reads every element before it gives up, to report all bad ones.
         let values: Vec<_> = elements.iter().map(|element| self.0.read(element, reading)).collect();
         values.into_iter().collect()
     }

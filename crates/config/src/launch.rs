@@ -1,4 +1,4 @@
-//! What says which processes of an application Baton starts: `command` and what belongs to it.
+//! The processes of an application that Baton starts: `command` and its settings.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::command::{OWN_EXECUTABLE, Processes};
 use super::config::Config;
 use super::route::RouteSettings;
 
-/// The processes of an application. Applications for which it is the same have the same processes.
+/// The processes of an application. Applications with equal launches share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// The program and its arguments.
@@ -70,7 +70,7 @@ impl Application {
 
     /// Puts an address in the place of the command. `workers` share the application.
     fn settle(&mut self, to: Target, workers: u64) {
-        // Clients that send slowly never have more than half of the processes, and never the only one.
+        // Slow uploads hold at most half of the processes, and never the only one.
         let share = self.processes.max.saturating_mul(self.concurrency) / workers.max(1);
         self.streamed_bodies_max.get_or_insert(self.connections_max.min(share) / 2);
         // Its processes are the bound.
@@ -102,7 +102,7 @@ impl Config {
         config
     }
 
-    /// The same configuration, with addresses of applications at which nothing listens.
+    /// The same configuration, with addresses at which no application listens.
     pub fn without_applications(&self) -> Self {
         let mut config = self.clone();
         config
@@ -123,7 +123,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// Clients that send slowly never have all processes, nor the only one of a worker.
+    /// Slow uploads never hold all processes, nor the only one of a worker.
     #[test]
     fn half_of_a_workers_share_may_be_held_by_uploads() {
         for (processes, concurrency, workers, expected) in

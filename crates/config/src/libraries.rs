@@ -8,7 +8,7 @@ use baton_report::Trouble;
 use super::application::Application;
 use super::config::Config;
 
-/// Whether the libraries are there that a configuration wants for the applications that it starts.
+/// Checks that the libraries for the configured applications are installed.
 ///
 /// # Errors
 /// One of them is not installed.
@@ -55,10 +55,10 @@ pub fn preload() -> Option<PathBuf> {
 }
 
 const PRELOAD: &str = "libbaton_preload.so";
-/// In a folder of its own: nothing else in it may take the place of a library of the system.
+/// A folder of its own: another file in it could replace a library of the system.
 const DROPIN: &str = "dropin/libfcgi.so.0";
 
-/// Where the variable says; else beside the executable; else in the folder for libraries beside that one.
+/// Looks where the variable says, then beside the executable, then in the library folder beside that.
 fn find(name: &str, variable: &str) -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return std::path::absolute(path).ok().filter(|path| path.is_file());

@@ -75,7 +75,7 @@ impl RawConfig {
             };
             ConfigError::new(Source { name: name.clone(), ..Source::default() }, vec![complaint])
         })?;
-        // An absolute base keeps the meaning of relative paths when the working directory changes.
+        // Absolute: the working directory may change before a reload.
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self::parse(name, text, file.parent().unwrap_or(Path::new("/")))
     }
@@ -83,7 +83,7 @@ impl RawConfig {
     /// Parses TOML. `name` is what messages call the text, `base` what relative paths are relative to.
     ///
     /// # Errors
-    /// All syntax errors. Nothing else is checked then: half a tree would cause complaints that mislead.
+    /// All syntax errors, and no others: half a tree would cause misleading complaints.
     pub fn parse(name: String, text: String, base: &Path) -> Result<Self, ConfigError> {
         let (tree, errors) = DeTable::parse_recoverable(&text);
         let complaints: Vec<_> = errors

@@ -6,7 +6,7 @@ use super::route::RouteSettings;
 use super::setting::Section;
 
 impl Config {
-    /// Every setting with its value, in TOML that reads back to the same configuration wherever it is read.
+    /// Every setting with its value, in TOML that reads back to the same configuration from any folder.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         write_section(&mut out, &self.server);
@@ -66,7 +66,7 @@ pub fn default_toml() -> String {
         "# Configuration of the Baton web server. Every setting has its default here; any may be left out.\n",
     );
     for section in sections() {
-        // Inline tables are explained where they are used; a route is an example, since by default there is none.
+        // Inline tables are explained where they are used. A route is an example: the default has none.
         let mark = match (section.form, section.name) {
             (Form::Inline, _) => continue,
             (_, RouteSettings::NAME) => "# ",
@@ -89,7 +89,7 @@ pub fn default_toml() -> String {
     out
 }
 
-/// What `baton serve` serves if it is told nothing. A file must say it: the folder of a configuration is seldom meant.
+/// The default of `baton serve`. A file must name a root: its own folder is seldom meant.
 const DEFAULT_ROOT: &str = ".";
 
 fn comment(out: &mut String, doc: &[&str]) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is left out of a configuration, what is written of it reads back to the same.
+        /// Any subset of the settings reads back as it was written.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
             let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is wrong with a file can be shown: no damage to one does more than that.
+        /// Any damage to a file is reported with its place.
         #[test]
         fn damage_can_be_shown(
             at in 0..EVERYTHING.len(),

@@ -10,7 +10,7 @@ use super::kind::{Kind, Reading};
 use super::raw::Node;
 use super::text::Text;
 
-/// The path of a route. It is kept decoded, like the paths of requests that it is compared with.
+/// The path of a route, kept decoded: requests are compared in that form.
 pub(crate) struct RoutePath;
 
 impl Kind for RoutePath {
@@ -80,14 +80,14 @@ fn decode(text: &str) -> Result<String, Unmatched> {
     if segments(&path) == segments(text) { Ok(path) } else { Err(Unmatched::Plain(path)) }
 }
 
-/// Characters that begin a pattern, of which none can stand in the path of a URL as it is but `*`.
+/// Characters that begin a pattern. Of them, only `*` may stand unencoded in a URL.
 const PATTERN_CHARACTERS: &str = "*?[]{}|^\\<>";
 
 /// What is a pattern elsewhere.
 struct Pattern<'a> {
     /// The path without what makes it a pattern as a whole (`~`, `^`, `=`).
     path: &'a str,
-    /// The first part of it that means more than itself; nothing: only what stood in front did.
+    /// The first part that a pattern would give a meaning; empty: only the modifier in front did.
     found: &'a str,
 }
 

@@ -45,7 +45,7 @@ pub trait Section: Sized {
     fn write(&self) -> Vec<toml::Value>;
 }
 
-/// A table being read: knows which keys were asked for, so that the others can be named at the end.
+/// A table being read. It notes the keys that were asked for, and names the others at the end.
 pub struct Table<'a> {
     path: String,
     entries: &'a Entries,

@@ -85,7 +85,7 @@ impl Kind for FilePath {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<PathBuf> {
-        // By its components, so that what is said of `.` and `./x` later is not `/folder/.` and `/folder/./x`.
+        // Collects components, so that messages show `/folder/x` for `./x`.
         Text.read(node, reading).map(|text| reading.base.join(text).components().collect())
     }
 

@@ -1,4 +1,4 @@
-//! Scripts in the folders of a site that no application runs, and that are therefore not sent. The operator is told,
+//! Scripts in a site's folders that no application runs. The server does not send them; this finds them for the operator,
 //! since the application for them may be missing.
 
 use std::collections::VecDeque;
