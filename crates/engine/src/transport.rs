@@ -162,6 +162,11 @@ impl Transport {
         matches!(self.layer, Layer::Handshake(_))
     }
 
+    /// Whether a client is in the middle of its handshake, and would take the end of the connection for a failure.
+    pub(crate) fn has_begun_handshake(&self) -> bool {
+        matches!(&self.layer, Layer::Handshake(handshaking) if handshaking.has_begun())
+    }
+
     /// Whether the client spoke in clear where TLS was expected.
     pub(crate) fn has_missed_tls(&self) -> bool {
         self.missed_tls
@@ -242,8 +247,8 @@ impl Transport {
         let Layer::Handshake(handshaking) = &mut self.layer else { return HandshakeNeed::Nothing };
         match handshaking.advance(&self.line, &mut self.readable, self.end_announced) {
             Ok(need) => need,
-            Err(handshake::Over::Established(established)) => {
-                self.layer = Layer::Tls(Box::new(Secured::new(*established)));
+            Err(handshake::Over::Established(established, unsent)) => {
+                self.layer = Layer::Tls(Box::new(Secured::new(*established, unsent)));
                 HandshakeNeed::Nothing
             }
             Err(handshake::Over::NotTls(early)) => {
@@ -312,6 +317,13 @@ impl Transport {
         self.say_end();
         self.readable = true;
         self.line.end_output()
+    }
+
+    /// What the outlet holds is all that is sent on this connection, and it is complete.
+    pub(crate) fn end_behind_output(&mut self) {
+        if let Layer::Tls(secured) = &mut self.layer {
+            secured.end_behind_output();
+        }
     }
 
     /// Tells the client, where there is a way to, that what was sent is all. The connection has to end behind it.

@@ -162,6 +162,17 @@ mod tests {
         assert_eq!(game.count(Metric::HandshakeFailedNotTls), 1);
     }
 
+    /// A drain closes idle sessions. A client in its handshake would take that for a failure and not come again.
+    #[test]
+    fn a_client_in_its_handshake_is_not_idle() {
+        let mut game = Game::new();
+        assert!(matches!(game.step(), Need::Readable));
+        assert!(game.session.is_idle());
+        game.client.send(b"");
+        assert!(matches!(game.step(), Need::Job(_)));
+        assert!(!game.session.is_idle());
+    }
+
     #[test]
     fn a_silent_client_is_given_up() {
         let mut game = Game::new();

@@ -90,7 +90,10 @@ impl Session {
             Protocol::Http1(http1) => http1.is_idle(),
             Protocol::Http2(http2) => http2.is_idle(),
         };
-        is_idle && self.wire.is_open() && self.wire.outlet.is_empty()
+        is_idle
+            && self.wire.is_open()
+            && self.wire.outlet.is_empty()
+            && !self.wire.transport.has_begun_handshake()
     }
 
     /// The socket may be readable, or take more.

@@ -298,6 +298,10 @@ impl Client {
                     continue;
                 }
                 assert_eq!(line.status, response.status, "{}: answered", what());
+                if self.end.is_sealed() && CUT.contains(&&*line.outcome) {
+                    // The client has all but the record that says so.
+                    continue;
+                }
                 assert_eq!(line.body_bytes, response.body_bytes, "{}: answered", what());
                 let outcome = request.expected.outcome(response.status);
                 // The client can have all of an answer whose application has not said yet that this was all.
@@ -316,6 +320,9 @@ impl Client {
                 let sent = (number == complete).then(|| self.partial()).flatten();
                 let status = sent.as_ref().map_or(line.status, |partial| partial.status);
                 assert_eq!(line.status, status, "{}: cut", what());
+                if self.end.is_sealed() {
+                    continue;
+                }
                 assert_eq!(line.body_bytes, sent.map_or(0, |partial| partial.body_bytes), "{}: cut", what());
             }
         }
@@ -325,7 +332,9 @@ impl Client {
             "client {who}: a part of an answer has no line"
         );
         let is_cut = lines.last().is_some_and(|line| CUT.contains(&&*line.outcome));
-        if lines.len() == complete && self.goes_on() && !is_cut {
+        // A request behind a handshake that comes to nothing has been read, but not opened.
+        let is_unopened = self.end.is_sealed() && lines.is_empty();
+        if lines.len() == complete && self.goes_on() && !is_cut && !is_unopened {
             assert!(!self.was_begun(complete), "client {who}: request {complete} has vanished");
         }
     }

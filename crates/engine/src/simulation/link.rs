@@ -40,6 +40,10 @@ pub(crate) trait Link: fmt::Debug {
     /// Whether it tells a reset from an orderly end, and takes neither more nor less than there is room for. If not, it
     /// is a Unix socket, which applications can be given.
     fn is_in_memory(&self) -> bool;
+    /// Whether TLS is on it: then the server counts bytes of data that are in the middle of a record.
+    fn is_sealed(&self) -> bool {
+        false
+    }
 }
 
 impl Link for ClientEnd {

@@ -18,6 +18,7 @@ mod request;
 mod response;
 mod site;
 mod socket;
+mod tls_link;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -31,6 +31,7 @@ use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
 use super::site::Folder;
 use super::socket;
+use super::tls_link::TlsLink;
 use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::job::Job;
@@ -46,6 +47,7 @@ use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::simulated_disk;
 use crate::transport::Transport;
 use crate::transport::memory::{self, Readiness};
+use crate::transport::tls_client::server;
 
 thread_local! {
     /// The precise clock of the simulation on this thread.
@@ -427,7 +429,8 @@ impl<'a> World<'a> {
         let since_ms = self.now_ms.saturating_sub(rate.send_timeout_ms) + 1;
         let was_sending = self.seats[who].waits == Waits::Room;
         let client = &self.seats[who].client;
-        let is_fast = client.end.is_in_memory() && client.taken_since(since_ms) >= least;
+        let is_fast =
+            client.end.is_in_memory() && !client.end.is_sealed() && client.taken_since(since_ms) >= least;
         self.advance(who, Wake::TimedOut);
         let seat = &self.seats[who];
         assert!(!was_sending || !is_fast || seat.session.is_some(), "client {who} takes fast enough");
@@ -575,7 +578,9 @@ impl<'a> World<'a> {
             }
             Waits::Room => {
                 assert!(!client.end.has_room() || client.end.has_readiness(), "client {who}: there is room");
-                let latest_ms = self.now_ms + limits.send_timeout_ms;
+                // A handshake has the time of a head.
+                let handshake_ms = if client.end.is_sealed() { limits.head_timeout_ms } else { 0 };
+                let latest_ms = self.now_ms + limits.send_timeout_ms.max(handshake_ms);
                 assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} to take more");
             }
             Waits::Input => {
@@ -584,7 +589,17 @@ impl<'a> World<'a> {
                     "client {who}: there is input"
                 );
                 assert!(!client.awaits_answer(), "client {who}: a request is there and not answered");
-                if let Some(since_ms) = client.is_in_head() {
+                if client.end.is_sealed() {
+                    // When the server has read a part of a record, the client cannot know.
+                    let longest_ms = [
+                        limits.head_timeout_ms,
+                        limits.body_timeout_ms,
+                        limits.idle_timeout_ms,
+                        limits.linger_timeout_ms,
+                    ];
+                    let latest_ms = self.now_ms + longest_ms.into_iter().max().unwrap_or(0);
+                    assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} by TLS");
+                } else if let Some(since_ms) = client.is_in_head() {
                     due(
                         since_ms.max(client.output_moved_ms()).max(seat.heard_ms),
                         limits.head_timeout_ms,
@@ -665,6 +680,10 @@ fn connection(peer: SocketAddr, choices: &mut Choices) -> (Transport, Box<dyn Li
     }
     let room = choices.one(&[0, 100, 10_000, 1_000_000]);
     let (server_end, client_end) = memory::connect(room, choices.chance(70));
+    if choices.chance(40) {
+        let client_end = TlsLink::new(client_end, choices.one(&[20, 300, 2_000, 1_000_000]));
+        return (Transport::in_memory(server_end, peer, Some(&server())), Box::new(client_end));
+    }
     (Transport::in_memory(server_end, peer, None), Box::new(client_end))
 }
 

@@ -15,7 +15,6 @@ use super::secured::with_batch;
 pub(super) struct Handshaking {
     /// `None`: another thread works on it.
     machine: Option<Box<Handshake>>,
-    /// Whether anything has arrived.
     has_begun: bool,
     /// What the line has not taken: one flight, a few KB.
     unsent: Vec<u8>,
@@ -46,7 +45,8 @@ pub(crate) enum HandshakeNeed {
 /// The end of a handshake.
 #[derive(Debug)]
 pub(super) enum Over {
-    Established(Box<Established>),
+    /// With records that are to be sent before any other.
+    Established(Box<Established>, Vec<u8>),
     /// The client does not speak TLS, but this.
     NotTls(Vec<u8>),
     Failed(HandshakeFailure),
@@ -63,6 +63,11 @@ impl Handshaking {
             ended: slot.is_none().then(|| Err(failure(FailureReason::Overloaded, "too many handshakes"))),
             _slot: slot,
         }
+    }
+
+    /// Whether anything has arrived.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Another thread has done the work.
@@ -84,12 +89,17 @@ impl Handshaking {
             while !self.unsent.is_empty() {
                 match line.send(&self.unsent, false) {
                     Ok(sent) => _ = self.unsent.drain(..usize::try_from(sent).unwrap_or(usize::MAX)),
+                    // Only tickets are left: they go with the first answer.
+                    Err(Errno::AGAIN) if matches!(self.ended, Some(Ok(_))) => break,
                     Err(Errno::AGAIN) => return Ok(HandshakeNeed::Writable),
                     Err(_) => return Err(Over::Failed(left())),
                 }
             }
             if let Some(ended) = self.ended.take() {
-                return Err(ended.map_or_else(Over::Failed, Over::Established));
+                return Err(match ended {
+                    Ok(established) => Over::Established(established, std::mem::take(&mut self.unsent)),
+                    Err(failure) => Over::Failed(failure),
+                });
             }
             let Some(machine) = &mut self.machine else { return Ok(HandshakeNeed::WorkUnderWay) };
             let needs = machine.poll();

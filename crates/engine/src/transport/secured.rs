@@ -29,12 +29,16 @@ pub(super) struct Secured {
     unsent: Vec<u8>,
     /// Bytes in front of the outlet that are in these records. They count as sent when the records are.
     unsent_data: u64,
+    /// Bytes in front of these that have been sent since the outlet counted.
+    uncounted_data: u64,
+    /// The connection ends behind what the outlet holds: the last record says so.
+    ends_behind_output: bool,
     /// Nothing may follow: the client was told that this is the end, or must not be told.
     has_said_end: bool,
 }
 
 /// Records that are sealed before they are sent: a head, and four full records of a file.
-const BATCH_BYTES: usize = 5 * RECORD_BYTES_MAX;
+const BATCH_BYTES: usize = 5 * RECORD_BYTES_MAX + ALERT_BYTES_MAX;
 
 thread_local! {
     /// Where records are opened and sealed.
@@ -50,7 +54,8 @@ pub(super) fn with_batch<R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
 }
 
 impl Secured {
-    pub(super) fn new(established: Established) -> Self {
+    /// TLS that has just been established; `unsent`: records that the line has not taken.
+    pub(super) fn new(established: Established, unsent: Vec<u8>) -> Self {
         let Established { records, facts, unread } = established;
         Self {
             records,
@@ -58,8 +63,10 @@ impl Secured {
             sealed_untried: !unread.is_empty(),
             sealed: unread,
             opened: Vec::new(),
-            unsent: Vec::new(),
+            unsent,
             unsent_data: 0,
+            uncounted_data: 0,
+            ends_behind_output: false,
             has_said_end: false,
         }
     }
@@ -160,9 +167,13 @@ impl Secured {
     ) -> Flush {
         if !self.unsent.is_empty() {
             let unsent = std::mem::take(&mut self.unsent);
+            outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
             let more = outlet.queued() > self.unsent_data || last;
-            match self.send_records(line, &unsent, more) {
-                Ok(()) => outlet.handle_taken(std::mem::take(&mut self.unsent_data)),
+            let sent = self.send_records(line, &unsent, more);
+            self.count(self.unsent_data, unsent.len());
+            outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
+            match sent {
+                Ok(()) => {}
                 Err(Errno::AGAIN) => return Flush::Full,
                 Err(_) => return Flush::Over(Stop::PeerGone),
             }
@@ -199,8 +210,22 @@ impl Secured {
         }
     }
 
-    /// Tells the client that nothing follows (RFC 8446, section 6.1), if the line takes it now. Whoever ends in the
-    /// middle of a record says nothing: the client would take a part for the whole.
+    /// Of these bytes of data in records of this size, those count as sent that are not in what is left of the records.
+    /// They are counted in proportion, so that a client that takes a little at a time is seen to take it.
+    fn count(&mut self, data: u64, records_len: usize) {
+        let sent_len = records_len - self.unsent.len();
+        self.uncounted_data = data * sent_len as u64 / records_len.max(1) as u64;
+        self.unsent_data = data - self.uncounted_data;
+    }
+
+    /// What the outlet holds is all. The last record has to say so in the same breath: a line that is full would take no
+    /// other.
+    pub(super) fn end_behind_output(&mut self) {
+        self.ends_behind_output = true;
+    }
+
+    /// Tells the client that nothing follows (RFC 8446, section 6.1), if the line takes it now. A connection that ends in
+    /// the middle of a record says nothing: the client would take a part for the whole.
     pub(super) fn say_end(&mut self, line: &Line) {
         self.alert(line, Alert::CLOSE_NOTIFY);
     }
@@ -258,9 +283,13 @@ impl Sealing<'_> {
         if more && is_all {
             return Ok(taken);
         }
+        if !more && is_all {
+            self.seal_end()?;
+        }
+        let records_len = self.len;
         match self.send(more || !is_all) {
             Err(Errno::AGAIN) => {
-                self.secured.unsent_data = taken;
+                self.secured.count(taken, records_len);
                 Err(Errno::AGAIN)
             }
             sent => sent.map(|()| taken),
@@ -272,6 +301,20 @@ impl Sealing<'_> {
         let sealed = self.secured.records.seal(pieces, self.now_ms, room).map_err(|_| Errno::PIPE)?;
         self.len += sealed.written;
         Ok(sealed.taken as u64)
+    }
+
+    /// Says behind the last data that they were the last.
+    fn seal_end(&mut self) -> Result<(), Errno> {
+        if !self.secured.ends_behind_output || self.secured.has_said_end {
+            return Ok(());
+        }
+        if self.batch.len() - self.len < ALERT_BYTES_MAX {
+            return Ok(()); // There is another chance at the end of the connection.
+        }
+        let room = &mut self.batch[self.len..];
+        self.len += self.secured.records.seal_alert(Alert::CLOSE_NOTIFY, room).map_err(|_| Errno::PIPE)?;
+        self.secured.has_said_end = true;
+        Ok(())
     }
 
     /// Sends the records that are ready.

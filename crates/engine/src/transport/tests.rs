@@ -202,6 +202,41 @@ fn both_ends_tell_the_other_that_they_end() {
     assert_eq!(client.end.server_left(), Left::InOrder);
 }
 
+/// The line takes what is sent, and nothing more: the client must be told with the last data that they are the last.
+#[test]
+fn a_full_line_hears_of_the_end() {
+    let (mut transport, mut client) = ends(0);
+    assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
+    client.take().unwrap();
+    let mut outlet = Outlet::default();
+    outlet.push(Buffer::new(some_bytes(20_000)));
+    transport.end_behind_output();
+    let mut received = Vec::new();
+    while !matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Done) {
+        client.end.make_room(1);
+        received.extend(client.take().unwrap());
+    }
+    received.extend(client.take().unwrap());
+    assert!(received == some_bytes(20_000));
+    assert!(client.has_heard_end());
+}
+
+/// A client that takes less than a batch at a time is seen to take it: it would be given up as too slow.
+#[test]
+fn a_slow_client_is_seen_to_take() {
+    let (mut transport, mut client) = ends(0);
+    assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
+    let mut outlet = Outlet::default();
+    outlet.push(Buffer::new(some_bytes(60_000)));
+    while outlet.sent() == 0 {
+        assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
+        client.end.make_room(1000);
+    }
+    let before = outlet.sent();
+    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
+    assert!((900..=1000).contains(&(outlet.sent() - before)), "{} after {before}", outlet.sent());
+}
+
 /// An answer that is cut short must not look complete.
 #[test]
 fn a_reset_is_not_called_an_end() {

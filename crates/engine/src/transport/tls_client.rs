@@ -2,10 +2,8 @@
 
 use std::io::{Read, Write};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
-use baton_tls::{Identity, PemFile, Protocol, Server, Site, TicketSecrets, Tickets, self_signed};
-use rustls::pki_types::pem::PemObject;
+use baton_tls::{Identity, PemFile, Protocol, Server, Site, TicketSecrets, Tickets};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
@@ -18,7 +16,7 @@ pub(crate) const NAME: &str = "localhost";
 pub(crate) fn server() -> Arc<Server> {
     static SERVER: OnceLock<Arc<Server>> = OnceLock::new();
     let make = || {
-        let file = PemFile::new("self-signed", pem().as_bytes().to_vec());
+        let file = PemFile::new("self-signed", identity().1.as_bytes().to_vec());
         let site = Site {
             hosts: vec![NAME.into()],
             identities: vec![Arc::new(Identity::load(&file, &file).unwrap())],
@@ -30,10 +28,17 @@ pub(crate) fn server() -> Arc<Server> {
     Arc::clone(SERVER.get_or_init(make))
 }
 
-/// The server's certificate and key.
-fn pem() -> &'static str {
-    static PEM: OnceLock<String> = OnceLock::new();
-    PEM.get_or_init(|| self_signed(&[NAME.into()], SystemTime::now()).unwrap().to_string())
+/// The server's certificate, and with its key as a PEM file. All sizes are the same in every process, so that a seed of
+/// the simulation has the same scenario: signatures of Ed25519 have no other size.
+fn identity() -> &'static (CertificateDer<'static>, String) {
+    static IDENTITY: OnceLock<(CertificateDer<'static>, String)> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let mut params = rcgen::CertificateParams::new(vec![NAME.into()]).unwrap();
+        params.serial_number = Some(1_u64.into());
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        (certificate.der().clone(), format!("{}{}", certificate.pem(), key.serialize_pem()))
+    })
 }
 
 /// A client's end of a connection, with TLS on it.
@@ -41,6 +46,7 @@ fn pem() -> &'static str {
 pub(crate) struct TlsClient {
     pub(crate) end: ClientEnd,
     connection: ClientConnection,
+    has_heard_end: bool,
 }
 
 impl TlsClient {
@@ -49,58 +55,78 @@ impl TlsClient {
         static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
         let make = || {
             let mut trusted = RootCertStore::empty();
-            trusted.add(CertificateDer::from_pem_slice(pem().as_bytes()).unwrap()).unwrap();
+            trusted.add(identity().0.clone()).unwrap();
             let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
             let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
             Arc::new(config.unwrap().with_root_certificates(trusted).with_no_client_auth())
         };
         let config = Arc::clone(CONFIG.get_or_init(make));
         let connection = ClientConnection::new(config, ServerName::try_from(name).unwrap()).unwrap();
-        Self { end, connection }
+        Self { end, connection, has_heard_end: false }
     }
 
     /// Sends data, as soon as the handshake lets it.
     pub(crate) fn send(&mut self, data: &[u8]) {
-        self.connection.writer().write_all(data).unwrap();
-        self.go();
+        let records = self.seal(data);
+        self.end.send(&records);
     }
 
     /// Tells the server that nothing follows.
     pub(crate) fn say_end(&mut self) {
-        self.connection.send_close_notify();
-        self.go();
+        let records = self.seal_end();
+        self.end.send(&records);
     }
 
     /// Takes what the server has sent, and answers as the protocol wants. Returns the data; an error is the server's
     /// last word.
     pub(crate) fn take(&mut self) -> Result<Vec<u8>, rustls::Error> {
+        let data = self.open();
+        let records = self.seal(b"");
+        self.end.send(&records);
+        data
+    }
+
+    /// Whether the server has said that nothing follows.
+    pub(crate) fn has_heard_end(&self) -> bool {
+        self.has_heard_end
+    }
+
+    /// Whether data still wait for the handshake.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// The records that are to be sent now, with these data in them once the handshake is over.
+    pub(crate) fn seal(&mut self, data: &[u8]) -> Vec<u8> {
+        self.connection.writer().write_all(data).unwrap();
+        self.records()
+    }
+
+    /// Like [`seal`](Self::seal), with the message that nothing follows.
+    pub(crate) fn seal_end(&mut self) -> Vec<u8> {
+        self.connection.send_close_notify();
+        self.records()
+    }
+
+    /// Opens what the server has sent, without an answer.
+    pub(crate) fn open(&mut self) -> Result<Vec<u8>, rustls::Error> {
         let records = self.end.take_output();
         let mut data = Vec::new();
         let mut rest = &records[..];
         while !rest.is_empty() {
             self.connection.read_tls(&mut rest).unwrap();
-            let processed = self.connection.process_new_packets();
-            self.go();
-            processed?;
+            self.has_heard_end |= self.connection.process_new_packets()?.peer_has_closed();
             // Fails while there is nothing to read.
             let _ = self.connection.reader().read_to_end(&mut data);
         }
-        self.go();
         Ok(data)
     }
 
-    /// Whether the server has said that nothing follows.
-    pub(crate) fn has_heard_end(&mut self) -> bool {
-        self.connection.process_new_packets().is_ok_and(|state| state.peer_has_closed())
-    }
-
-    fn go(&mut self) {
+    fn records(&mut self) -> Vec<u8> {
         let mut records = Vec::new();
         while self.connection.wants_write() {
             self.connection.write_tls(&mut records).unwrap();
         }
-        if !records.is_empty() {
-            self.end.send(&records);
-        }
+        records
     }
 }

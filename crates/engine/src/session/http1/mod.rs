@@ -343,6 +343,9 @@ impl Http1Driver {
     fn send(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
         let trial = self.trial.take().filter(|_| wire.transport.sends_files());
         let started = trial.map(|_| Instant::now());
+        if matches!(wire.state, WireState::Ending(close) if close != LastClose::Reset) {
+            wire.transport.end_behind_output();
+        }
         let (sent, flush) = wire.send(&ctx.send, &mut ctx.scratch, &ctx.clock);
         // Only complete sends are comparable: the duration of any other depends on the client.
         if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
