@@ -1,7 +1,7 @@
 //! The process's end of the socket to the master.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,9 @@ impl Master {
             ToAcme::ChallengeReady { id } => Ok(Some(Received::ChallengeReady(id))),
             ToAcme::Configure => {
                 let file = descriptors.into_iter().next().map(File::from);
-                let file = file.ok_or_else(|| io::Error::other("settings without a descriptor"))?;
+                let mut file = file.ok_or_else(|| io::Error::other("settings without a descriptor"))?;
+                // The master wrote through the same description.
+                file.rewind()?;
                 self.settings = Some(serde_json::from_reader(io::BufReader::new(file))?);
                 Ok(Some(Received::Settings))
             }

@@ -94,3 +94,13 @@ pub enum Challenge {
         pem: String,
     },
 }
+
+impl std::fmt::Debug for Challenge {
+    /// Never shows a key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Http { token, .. } => write!(f, "Http {token}"),
+            Self::TlsAlpn { name, .. } => write!(f, "TlsAlpn {name}"),
+        }
+    }
+}

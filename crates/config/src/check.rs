@@ -48,6 +48,7 @@ impl Config {
             send: section(&mut root, reading),
             cache: section(&mut root, reading),
             tls: section(&mut root, reading),
+            acme: section(&mut root, reading),
             log: section(&mut root, reading),
             admin: section(&mut root, reading),
             media_types: match root.table("media_types", reading) {

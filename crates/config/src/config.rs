@@ -2,6 +2,7 @@
 
 use baton_engine::listen::ListenAddress;
 
+use super::acme::Acme;
 use super::admin::Admin;
 use super::cache::Cache;
 use super::limits::Limits;
@@ -28,6 +29,8 @@ pub struct Config {
     pub cache: Cache,
     /// `[tls]`
     pub tls: Tls,
+    /// `[acme]`
+    pub acme: Acme,
     /// `[log]`
     pub log: LogSettings,
     /// `[admin]`

@@ -10,6 +10,8 @@
 //! A setting is declared once, in its section's file, with [`settings!`](setting::settings): the struct, the checks,
 //! the reference, the manual page and the default file all come from that list.
 
+mod acme;
+mod acme_plan;
 mod address;
 mod admin;
 mod application;
@@ -61,7 +63,7 @@ pub use limits::Limits;
 pub use log::{Destination, Format, LogSettings};
 pub use manual::{reference_markdown, reference_roff};
 pub use media_types::MediaTypes;
-pub use plan::{ProcessTables, Resources};
+pub use plan::{ProcessTables, Proofs, Resources};
 pub use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub use render::default_toml;
 pub use route::{Route, RouteSettings};
@@ -71,7 +73,7 @@ pub use setting::Section;
 pub use site::Site;
 pub use source::ConfigSource;
 pub use timeouts::Timeouts;
-pub use tls::{CertificateFiles, ClientAuthentication, RedirectHttps, Tls};
-pub use tls_files::PemFiles;
+pub use tls::{CertificateFiles, ClientAuthentication, RedirectHttps, SiteCertificates, Tls};
+pub use tls_files::{PLACEHOLDER, PemFiles};
 pub use tls_plan::SiteCertificate;
 pub use words::{Words, word_of, words_of};

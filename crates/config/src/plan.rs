@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
+use baton_engine::HttpProofs;
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
@@ -55,8 +56,12 @@ impl Config {
         }
         // Behind the others, whose places are those of the configuration.
         sites.extend(self.sites.iter().filter_map(|site| site.redirecting(listener_ids)));
-        let tls = self.tls_servers(listener_ids, tls_sites, resources.tickets.as_ref())?;
-        Ok(Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls))
+        let proofs = &resources.proofs;
+        let tickets = resources.tickets.as_ref();
+        let tls = self.tls_servers(listener_ids, tls_sites, tickets, &proofs.tls)?;
+        let plan = Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls);
+        let has_acme = self.sites.iter().any(Site::has_acme);
+        Ok(if has_acme { plan.with_proofs(Arc::clone(&proofs.http)) } else { plan })
     }
 
     /// The site to which the one with this index in a plan belongs.
@@ -147,6 +152,17 @@ pub struct Resources {
     pub pem_files: PemFiles,
     /// The keys of session tickets. `None`: the plan gets its own, and no other resumes its sessions.
     pub tickets: Option<Arc<Tickets>>,
+    /// What certificate authorities get to see.
+    pub proofs: Proofs,
+}
+
+/// Proofs for certificate authorities that names lead to this server.
+#[derive(Clone, Debug, Default)]
+pub struct Proofs {
+    /// In answers to requests.
+    pub http: Arc<HttpProofs>,
+    /// In handshakes.
+    pub tls: Arc<baton_tls::Proofs>,
 }
 
 /// The processes of applications, by the addresses that workers know them by.

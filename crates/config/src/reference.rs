@@ -1,5 +1,6 @@
 //! The list of all sections, for everything that explains settings to users.
 
+use super::acme::{Acme, ExternalKey};
 use super::admin::Admin;
 use super::application::Application;
 use super::cache::Cache;
@@ -58,6 +59,8 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Send>(Form::Table),
         described::<Cache>(Form::Table),
         described::<Tls>(Form::Table),
+        described::<Acme>(Form::Table),
+        described::<ExternalKey>(Form::Inline),
         described::<LogSettings>(Form::Table),
         described::<Admin>(Form::Table),
         types,

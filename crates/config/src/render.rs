@@ -15,6 +15,7 @@ impl Config {
         write_section(&mut out, &self.send);
         write_section(&mut out, &self.cache);
         write_section(&mut out, &self.tls);
+        write_section(&mut out, &self.acme);
         write_section(&mut out, &self.log);
         write_section(&mut out, &self.admin);
         let types =

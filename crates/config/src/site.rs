@@ -17,7 +17,7 @@ use super::route::Route;
 use super::setting::{Inline, Section, Table, settings};
 use super::text::{FilePath, Text, TextOf, Wrong};
 use super::tls::{
-    CertificateFiles, Certificates, ClientAuthentication, Hsts, RedirectHttps, RedirectHttpsKind,
+    Certificates, ClientAuthentication, Hsts, RedirectHttps, RedirectHttpsKind, SiteCertificates,
 };
 
 /// A virtual host.
@@ -45,8 +45,9 @@ settings! {
         /// Certificate of the site on its TLS addresses: `{ certificate = "chain.pem", key = "key.pem" }`. An array has
         /// several, such as one with an ECDSA key and one with an RSA key: a client gets the first algorithm that it
         /// knows, ECDSA before RSA. Which site's certificate a client gets follows from the name that it asks for
-        /// (SNI), as `hosts` say. A name of no site is refused unless a site of the address has no `hosts`.
-        tls: Vec<CertificateFiles> = Vec::new(), Certificates;
+        /// (SNI), as `hosts` say. A name of no site is refused unless a site of the address has no `hosts`. `acme`: the
+        /// server obtains a certificate for the hosts, see `[acme]`.
+        tls: SiteCertificates = SiteCertificates::Files(Vec::new()), Certificates;
         /// Certificates that clients show on the TLS addresses: `{ authorities = "ca.pem" }`.
         client_certificates: Option<ClientAuthentication> = None, Or("off", Inline::<ClientAuthentication>::new());
         /// Whether requests on addresses without TLS are sent to `https://` (308), to the port of the site's first TLS
@@ -119,6 +120,11 @@ impl Site {
     /// Its addresses.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> + Clone {
         self.settings.listen.iter().map(|listen| &listen.address)
+    }
+
+    /// Whether it has a certificate, or gets one.
+    pub fn has_certificate(&self) -> bool {
+        self.settings.tls != SiteCertificates::Files(Vec::new())
     }
 
     /// Whether it answers on this address, with TLS.

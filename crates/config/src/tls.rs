@@ -71,23 +71,33 @@ settings! {
     }
 }
 
-/// One certificate, or several of different algorithms.
+/// Where the certificates of a site come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SiteCertificates {
+    /// From files: one certificate, or several of different algorithms. None: the site has no TLS.
+    Files(Vec<CertificateFiles>),
+    /// From an authority: see [`Acme`](super::acme::Acme).
+    Acme,
+}
+
+/// Reads [`SiteCertificates`].
 pub(crate) struct Certificates;
 
 impl Kind for Certificates {
-    type Value = Vec<CertificateFiles>;
+    type Value = SiteCertificates;
 
     fn accepted(&self) -> String {
         let one = Inline::<CertificateFiles>::new().accepted();
-        format!("\"off\", {one} or an array of such tables")
+        format!("\"off\", \"acme\", {one} or an array of such tables")
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<CertificateFiles>> {
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SiteCertificates> {
         let one = Inline::<CertificateFiles>::new();
         match node.get_ref() {
-            Value::String(word) if word == "off" => Some(Vec::new()),
-            Value::Table(_) => one.read(node, reading).map(|files| vec![files]),
-            Value::Array(_) => ListOf(one).read(node, reading),
+            Value::String(word) if word == "off" => Some(SiteCertificates::Files(Vec::new())),
+            Value::String(word) if word == "acme" => Some(SiteCertificates::Acme),
+            Value::Table(_) => one.read(node, reading).map(|files| SiteCertificates::Files(vec![files])),
+            Value::Array(_) => ListOf(one).read(node, reading).map(SiteCertificates::Files),
             _ => {
                 reading.mismatch(node, &self.accepted());
                 None
@@ -95,9 +105,10 @@ impl Kind for Certificates {
         }
     }
 
-    fn write(&self, value: &Vec<CertificateFiles>) -> toml::Value {
+    fn write(&self, value: &SiteCertificates) -> toml::Value {
         let one = Inline::<CertificateFiles>::new();
-        match &value[..] {
+        let SiteCertificates::Files(files) = value else { return "acme".into() };
+        match &files[..] {
             [] => "off".into(),
             [only] => one.write(only),
             several => toml::Value::Array(several.iter().map(|files| one.write(files)).collect()),

@@ -16,6 +16,7 @@ impl Conflicts<'_> {
             let keys = ["listen", "tls", "client_certificates", "redirect_https", "hsts"];
             if keys.iter().all(|key| self.is_sound(&of_site(index, key))) {
                 self.certificates(index);
+                self.names_for_authority(index);
                 self.redirection(index);
                 self.clear_text(index);
             }
@@ -44,19 +45,20 @@ impl Conflicts<'_> {
 
     /// A certificate without an address for it, or the other way round.
     fn certificates(&mut self, index: usize) {
-        let settings = &self.config.sites[index].settings;
+        let site = &self.config.sites[index];
+        let settings = &site.settings;
         let listen = self.raw.span(&of_site(index, "listen"));
         let with_tls = settings.listen.iter().find(|listen| listen.tls);
-        match (with_tls, settings.tls.is_empty()) {
-            (Some(address), true) => {
+        match (with_tls, site.has_certificate()) {
+            (Some(address), false) => {
                 let complaint = Complaint::new("a site with TLS and without a certificate");
                 let complaint = complaint.at(listen, format!("listens on {address}"));
                 self.found.push(
                     complaint
-                        .help("add `tls = { certificate = \"CHAIN.pem\", key = \"KEY.pem\" }` to the site"),
+                        .help("add `tls = { certificate = \"CHAIN.pem\", key = \"KEY.pem\" }` to the site, or `tls = \"acme\"`"),
                 );
             }
-            (None, false) => {
+            (None, true) => {
                 let complaint = Complaint::new("a certificate that no client gets")
                     .at(self.raw.span(&of_site(index, "tls")), "is for TLS")
                     .at(listen, "no address ends in ` tls`");
@@ -66,6 +68,22 @@ impl Conflicts<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Hosts for which no authority could issue a certificate.
+    fn names_for_authority(&mut self, index: usize) {
+        let site = &self.config.sites[index];
+        if !site.has_acme() || !self.is_sound(&of_site(index, "hosts")) {
+            return;
+        }
+        let Err(why) = site.acme_names() else { return };
+        let mut complaint = Complaint::new("a site whose certificate cannot be obtained")
+            .at(self.raw.span(&of_site(index, "tls")), "is to come from an authority");
+        if !site.settings.hosts.is_empty() {
+            complaint = complaint.at(self.raw.span(&of_site(index, "hosts")), why);
+        }
+        self.found
+            .push(complaint.help("name the site's hosts: `hosts = [\"example.org\", \"www.example.org\"]`"));
     }
 
     /// A redirection that has no beginning or no end.

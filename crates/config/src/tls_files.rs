@@ -1,19 +1,26 @@
 //! The PEM files that a configuration names, in memory: the master reads them, workers get their bytes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use baton_report::Trouble;
-use baton_tls::PemFile;
+use baton_tls::{Identity, PemFile, self_signed};
 
 use super::config::Config;
+use super::site::Site;
+use super::tls::{CertificateFiles, SiteCertificates};
 
 /// Files by path. Their bytes are zeroed when the last copy is dropped.
 #[derive(Clone, Debug, Default)]
 pub struct PemFiles(BTreeMap<PathBuf, Arc<PemFile>>);
+
+/// The name of a certificate of our own in place of one that the authority has not issued yet.
+pub const PLACEHOLDER: &str = "placeholder";
 
 /// Largest file that is read: a revocation list of a large authority has some MiB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -31,7 +38,30 @@ impl PemFiles {
                 files.insert(path.to_owned(), bytes);
             }
         }
+        files.read_store(config)?;
         Ok(files)
+    }
+
+    /// Reads what the authority has issued. A site without a usable certificate gets one that no client trusts: it can
+    /// serve, and the proofs that it needs for another one can be seen.
+    fn read_store(&mut self, config: &Config) -> Result<(), Trouble> {
+        let store = config.acme.certificates();
+        for site in config.sites.iter().filter(|site| site.has_acme()) {
+            let Ok(names) = site.acme_names() else { continue };
+            let path = store.certificate_path(&names);
+            let stored = store.certificate(&names).ok().flatten();
+            let stored = stored.map(|bytes| PemFile::new(path.display().to_string(), bytes));
+            let usable = stored.filter(|file| Identity::load(file, file).is_ok());
+            let file = match usable {
+                Some(file) => file,
+                None => {
+                    let pem = self_signed(&site.settings.hosts, SystemTime::now())?;
+                    PemFile::new(PLACEHOLDER, pem.as_bytes().to_vec())
+                }
+            };
+            self.0.insert(path, Arc::new(file));
+        }
+        Ok(())
     }
 
     /// The file at a path.
@@ -101,11 +131,27 @@ fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
 }
 
 impl Config {
-    /// The PEM files of all sites; one may come several times.
+    /// The files of a site's certificates. Those from an authority are in its store.
+    pub fn certificate_files<'c>(&self, site: &'c Site) -> Cow<'c, [CertificateFiles]> {
+        match (&site.settings.tls, site.acme_names()) {
+            (SiteCertificates::Files(files), _) => Cow::Borrowed(files),
+            (SiteCertificates::Acme, Ok(names)) => {
+                let certificate = self.acme.certificates().certificate_path(&names);
+                Cow::Owned(vec![CertificateFiles { certificate, key: None }])
+            }
+            // Refused with the configuration.
+            (SiteCertificates::Acme, Err(_)) => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// The PEM files of all sites but those from the authority, which replaces them itself; one may come several times.
     pub fn pem_files(&self) -> impl Iterator<Item = &Path> {
         self.sites.iter().flat_map(|site| {
-            let certificates = site.settings.tls.iter();
-            let own = certificates.flat_map(|files| [&files.certificate, files.key_file()]);
+            let certificates = match &site.settings.tls {
+                SiteCertificates::Files(files) => &files[..],
+                SiteCertificates::Acme => &[],
+            };
+            let own = certificates.iter().flat_map(|files| [&files.certificate, files.key_file()]);
             let clients = site.settings.client_certificates.iter();
             let clients = clients.flat_map(|one| [Some(&one.authorities), one.revoked.as_ref()]).flatten();
             own.chain(clients).map(PathBuf::as_path)

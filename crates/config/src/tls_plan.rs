@@ -8,7 +8,7 @@ use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{self, Action};
 use baton_http::FieldRules;
 use baton_report::Trouble;
-use baton_tls::{Certificate, ClientPolicy, Identity, Server, TicketSecrets, Tickets};
+use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
 use super::config::Config;
 use super::site::Site;
@@ -50,7 +50,7 @@ impl Config {
 
     /// Certificates and demands of each site.
     pub(super) fn tls_sites(&self, files: &PemFiles) -> Result<Vec<baton_tls::Site>, Trouble> {
-        self.sites.iter().map(|site| tls_site(site, files)).collect()
+        self.sites.iter().map(|site| self.tls_site(site, files)).collect()
     }
 
     /// The TLS of each listener that has it.
@@ -59,6 +59,7 @@ impl Config {
         listener_ids: &HashMap<&ListenAddress, usize>,
         tls_sites: Vec<baton_tls::Site>,
         tickets: Option<&Arc<Tickets>>,
+        proofs: &Arc<Proofs>,
     ) -> io::Result<HashMap<usize, Arc<Server>>> {
         let tickets = match tickets {
             Some(tickets) => Arc::clone(tickets),
@@ -75,29 +76,30 @@ impl Config {
         }
         let server = |(id, sites)| {
             let server = Server::new(sites, &self.tls.protocols, &tickets).map_err(io::Error::other)?;
-            Ok((id, Arc::new(server)))
+            Ok((id, Arc::new(server.with_proofs(Arc::clone(proofs)))))
         };
         by_listener.into_iter().map(server).collect()
     }
-}
 
-/// A site's certificates and demands.
-fn tls_site(site: &Site, files: &PemFiles) -> Result<baton_tls::Site, Trouble> {
-    let settings = &site.settings;
-    let file = |path| files.get(path).map_err(|error| Trouble::new(error.to_string()));
-    let identities = settings.tls.iter().map(|one| {
-        let identity = Identity::load(file(&one.certificate)?, file(one.key_file())?)?;
-        Ok(Arc::new(identity))
-    });
-    let clients = settings.client_certificates.as_ref().map(|clients| {
-        let revoked = clients.revoked.as_deref().map(file).transpose()?;
-        ClientPolicy::load(clients.mode, file(&clients.authorities)?, revoked).map(Arc::new)
-    });
-    Ok(baton_tls::Site {
-        hosts: settings.hosts.clone(),
-        identities: identities.collect::<Result<_, Trouble>>()?,
-        clients: clients.transpose()?,
-    })
+    /// A site's certificates and demands.
+    fn tls_site(&self, site: &Site, files: &PemFiles) -> Result<baton_tls::Site, Trouble> {
+        let settings = &site.settings;
+        let file = |path| files.get(path).map_err(|error| Trouble::new(error.to_string()));
+        let certificates = self.certificate_files(site);
+        let identities = certificates.iter().map(|one| {
+            let identity = Identity::load(file(&one.certificate)?, file(one.key_file())?)?;
+            Ok(Arc::new(identity))
+        });
+        let clients = settings.client_certificates.as_ref().map(|clients| {
+            let revoked = clients.revoked.as_deref().map(file).transpose()?;
+            ClientPolicy::load(clients.mode, file(&clients.authorities)?, revoked).map(Arc::new)
+        });
+        Ok(baton_tls::Site {
+            hosts: settings.hosts.clone(),
+            identities: identities.collect::<Result<_, Trouble>>()?,
+            clients: clients.transpose()?,
+        })
+    }
 }
 
 impl Site {

@@ -132,6 +132,10 @@ impl Exchange {
             let (status, outcome) = (Status::BAD_REQUEST, Outcome::Refused);
             return self.refuse(env, &Refused { status, why: &why, outcome });
         }
+        if let Some(proof) = plan.proof(head.path) {
+            let ready = prove(env.ctx, plan, &proof, &mut env.reply);
+            return self.finish(env, ready);
+        }
         let (Some(site), Some(site_index)) = (site, site_index) else {
             let status = Status::NOT_FOUND;
             let why = "No site answers here.";
@@ -485,6 +489,19 @@ fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Res
     head.field("Content-Type", page::HTML).number("Content-Length", body.len() as u64).end();
     reply.send(&mut ctx.heads, joined, &body);
     Ready { outcome, ..Ready::from(status) }
+}
+
+/// Answers a certificate authority. It asks once, so the connection ends with the response.
+fn prove(ctx: &mut Context, plan: &Plan, proof: &str, reply: &mut Responder<'_>) -> Ready {
+    reply.close_behind();
+    let mut joined = ctx.heads.take();
+    let server = plan.server_header.then_some(page::SERVER);
+    let mut head = reply.head(&mut joined, Status::OK, server, ctx.clock.stamp());
+    // RFC 8555, 8.3.
+    head.field("Content-Type", "application/octet-stream");
+    head.number("Content-Length", proof.len() as u64).end();
+    reply.send(&mut ctx.heads, joined, proof.as_bytes());
+    Status::OK.into()
 }
 
 /// The status for a file that could not be opened or read.

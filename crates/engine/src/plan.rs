@@ -12,6 +12,7 @@ use baton_fcgi::environment::Script;
 use baton_gateway::Application;
 use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 
+use crate::proofs::HttpProofs;
 use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
@@ -22,6 +23,7 @@ pub struct Plan {
     wildcards: Vec<(Box<[u8]>, usize)>,
     defaults: Vec<usize>,
     tls: HashMap<usize, Arc<baton_tls::Server>>,
+    proofs: Option<Arc<HttpProofs>>,
     /// What a client may ask for, and for how long.
     pub limits: Limits,
     /// Whether responses name the server (`Server: baton`).
@@ -173,7 +175,7 @@ impl Plan {
         }
         wildcards.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         defaults.extend(0..sites.len());
-        Self { sites, by_host, wildcards, defaults, tls: HashMap::new(), limits, server_header }
+        Self { sites, by_host, wildcards, defaults, tls: HashMap::new(), proofs: None, limits, server_header }
     }
 
     /// The same with TLS on the listeners that these belong to.
@@ -184,6 +186,16 @@ impl Plan {
     /// The TLS of a listener, by its [`id`](crate::Listener::id); `None`: its connections are in clear text.
     pub fn tls(&self, listener: usize) -> Option<&Arc<baton_tls::Server>> {
         self.tls.get(&listener)
+    }
+
+    /// The same with proofs for certificate authorities, on all sites.
+    pub fn with_proofs(self, proofs: Arc<HttpProofs>) -> Self {
+        Self { proofs: Some(proofs), ..self }
+    }
+
+    /// What a certificate authority that asks for this path gets.
+    pub(crate) fn proof(&self, path: &[u8]) -> Option<Arc<str>> {
+        self.proofs.as_ref()?.answer(path)
     }
 
     /// All sites.

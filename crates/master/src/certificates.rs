@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use baton_config::{Config, PemFiles, SiteCertificate};
+use baton_config::{Config, PLACEHOLDER, PemFiles, SiteCertificate};
 use baton_report::{Trouble, log, utc};
 use baton_tls::{TICKET_KEY_LIFE, TicketSecrets};
 use serde_json::{Value, json};
@@ -34,6 +34,12 @@ impl Certificates {
         let all = config.certificates(&files)?;
         for one in &all {
             one.certificate.advice(&one.hosts, SystemTime::now()).into_iter().for_each(log::warning);
+            if one.certificate.source == PLACEHOLDER {
+                log::warning(format_args!(
+                    "{}: no certificate from the authority yet: clients get one that they do not trust",
+                    one.site
+                ));
+            }
         }
         Ok(Self { files, all, stamps })
     }

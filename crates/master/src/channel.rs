@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use baton_acme::Challenge;
 pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,6 +57,18 @@ pub(super) enum ToWorker {
     },
     /// Seal session tickets by the secrets in the file in memory that comes with this.
     TicketSecrets,
+    /// Show certificate authorities a proof.
+    PutProof {
+        /// Its number.
+        id: u64,
+        /// The proof.
+        challenge: Challenge,
+    },
+    /// Show a proof no more.
+    RemoveProof {
+        /// Its number.
+        id: u64,
+    },
     /// Wake all loops, even if there is nothing to do.
     Wake,
     /// Report your status.
@@ -101,6 +114,11 @@ pub(super) enum FromWorker {
         generation: u64,
         /// Why.
         error: String,
+    },
+    /// It shows a proof.
+    HasProof {
+        /// Its number.
+        id: u64,
     },
     /// Its status.
     Status {

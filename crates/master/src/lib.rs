@@ -14,6 +14,7 @@
 //! [`start`] makes the [`master`], whose folder has a file for each subject; its parts lie beside it. A [`worker`] is a
 //! fork of the master without an `exec`, so it already has everything that it needs.
 
+mod acme;
 mod announce;
 mod applications;
 mod cache_memory;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
+use baton_acme::Settings;
 use baton_config::Config;
 use serde_json::Value;
 
@@ -51,6 +52,7 @@ pub(crate) struct Change {
     pub(crate) fresh: Vec<Listening>,
     pub(crate) logs: Logs,
     pub(crate) certificates: Certificates,
+    pub(crate) acme: Option<Settings>,
 }
 
 /// How a reload ended, for the status.

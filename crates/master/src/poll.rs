@@ -22,6 +22,10 @@ pub(super) enum Source {
     Worker(usize),
     /// The output of an application's manager.
     Application(usize),
+    /// Messages of the process that obtains certificates.
+    Acme,
+    /// What that process prints.
+    AcmeOutput,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

@@ -15,6 +15,7 @@ use baton_report::log;
 use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
 
+use super::acme::Acme;
 use super::announce::announcement;
 use super::applications::Applications;
 use super::certificates::{Certificates, TicketKeys, Watching};
@@ -117,6 +118,7 @@ pub(super) fn prepare(
         listeners,
         certificates,
         watching: Watching::new(Instant::now()),
+        acme: Acme::new(Instant::now()),
         ticket_keys,
         config,
         user: equipment.user,

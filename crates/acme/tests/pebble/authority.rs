@@ -1,13 +1,19 @@
-//! A real certificate authority for a test: Pebble, and the DNS that leads all names to this machine.
+//! A real certificate authority for a test: Pebble, and the DNS that leads all names to this machine. The black-box
+//! suite of the server includes this file.
+
+#![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Nothing that is waited for takes longer, unless it never comes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -141,8 +147,15 @@ impl Pebble {
         });
         let body = serde_json::json!({ "certificate": leaf, "ariResponse": window.to_string() });
         let url = format!("https://localhost:{}/set-renewal-info/", self.management);
-        let answer = crate::client::agent(&self.roots()).post(&url).send(body.to_string().as_bytes());
+        let answer = agent(&self.roots()).post(&url).send(body.to_string().as_bytes());
         assert_eq!(answer.expect("an answer").status(), 200);
+    }
+
+    /// The certificate by which clients know those that it issues: another one after each start.
+    pub(crate) fn issuer(&self) -> String {
+        let url = format!("https://localhost:{}/roots/0", self.management);
+        let answer = agent(&self.roots()).get(&url).call();
+        answer.expect("an answer").body_mut().read_to_string().expect("text")
     }
 }
 
@@ -151,6 +164,16 @@ impl Drop for Pebble {
         self.go_away();
         let _ = self.names.kill().and_then(|()| self.names.wait());
     }
+}
+
+/// A client that trusts the certificate in that file.
+fn agent(root: &Path) -> Agent {
+    let root = Certificate::from_pem(&fs::read(root).expect("the root")).expect("a certificate");
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&[root]))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .build();
+    Agent::config_builder().tls_config(tls).proxy(None).build().new_agent()
 }
 
 /// A certificate for the authority's own server, and the root that issued it.

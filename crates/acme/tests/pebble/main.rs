@@ -1,7 +1,6 @@
 //! The process against a real authority, with a master and workers that the test plays.
 
 mod authority;
-mod client;
 mod master;
 mod workers;
 

@@ -1,7 +1,7 @@
 //! A master for a test: it runs the process as a thread, gives challenges to the workers and keeps what it is told.
 
 use std::fs::File;
-use std::io::{Seek as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -40,7 +40,6 @@ impl Master {
         self.settings = settings.clone();
         let mut file: File = tempfile::tempfile().expect("a file");
         file.write_all(&serde_json::to_vec(settings).expect("JSON")).expect("written");
-        file.rewind().expect("rewound");
         messages::send(&self.socket, &ToAcme::Configure, &[file.as_fd()]).expect("sent");
     }
 

@@ -5,8 +5,12 @@ use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 
 use baton_report::Trouble;
-use baton_sys::process;
+use baton_sys::{process, signals};
 use clap::Args;
+use rustix::process::{DumpableBehavior, Signal};
+
+/// The signals that may end it.
+const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
 
 /// Obtain certificates: started by the server, not by hand
 #[derive(Debug, Args)]
@@ -21,9 +25,11 @@ impl Acme {
     /// Runs until the server ends.
     pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
         let begin = || {
+            // The master has blocked the signals that it waits for.
+            signals::unblock(&SIGNALS)?;
             process::die_with_parent()?;
             // Its files are its own, and so is its memory, which has their keys.
-            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+            rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
             std::io::stdin().as_fd().try_clone_to_owned()
         };
         let socket = begin().map_err(|error| Trouble::of("begin to obtain certificates", &error))?;

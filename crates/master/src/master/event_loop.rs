@@ -45,7 +45,10 @@ impl Master {
                 continue;
             }
             // Applications end last: they still answer the workers' requests.
-            if matches!(self.phase, Phase::Ending(_)) && self.workers.is_empty() && self.applications.end(now)
+            if matches!(self.phase, Phase::Ending(_))
+                && self.workers.is_empty()
+                && self.applications.end(now)
+                && self.acme.is_gone()
             {
                 return self.end();
             }
@@ -111,6 +114,12 @@ impl Master {
         for (index, output) in self.applications.outputs() {
             list.add(Source::Application(index), output, PollFlags::IN);
         }
+        if let Some(channel) = self.acme.channel() {
+            list.add(Source::Acme, channel, PollFlags::IN);
+        }
+        if let Some(output) = self.acme.output() {
+            list.add(Source::AcmeOutput, output, PollFlags::IN);
+        }
         for (id, socket, flags) in self.connections.interests() {
             list.add(Source::Connection(id), socket, flags);
         }
@@ -136,6 +145,7 @@ impl Master {
             self.may_start_workers().then(|| self.workers.next_due()).flatten(),
             self.workers.kill_deadline(),
             self.applications.deadline(),
+            self.acme.deadline(self.may_reload().is_ok()),
             self.successor.as_ref().and_then(Successor::deadline),
             self.connections.deadline(),
             self.watchdog_due(),
@@ -155,6 +165,7 @@ impl Master {
         self.accept_paused_until.take_if(|until| *until <= now);
         self.workers.kill_late(now);
         self.applications.advance(now);
+        self.acme.advance(self.may_reload().is_ok(), &self.user, now);
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
         }
@@ -184,6 +195,8 @@ impl Master {
             Source::Worker(index) => self.handle_reports(index, now),
             Source::Endpoint(door, index) => self.accept(door, index, now),
             Source::Application(index) => self.applications.handle_output(index),
+            Source::Acme => self.acme.handle_messages(&self.workers),
+            Source::AcmeOutput => self.acme.handle_output(),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -259,6 +272,7 @@ impl Master {
                 if let Some(worker) = self.workers.worker_mut(index) {
                     worker.serves = true;
                 }
+                self.acme.introduce(index, &self.workers);
                 if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.slots.len()
                 {
                     self.begin_serving();
@@ -274,6 +288,7 @@ impl Master {
                 self.handle_step_done(index, generation, now);
             }
             FromWorker::Refused { generation, error } => self.handle_refused(generation, error, now),
+            FromWorker::HasProof { id } => self.acme.handle_has_proof(index, id),
             FromWorker::Status { ticket, status } => self.handle_status(index, ticket, status, now),
         }
     }
@@ -292,6 +307,8 @@ impl Master {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // The pool has logged the end of its manager.
+            } else if self.acme.handle_end(pid, ended, &self.workers, now) {
+                // It has logged its end.
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }
@@ -309,6 +326,7 @@ impl Master {
             Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
             Phase::Ending(_) => log::warning(end.of(who)),
         }
+        self.acme.forget_worker(index);
         self.update_failover();
         self.handle_death_during_reload(index, now);
         self.handle_death_during_status(index, now);

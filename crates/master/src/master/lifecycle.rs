@@ -49,6 +49,10 @@ impl Master {
         if let Err(why) = self.applications.prepare(&self.config, &self.user, now) {
             self.fail(why, now);
         }
+        match self.config.acme_settings() {
+            Ok(settings) => self.acme.configure(settings),
+            Err(why) => self.fail(why, now),
+        }
     }
 
     /// The server cannot begin.

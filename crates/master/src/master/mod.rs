@@ -26,6 +26,7 @@ use baton_gateway::BacklogNotices;
 use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
 
+use crate::acme::Acme;
 use crate::applications::Applications;
 use crate::certificates::{Certificates, TicketKeys, Watching};
 use crate::control::ControlSocket;
@@ -59,6 +60,7 @@ pub(crate) struct Master {
     pub(crate) listeners: Listeners,
     pub(crate) certificates: Certificates,
     pub(crate) watching: Watching,
+    pub(crate) acme: Acme,
     pub(crate) ticket_keys: TicketKeys,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,

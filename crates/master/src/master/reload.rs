@@ -64,13 +64,14 @@ impl Master {
     /// When [`look_at_certificates`](Self::look_at_certificates) is due.
     pub(super) fn certificates_due(&self) -> Option<Instant> {
         let may_reload = self.may_reload().is_ok() && self.reload.is_none();
-        may_reload.then(|| self.watching.due(&self.config)).flatten()
+        let due = || if self.acme.has_news() { Some(self.started) } else { self.watching.due(&self.config) };
+        may_reload.then(due).flatten()
     }
 
     /// Reads the certificates again if a file of them has changed, and nothing else: the configuration may be half
     /// edited.
     pub(super) fn look_at_certificates(&mut self, now: Instant) {
-        if self.watching.look(&self.config, &self.certificates, now) {
+        if self.acme.take_news() || self.watching.look(&self.config, &self.certificates, now) {
             let config = self.config.clone();
             self.begin(Subject::Certificates, Ok((config, Vec::new())), Vec::new(), now);
         }
@@ -140,6 +141,7 @@ impl Master {
         now: Instant,
     ) -> Result<Reload, String> {
         let certificates = Certificates::read(&config).map_err(|trouble| trouble.to_string())?;
+        let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
         let text = self.applications.settled(&config, self.workers.slots.len()).to_toml();
@@ -163,7 +165,7 @@ impl Master {
         }
 
         self.generations += 1;
-        let change = Change { config, fresh, logs, certificates };
+        let change = Change { config, fresh, logs, certificates, acme };
         let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
             if let Err(error) = self.order_to_prepare(index, &change, &files) {
@@ -222,6 +224,7 @@ impl Master {
         self.restart_failover();
         self.config = change.config;
         self.certificates = change.certificates;
+        self.acme.configure(change.acme);
         self.use_logs(change.logs);
         self.workers.restart_now(now);
         self.advance(now);
@@ -253,7 +256,7 @@ impl Master {
         Listeners::discard(&change.fresh);
     }
 
-    fn may_reload(&self) -> Result<(), String> {
+    pub(super) fn may_reload(&self) -> Result<(), String> {
         match (self.phase, &self.successor) {
             (Phase::Starting, _) => Err("the server is still starting".into()),
             (Phase::Serving, Some(successor)) => {

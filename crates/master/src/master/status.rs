@@ -111,6 +111,7 @@ impl Master {
             "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
             "listeners": listeners,
             "sites": sites,
+            "acme": self.acme.report(),
             "certificates": self.certificates.report(SystemTime::now()),
             "workers": workers,
             "applications": self.applications.report(),

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_acme::Challenge;
 use baton_config::{Config, PemFiles, Resources};
 use baton_engine::listen::Listener;
 use baton_engine::listen::address_of;
 use baton_engine::{Plan, Steering};
 use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
-use baton_tls::TicketSecrets;
+use baton_tls::{PemFile, TicketSecrets};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub(super) struct CommandThread {
     resources: Resources,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
+    /// What certificate authorities get to see, by the master's numbers.
+    challenges: BTreeMap<u64, Challenge>,
 }
 
 /// A drain that is to begin, as soon as clients had time for another request each.
@@ -68,8 +71,19 @@ impl CommandThread {
         listeners: Vec<Arc<Listener>>,
         resources: Resources,
     ) -> Self {
-        let (accepted_for, fresh, prepared, lingering) = (BTreeMap::new(), Vec::new(), None, None);
-        Self { channel, user, steering, plan, listeners, accepted_for, fresh, resources, prepared, lingering }
+        Self {
+            channel,
+            user,
+            steering,
+            plan,
+            listeners,
+            accepted_for: BTreeMap::new(),
+            fresh: Vec::new(),
+            resources,
+            prepared: None,
+            lingering: None,
+            challenges: BTreeMap::new(),
+        }
     }
 
     /// Handles messages until the master ends; then the worker ends, too.
@@ -128,6 +142,8 @@ impl CommandThread {
                 }
             }
             ToWorker::TicketSecrets => self.take_ticket_secrets(descriptors),
+            ToWorker::PutProof { id, challenge } => self.put_proof(id, challenge),
+            ToWorker::RemoveProof { id } => self.remove_proof(id),
             ToWorker::Wake => self.steering.wake(),
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.
@@ -167,6 +183,29 @@ impl CommandThread {
                 // Requests for this application find no process.
                 Err(error) => log::error(format_args!("processes that cannot be used: {error}")),
             }
+        }
+    }
+
+    fn put_proof(&mut self, id: u64, challenge: Challenge) {
+        let proofs = &self.resources.proofs;
+        match &challenge {
+            Challenge::Http { token, key_authorization } => proofs.http.put(token.clone(), key_authorization),
+            Challenge::TlsAlpn { name, pem } => {
+                let file = PemFile::new("a proof for the authority", pem.clone().into_bytes());
+                if let Err(trouble) = proofs.tls.put(name, &file) {
+                    log::error(trouble);
+                }
+            }
+        }
+        self.challenges.insert(id, challenge);
+        self.report(&FromWorker::HasProof { id });
+    }
+
+    fn remove_proof(&mut self, id: u64) {
+        match self.challenges.remove(&id) {
+            Some(Challenge::Http { token, .. }) => self.resources.proofs.http.remove(&token),
+            Some(Challenge::TlsAlpn { name, .. }) => self.resources.proofs.tls.remove(&name),
+            None => {}
         }
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{Config, PemFiles, ProcessTables, Resources};
+use baton_config::{Config, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
@@ -94,6 +94,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         space,
         pem_files: setup.pem_files,
         tickets: Some(tickets),
+        proofs: Proofs::default(),
     };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     // The plan has what it needs of them.
