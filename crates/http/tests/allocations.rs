@@ -126,4 +126,8 @@ fn streams_of_http2_allocate_nothing() {
         assert!(connection.is_idle());
     }
     assert_eq!(allocations, 0);
+    let released = allocation_counter::measure(|| connection.release_memory()).bytes_current;
+    assert!(released < -20 * 100, "the places of twenty streams");
+    let size = size_of::<Connection>() as i64;
+    assert!(size < 1024, "{size} bytes for a connection that rests");
 }

@@ -153,9 +153,6 @@ pub const EARLY_PRIORITIES_MAX: usize = 16;
 /// Streams that the server reset, whose frames may still be on their way: more than can be open at once.
 pub const RECENT_RESETS_MAX: usize = 128;
 
-/// Requests that one step of a session begins, before other sessions have their turn.
-pub const REQUESTS_PER_STEP_MAX: u32 = 16;
-
 /// How long a client may take to acknowledge SETTINGS, in milliseconds.
 pub const SETTINGS_ACK_TIMEOUT_MS: u64 = 10_000;
 

@@ -218,3 +218,25 @@ impl fmt::Display for ConnectionError {
 }
 
 impl std::error::Error for ConnectionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// A word in the log or a metric means one thing.
+    #[test]
+    fn words_are_unique() {
+        let violations = Violation::ALL.iter().map(|violation| violation.label());
+        let words: Vec<_> = violations.chain(Bound::ALL.iter().map(|bound| bound.label())).collect();
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len());
+    }
+
+    #[test]
+    fn codes_survive_the_way_out_and_back() {
+        for number in 0..=0xd {
+            assert_eq!(ErrorCode::of_wire(number) as u32, number);
+        }
+        assert_eq!(ErrorCode::of_wire(0xe), ErrorCode::Internal);
+    }
+}
