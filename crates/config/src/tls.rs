@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_tls::{ClientCertificates, Protocol};
+use baton_tls::{ClientCertificates, Protocol, TICKETS_OPEN_S};
 
 use super::kind::{Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
@@ -34,6 +34,9 @@ settings! {
     Tls in "tls" {
         /// Protocols that clients are offered, best first (ALPN).
         protocols: Vec<Protocol> = vec![Protocol::Http2, Protocol::Http11], ListOf(Word::<Protocol>::new());
+        /// Seconds for which a client can resume its session, at most. Half of it at least: so often the keys of session
+        /// tickets are replaced.
+        session_s: u64 = TICKETS_OPEN_S, Integer(2, 604_800);
         /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
         /// reads them.
         watch_ms: u64 = 0, Integer(0, 86_400_000);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{self, Action};
@@ -66,6 +67,7 @@ impl Config {
             // This plan is only inspected.
             None => Arc::new(Tickets::new(TicketSecrets::draw().map_err(io::Error::other)?)),
         };
+        tickets.open_for(Duration::from_secs(self.tls.session_s));
         let mut by_listener: HashMap<usize, Vec<baton_tls::Site>> = HashMap::new();
         for (site, tls) in self.sites.iter().zip(tls_sites) {
             for listen in site.settings.listen.iter().filter(|listen| listen.tls) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Config, PLACEHOLDER, PemFiles, SiteCertificate};
 use baton_report::{Trouble, log, utc};
-use baton_tls::{TICKET_KEY_LIFE, TicketSecrets};
+use baton_tls::TicketSecrets;
 use serde_json::{Value, json};
 
 /// The PEM files of a configuration, checked.
@@ -115,11 +115,11 @@ impl Watching {
     }
 }
 
-/// The secrets of session tickets, and when they are rotated.
+/// The secrets of session tickets, and since when the current one seals.
 #[derive(Debug)]
 pub(crate) struct TicketKeys {
     pub(crate) secrets: TicketSecrets,
-    pub(crate) rotate_at: Instant,
+    since: Instant,
 }
 
 impl TicketKeys {
@@ -130,12 +130,17 @@ impl TicketKeys {
     pub(crate) fn begin(inherited: Option<TicketSecrets>, now: Instant) -> Result<Self, Trouble> {
         let secrets = inherited.map_or_else(TicketSecrets::draw, Ok);
         let secrets = secrets.map_err(|error| Trouble::new(format!("cannot make ticket keys: {error}")))?;
-        Ok(Self { secrets, rotate_at: now + TICKET_KEY_LIFE })
+        Ok(Self { secrets, since: now })
+    }
+
+    /// When [`rotate`](Self::rotate) is due.
+    pub(crate) fn due(&self, config: &Config) -> Instant {
+        self.since + Duration::from_secs(config.tls.session_s) / 2
     }
 
     /// Rotates them.
     pub(crate) fn rotate(&mut self, now: Instant) {
-        self.rotate_at = now + TICKET_KEY_LIFE;
+        self.since = now;
         if let Err(error) = self.secrets.rotate() {
             log::error(format_args!("session tickets keep their keys: {error}"));
         }

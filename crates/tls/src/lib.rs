@@ -45,7 +45,7 @@ pub use record_error::RecordError;
 pub use records::{ALERT_BYTES_MAX, Opened, RECORD_BYTES_MAX, Records, Sealed};
 pub use self_signed::{SELF_SIGNED_LIFE, self_signed};
 pub use server::{Protocol, Server, Site};
-pub use tickets::{NoRandomness, TICKET_KEY_LIFE, TicketSecrets, Tickets};
+pub use tickets::{NoRandomness, TICKETS_OPEN_S, TicketSecrets, Tickets};
 
 #[cfg(test)]
 mod tests;

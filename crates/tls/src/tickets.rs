@@ -1,15 +1,17 @@
 //! Session tickets: encrypted by keys that all workers share, so that any of them resumes a session of any other.
 //!
 //! ```text
-//! master: draw ── every 6 h: rotate ──► workers: Tickets::replace
+//! master: draw ── every half: rotate ──► workers: Tickets::replace
 //!           previous │ current │ next
 //!            opens   │ seals,  │ opens: a worker that has
 //!                    │ opens   │ rotated already seals by it
 //! ```
 //!
-//! A ticket thus opens for 6 to 12 hours; erasing the keys then ends what a stolen one could decrypt (RFC 8446, C.4).
+//! A ticket thus opens for half of its life to all of it; erasing the keys then ends what a stolen one could decrypt
+//! (RFC 8446, C.4).
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,8 +22,8 @@ use zeroize::Zeroizing;
 
 use crate::clients::PolicyId;
 
-/// How long a key seals tickets.
-pub const TICKET_KEY_LIFE: Duration = Duration::from_secs(6 * 60 * 60);
+/// The life of a ticket in seconds, unless the configuration says otherwise: half a day.
+pub const TICKETS_OPEN_S: u64 = 12 * 60 * 60;
 
 /// Secrets from which the keys are derived: previous, current, next. Zeroed on drop.
 pub struct TicketSecrets(Zeroizing<[u8; 3 * SECRET_BYTES]>);
@@ -87,21 +89,31 @@ impl std::error::Error for NoRandomness {}
 
 /// The secrets that a process uses, shared by all servers in it: a reload makes new servers, and sessions go on.
 #[derive(Debug)]
-pub struct Tickets(RwLock<Arc<TicketSecrets>>);
+pub struct Tickets {
+    secrets: RwLock<Arc<TicketSecrets>>,
+    life_s: AtomicU32,
+}
 
 impl Tickets {
     /// Begins with these.
     pub fn new(secrets: TicketSecrets) -> Self {
-        Self(RwLock::new(Arc::new(secrets)))
+        let tickets = Self { secrets: RwLock::new(Arc::new(secrets)), life_s: AtomicU32::new(0) };
+        tickets.open_for(Duration::from_secs(TICKETS_OPEN_S));
+        tickets
+    }
+
+    /// Tells clients that tickets open for so long: twice as long as each secret seals.
+    pub fn open_for(&self, life: Duration) {
+        self.life_s.store(u32::try_from(life.as_secs()).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
     /// Goes on with these.
     pub fn replace(&self, secrets: TicketSecrets) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(secrets);
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(secrets);
     }
 
     fn current(&self) -> Arc<TicketSecrets> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -180,7 +192,7 @@ impl ProducesTickets for Ticketer {
     }
 
     fn lifetime(&self) -> u32 {
-        u32::try_from(2 * TICKET_KEY_LIFE.as_secs()).unwrap_or(u32::MAX)
+        self.tickets.life_s.load(Ordering::Relaxed)
     }
 
     /// Name, nonce, ciphertext, tag.

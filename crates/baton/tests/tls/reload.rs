@@ -81,6 +81,26 @@ fn changed_files_are_noticed_if_that_is_asked_for() {
     server.wait_until_said("reloaded the certificates");
 }
 
+/// Connections in clear text go on; new ones speak TLS.
+#[test]
+fn an_address_learns_tls_by_a_reload() {
+    let authority = Authority::new("authority");
+    let folder = Folder::new();
+    folder.write("index.html", "hello");
+    authority.issue(&["a.test"]).install(&folder, "a");
+    let server = Server::run(folder, "[[site]]\nroot = \"{root}\"\nlisten = \"127.0.0.1:0\"\n");
+    let mut kept = server.connect();
+    assert_eq!(kept.get("/").text(), "hello");
+    let file = server.folder().base().join("baton.toml");
+    let text = fs::read_to_string(&file)
+        .expect("a file")
+        .replace("127.0.0.1:0\"", "127.0.0.1:0 tls\"\ntls = { certificate = \"a.pem\", key = \"a.key\" }");
+    fs::write(&file, text).expect("a file");
+    server.ctl(&["reload"]);
+    assert!(Client::new(&authority).get(server.address(), "a.test").expect("a response").ends_with("hello"));
+    assert_eq!(kept.get("/").text(), "hello");
+}
+
 #[test]
 fn a_reload_with_a_bad_certificate_changes_nothing() {
     let authority = Authority::new("authority");
@@ -92,7 +112,7 @@ fn a_reload_with_a_bad_certificate_changes_nothing() {
     assert!(serves(&server, &Client::new(&authority), &old));
 }
 
-/// Workers run as another user, who cannot read the key, and cannot be dumped: neither at the start nor at a reload.
+/// Workers run as another user, who cannot read the key: neither at the start nor at a reload.
 #[test]
 fn the_master_reads_keys_that_workers_cannot() {
     if !rustix::process::geteuid().is_root() {

@@ -1,18 +1,21 @@
 //! Sessions go on: at another worker, after a reload, at another server.
 
 use super::authority::Authority;
-use super::client::Client;
+use super::client::{Client, openssl};
 use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
 
-fn server(authority: &Authority) -> Server {
+/// A server with four workers, and further settings.
+fn server(authority: &Authority, settings: &str) -> Server {
     let folder = Folder::new();
     folder.write("index.html", "hello");
     authority.issue(&["a.test"]).install(&folder, "a");
     Server::run(
         folder,
-        "processes = 4\n[[site]]\nroot = \"{root}\"\nlisten = \"127.0.0.1:0 tls\"\n\
-         tls = { certificate = \"a.pem\", key = \"a.key\" }\n",
+        &format!(
+            "processes = 4\n{settings}\n[[site]]\nroot = \"{{root}}\"\nlisten = \"127.0.0.1:0 tls\"\n\
+             tls = {{ certificate = \"a.pem\", key = \"a.key\" }}\n"
+        ),
     )
 }
 
@@ -27,7 +30,7 @@ fn is_resumed(client: &Client, server: &Server) -> bool {
 #[test]
 fn every_worker_resumes_sessions_of_the_others() {
     let authority = Authority::new("authority");
-    let server = server(&authority);
+    let server = server(&authority, "");
     let client = Client::new(&authority);
     assert!(!is_resumed(&client, &server));
     for number in 0..16 {
@@ -41,10 +44,23 @@ fn every_worker_resumes_sessions_of_the_others() {
     assert!(accepted(status) > 1, "several workers had connections");
 }
 
+/// A ticket is used again and again, while the server replaces its keys: after the second time no worker opens it.
+#[test]
+fn keys_of_tickets_are_replaced() {
+    let authority = Authority::new("authority");
+    let server = server(&authority, "[tls]\nsession_s = 2");
+    let session = server.folder().base().join("session");
+    let session = session.to_str().expect("a path");
+    assert!(openssl(server.address(), &["-tls1_2", "-sess_out", session]).contains("\nNew, TLSv1.2"));
+    wait_until("the session is forgotten", || {
+        openssl(server.address(), &["-tls1_2", "-sess_in", session]).contains("\nNew, TLSv1.2")
+    });
+}
+
 #[test]
 fn sessions_outlive_reloads_workers_and_servers() {
     let authority = Authority::new("authority");
-    let mut server = server(&authority);
+    let mut server = server(&authority, "");
     let client = Client::new(&authority);
     assert!(!is_resumed(&client, &server));
     server.ctl(&["reload"]);

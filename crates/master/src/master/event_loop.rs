@@ -150,7 +150,7 @@ impl Master {
             self.connections.deadline(),
             self.watchdog_due(),
             self.certificates_due(),
-            Some(self.ticket_keys.rotate_at),
+            Some(self.ticket_keys.due(&self.config)),
             self.accept_paused_until,
             self.reload.as_ref().map(Reload::deadline),
             self.status_collection.as_ref().map(StatusCollection::deadline),
@@ -181,7 +181,7 @@ impl Master {
         if passed(self.certificates_due()) {
             self.look_at_certificates(now);
         }
-        if passed(Some(self.ticket_keys.rotate_at)) {
+        if passed(Some(self.ticket_keys.due(&self.config))) {
             self.rotate_ticket_keys(now);
         }
         if passed(self.phase.deadline()) {

@@ -12,7 +12,7 @@ use crate::channel::ToWorker;
 use crate::memory_file;
 
 impl Master {
-    /// The next six hours have begun.
+    /// The current secret has sealed for long enough.
     pub(super) fn rotate_ticket_keys(&mut self, now: Instant) {
         self.ticket_keys.rotate(now);
         match self.ticket_secrets_in_memory() {
