@@ -343,3 +343,20 @@ fn data_costs_no_allocation() {
         assert_eq!(counted.count_total, 0, "{suite:?}");
     }
 }
+
+/// Between two requests a connection has its keys and a few facts, and no buffer: 400 bytes with TLS 1.2, with TLS 1.3
+/// what the library keeps for new keys, too. (The ciphers' own memory is not counted: it is not Rust's.)
+#[test]
+fn an_idle_connection_holds_no_buffer() {
+    const BYTES_MAX: i64 = 2_560;
+    for (suite, _) in SUITES {
+        let (mut client, established) = established(Client::of(suite));
+        let mut records = established.records;
+        let mut out = vec![0; 100_000];
+        let written = seal_all(&mut records, &[&some_bytes(40_000)], &mut out);
+        give(&mut client, &out[..written]).unwrap();
+        let kept = (Box::new(records), established.facts, established.unread);
+        let freed = allocation_counter::measure(|| drop(kept)).bytes_current;
+        assert!((1..=BYTES_MAX).contains(&-freed), "{suite:?}: {freed}");
+    }
+}
