@@ -55,7 +55,7 @@ pub(super) enum Over {
 impl Handshaking {
     /// A handshake of which nothing has arrived.
     pub(super) fn new(server: &Arc<Server>) -> Self {
-        let slot = Slot::take();
+        let slot = SLOTS.take();
         Self {
             machine: Some(Box::new(Handshake::new(Arc::clone(server)))),
             has_begun: false,
@@ -152,22 +152,47 @@ const READ_BYTES: usize = 16 * 1024;
 /// the client sends as much. Beyond it, new clients are refused.
 const HANDSHAKES_MAX: usize = 4096;
 
-/// Handshakes under way in this process. Sessions may move between threads, so no loop counts them.
-static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+/// Those of this process. Sessions may move between threads, so no loop counts them.
+static SLOTS: Slots = Slots::new(HANDSHAKES_MAX);
 
-/// The right to one of the handshakes under way.
+/// How many handshakes are under way, and how many may be.
 #[derive(Debug)]
-struct Slot;
+struct Slots {
+    taken: AtomicUsize,
+    max: usize,
+}
 
-impl Slot {
-    fn take() -> Option<Self> {
-        let count = |under_way| (under_way < HANDSHAKES_MAX).then_some(under_way + 1);
-        UNDER_WAY.fetch_update(Relaxed, Relaxed, count).ok().map(|_| Self)
+impl Slots {
+    const fn new(max: usize) -> Self {
+        Self { taken: AtomicUsize::new(0), max }
+    }
+
+    fn take(&'static self) -> Option<Slot> {
+        let count = |taken| (taken < self.max).then_some(taken + 1);
+        self.taken.fetch_update(Relaxed, Relaxed, count).ok().map(|_| Slot(self))
     }
 }
 
+/// The right to one of the handshakes under way.
+#[derive(Debug)]
+struct Slot(&'static Slots);
+
 impl Drop for Slot {
     fn drop(&mut self) {
-        UNDER_WAY.fetch_sub(1, Relaxed);
+        self.0.taken.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_no_more_handshakes_than_allowed() {
+        let slots: &'static Slots = Box::leak(Box::new(Slots::new(2)));
+        let (one, two) = (slots.take(), slots.take());
+        assert!(one.is_some() && two.is_some() && slots.take().is_none());
+        drop(one);
+        assert!(slots.take().is_some());
     }
 }
