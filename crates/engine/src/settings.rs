@@ -36,6 +36,13 @@ pub struct Limits {
     pub linger_timeout_ms: u64,
 }
 
+impl Limits {
+    /// Bytes that a client must take within `send_timeout_ms`.
+    pub(crate) fn least_bytes_per_send_timeout(&self) -> u64 {
+        (self.send_rate_min_bytes_per_s * self.send_timeout_ms / 1000).max(1)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -149,9 +149,8 @@ impl Wire {
 
     /// Whether the client has taken what the least rate asks for since the deadline was set.
     pub(super) fn client_takes_enough(&self, ctx: &Context) -> bool {
-        let limits = &ctx.plan.limits;
         let taken = self.outlet.sent() - self.sent_at_deadline_start;
-        taken >= (limits.send_rate_min_bytes_per_s * limits.send_timeout_ms / 1000).max(1)
+        taken >= ctx.plan.limits.least_bytes_per_send_timeout()
     }
 }
 

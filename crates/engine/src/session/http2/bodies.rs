@@ -23,7 +23,7 @@ impl Http2Driver {
             return self.connection.consume(id, data.len() as u64);
         };
         let stream = &mut self.streams[at];
-        stream.moved_ms = ctx.clock.now_ms();
+        stream.received_ms = ctx.clock.now_ms();
         stream.body.is_complete |= ends;
         if stream.body.is_unwanted() {
             return self.connection.consume(id, data.len() as u64);

@@ -2,6 +2,8 @@
 //!
 //! A client has one deadline, the earliest of those of the connection and of its streams.
 
+use std::sync::Arc;
+
 use baton_http::{Status, h2};
 
 use super::stream::Stream;
@@ -57,12 +59,12 @@ impl Http2Driver {
 
     /// When the client must have sent more of a body, or taken more of a response.
     fn stream_deadline(&self, stream: &Stream, limits: &Limits) -> Option<u64> {
-        let timeout_ms = match () {
-            () if stream.awaits_body() => limits.body_timeout_ms,
-            () if self.connection.is_stalled(stream.id) => limits.send_timeout_ms,
-            () => return None,
-        };
-        Some(stream.moved_ms.saturating_add(timeout_ms))
+        if stream.awaits_body() {
+            return Some(stream.received_ms.saturating_add(limits.body_timeout_ms));
+        }
+        // A window that opens a byte at a time buys no time.
+        let is_stalled = self.connection.is_stalled(stream.id);
+        is_stalled.then_some(stream.sending_since_ms.saturating_add(limits.send_timeout_ms))
     }
 
     /// The deadline has passed: a stream or the session ends, or goes on if the client turns out to have made progress.
@@ -88,18 +90,22 @@ impl Http2Driver {
         if self.rest_deadline().is_some_and(|due_ms| due_ms <= now_ms) {
             self.rest();
         }
+        let plan = Arc::clone(&ctx.plan);
+        let limits = &plan.limits;
         for at in (0..self.streams.len()).rev() {
-            let due_ms = self.stream_deadline(&self.streams[at], &ctx.plan.limits);
+            let due_ms = self.stream_deadline(&self.streams[at], limits);
             if due_ms.is_none_or(|due_ms| due_ms > now_ms) {
                 continue;
             }
             if self.streams[at].lent.is_some() && self.streams[at].awaits_body() {
-                self.streams[at].moved_ms = now_ms;
+                self.streams[at].received_ms = now_ms;
                 if let Some(need) = self.time_out_lent_body(at) {
                     return need;
                 }
             } else if self.streams[at].awaits_body() {
                 self.refuse_late(at, wire, ctx);
+            } else if self.streams[at].taken >= limits.least_bytes_per_send_timeout() {
+                self.streams[at].begin_sending(now_ms);
             } else {
                 self.cancel(at, h2::ErrorCode::Cancel, Outcome::TimedOut, wire, ctx);
             }

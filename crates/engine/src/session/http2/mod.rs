@@ -307,9 +307,13 @@ impl Http2Driver {
             client: &wire.transport,
             trial: None,
         };
+        let was_sent = exchange.record.is_all_sent();
         let result = act(exchange, &mut env);
         let written = env.reply.finish(exchange.is_answered());
         exchange.record.handle_queued(written.bytes, written.head_bytes);
+        if was_sent {
+            self.streams[at].begin_sending(ctx.clock.now_ms());
+        }
         result
     }
 

@@ -81,7 +81,7 @@ impl Http2Driver {
     fn note_sent(&mut self, at: usize, bytes: u64, wire: &Wire, ctx: &mut Context) {
         let stream = &mut self.streams[at];
         if bytes > 0 {
-            stream.moved_ms = ctx.clock.now_ms();
+            stream.taken += bytes;
             stream.exchange.record.handle_sent(bytes);
         }
         if stream.exchange.is_answered() {

@@ -18,8 +18,11 @@ pub(super) struct Stream {
     pub(super) is_due: bool,
     /// A job works for it: what the job returns needs the stream's number.
     pub(super) has_job: bool,
-    /// When the client last sent a part of its body, or took a part of its response.
-    pub(super) moved_ms: u64,
+    /// When the client last sent a part of its body.
+    pub(super) received_ms: u64,
+    /// Since when the client has been given time to take more of the response, and what it has taken since.
+    pub(super) sending_since_ms: u64,
+    pub(super) taken: u64,
 }
 
 /// The rest of a body that is passed on while it arrives.
@@ -41,8 +44,15 @@ impl Stream {
             lent: None,
             is_due: false,
             has_job: false,
-            moved_ms: now_ms,
+            received_ms: now_ms,
+            sending_since_ms: now_ms,
+            taken: 0,
         }
+    }
+
+    /// The client gets the full time to take what is sent from now on.
+    pub(super) fn begin_sending(&mut self, now_ms: u64) {
+        (self.sending_since_ms, self.taken) = (now_ms, 0);
     }
 
     /// Whether the request waits for its client to send more of the body.
