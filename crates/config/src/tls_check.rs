@@ -6,12 +6,14 @@ use baton_engine::listen::ListenAddress;
 
 use super::check::{Conflicts, of_site};
 use super::error::Complaint;
+use super::raw::Step;
 use super::tls::RedirectHttps;
 
 impl Conflicts<'_> {
     /// Finds them.
     pub(super) fn tls(&mut self) {
         self.differing_addresses();
+        self.no_challenge();
         for index in 0..self.config.sites.len() {
             let keys = ["listen", "tls", "client_certificates", "redirect_https", "hsts"];
             if keys.iter().all(|key| self.is_sound(&of_site(index, key))) {
@@ -40,6 +42,16 @@ impl Conflicts<'_> {
                     break;
                 }
             }
+        }
+    }
+
+    /// No way to prove anything to the authority.
+    fn no_challenge(&mut self) {
+        let path = [Step::Key("acme"), Step::Key("challenges")];
+        if self.config.acme.challenges.is_empty() && self.is_sound(&path) {
+            let complaint = Complaint::new("`acme.challenges` is empty");
+            let complaint = complaint.at(self.raw.span(&path), "the authority could check no name");
+            self.found.push(complaint.help("leave it out, or name one"));
         }
     }
 

@@ -2,15 +2,17 @@
 
 mod authority;
 mod master;
+mod refusing;
 mod workers;
 
 use std::time::Duration;
 
-use baton_acme::{ChallengeKind, ExternalAccount, FromAcme, Settings, UnixTime};
+use baton_acme::{ChallengeKind, ExternalAccount, FromAcme, Names, Settings, UnixTime};
 use baton_tls::{Identity, PemFile};
 
 use self::authority::{HMAC_KEY, Habits, Pebble, wait_until};
 use self::master::{Master, settings};
+use self::refusing::Refusing;
 use self::workers::Workers;
 
 fn identity(pem: &str) -> Identity {
@@ -180,4 +182,44 @@ fn an_authority_that_was_away_has_forgotten_the_account() {
     let mut master = Master::start(&settings(&pebble, &store, two), &workers);
     master.wait_for_certificate("example.com");
     master.end();
+}
+
+/// Goal: a rate limit is respected for as long as the authority says, and a server error makes all wait; both say why.
+#[test]
+fn refusals_are_respected() {
+    const LIMIT: &str =
+        r#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"too many certificates"}"#;
+    const ERROR: &str = r#"{"type":"urn:ietf:params:acme:error:serverInternal","detail":"out of order"}"#;
+    for (status, problem, expected, wait_s, failures) in [
+        ("429 Too Many Requests", LIMIT, "too many certificates (rateLimited)", 129_600, 1),
+        ("503 Service Unavailable", ERROR, "out of order (serverInternal)", 7_200, 0),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let retry_after = if failures == 1 { "Retry-After: 129600\r\n" } else { "Retry-After: 7200\r\n" };
+        let authority = Refusing::start(folder.path(), (status, retry_after, problem));
+        let names = Names::new(vec!["example.org".to_owned()]).expect("good names");
+        let settings = Settings {
+            directory: authority.directory.clone(),
+            store: folder.path().join("store"),
+            email: None,
+            external_account: None,
+            profile: None,
+            challenges: vec![ChallengeKind::Http01],
+            roots: Some(folder.path().join("roots.pem")),
+            certificates: vec![names],
+        };
+        let now = UnixTime::of(std::time::SystemTime::now());
+        let mut master = Master::start(&settings, &Workers::default());
+        let (at, told, error) = master.wait_for("a refusal", |message| match message {
+            FromAcme::Plan { order_at, failures, error: Some(error), .. } => {
+                Some((*order_at, *failures, error.clone()))
+            }
+            _ => None,
+        });
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(told, failures);
+        assert!(at >= now.plus(Duration::from_secs(wait_s)), "{status}");
+        assert_eq!(authority.orders(), 1);
+        master.end();
+    }
 }

@@ -27,6 +27,14 @@ pub(super) fn for_humans(status: &Value) -> String {
         let (key, days) = (plain(&one["key"]), plain(&one["days_left"]));
         out.push_str(&format!("{:16}{site}  {source} ({key}, {days} days left)\n", "certificate"));
     }
+    for plan in elements(&status["acme"]["plans"]) {
+        let (name, next) = (plain(&plan["name"]), plain(&plan["next_order"]));
+        out.push_str(&format!("{:16}{name}  next order {next}\n", "acme"));
+        // The causes and remedies follow on lines of their own.
+        for line in plan["error"].as_str().unwrap_or_default().lines() {
+            out.push_str(&format!("{:18}{}\n", "", line.trim_start()));
+        }
+    }
     let reload = &status["last_reload"];
     if !reload.is_null() {
         let outcome = reload["error"].as_str().map_or("done".into(), |error| format!("failed: {error}"));
@@ -138,6 +146,10 @@ mod tests {
             "architecture": "auto", "cache_memory": "8 MiB per worker", "descriptors": "1024 per worker", "control_socket": null, "admin": [],
             "listeners": [{ "address": "127.0.0.1:80" }],
             "sites": [{ "name": "s", "root": "/srv" }],
+            "acme": { "plans": [
+                { "name": "a.example", "next_order": "2027-01-01", "failures": 0, "error": null },
+                { "name": "b.example", "next_order": "2026-12-01", "failures": 2, "error": "no\n  remedy: wait" },
+            ] },
             "certificates": [{ "site": "s", "source": "/c.pem", "key": "rsa", "days_left": 9 }],
             "workers": [
                 { "index": 0, "pid": 8, "cpu": 0, "restarts": 0, "connections_open": 5, "connections_accepted": 12345,
@@ -158,6 +170,10 @@ admin           -
 listener        127.0.0.1:80
 site            s  /srv
 certificate     s  /c.pem (rsa, 9 days left)
+acme            a.example  next order 2027-01-01
+acme            b.example  next order 2026-12-01
+                  no
+                  remedy: wait
 
 worker  pid  cpu  restarts  open  accepted  requests
      0    8    0         0     5     12345         1

@@ -55,7 +55,7 @@ error: unknown key `limit`
   |  ^^^^^ not known here
   |
   = help: did you mean `limits`?
-  = help: known here: server, limits, timeouts, send, cache, tls, log, admin, media_types, site
+  = help: known here: server, limits, timeouts, send, cache, tls, acme, log, admin, media_types, site
 ",
     );
 }

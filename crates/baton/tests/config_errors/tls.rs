@@ -27,7 +27,7 @@ error: a site with TLS and without a certificate
 4 | listen = ":443 tls"
   |          ^^^^^^^^^^ listens on 0.0.0.0:443 tls
   |
-  = help: add `tls = { certificate = "CHAIN.pem", key = "KEY.pem" }` to the site
+  = help: add `tls = { certificate = "CHAIN.pem", key = "KEY.pem" }` to the site, or `tls = "acme"`
 
 error: a certificate that no client gets
  --> baton.toml:9:7
@@ -162,7 +162,7 @@ error: `site.tls` cannot be a string
   --> baton.toml:10:7
    |
 10 | tls = "a.pem"
-   |       ^^^^^^^ expected "off", { certificate = …, key = … } or an array of such tables
+   |       ^^^^^^^ expected "off", "acme", { certificate = …, key = … } or an array of such tables
 
 error: `site.client_certificates.authorities` is missing
   --> baton.toml:11:23
@@ -183,6 +183,72 @@ error: `site.redirect_https` is out of range
    |
 12 | redirect_https = 70000
    |                  ^^^^^ expected an integer from 1 to 65_535
+"#,
+    );
+}
+
+#[test]
+fn an_authority_needs_names_that_it_can_check() {
+    refused(
+        r#"[acme]
+directory = "http://ca.example/directory"
+challenges = ["http-1"]
+
+[[site]]
+root = "www"
+listen = ":443 tls"
+tls = "acme"
+
+[[site]]
+root = "www"
+listen = ":443 tls"
+hosts = ["example.org", "*.example.org"]
+tls = "acme"
+"#,
+        r#"
+error: `acme.directory` has no directory
+ --> baton.toml:2:13
+  |
+2 | directory = "http://ca.example/directory"
+  |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ expected "letsencrypt", "staging" or a URL that begins with `https://`
+
+error: `acme.challenges` has an unknown word
+ --> baton.toml:3:15
+  |
+3 | challenges = ["http-1"]
+  |               ^^^^^^^^ expected one of "tls-alpn-01", "http-01"
+  |
+  = help: did you mean `http-01`?
+
+error: a site whose certificate cannot be obtained
+ --> baton.toml:8:7
+  |
+8 | tls = "acme"
+  |       ^^^^^^ is to come from an authority
+  |
+  = help: name the site's hosts: `hosts = ["example.org", "www.example.org"]`
+
+error: a site whose certificate cannot be obtained
+  --> baton.toml:14:7
+   |
+13 | hosts = ["example.org", "*.example.org"]
+   |         -------------------------------- "*.example.org" is a wildcard: an authority issues those by DNS-01 only, which Baton does not speak
+14 | tls = "acme"
+   |       ^^^^^^ is to come from an authority
+   |
+   = help: name the site's hosts: `hosts = ["example.org", "www.example.org"]`
+"#,
+    );
+    refused(
+        "[acme]\nchallenges = []\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `acme.challenges` is empty
+ --> baton.toml:2:14
+  |
+2 | challenges = []
+  |              ^^ the authority could check no name
+  |
+  = help: leave it out, or name one
 "#,
     );
 }
