@@ -274,13 +274,13 @@ fn push(
     }
 }
 
-/// After an error the library has an alert for the client.
+/// After an error the library has an alert for the client, perhaps behind other messages. It is asked for no more than
+/// that: it would look at its input once more, and panic.
 fn push_alert(connection: &mut UnbufferedServerConnection, output: &mut Vec<u8>) {
-    while let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process_tls_records(&mut []).state {
-        if push(output, |room| data.encode(room)).is_err() {
-            return;
-        }
-    }
+    while connection.wants_write()
+        && let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process_tls_records(&mut []).state
+        && push(output, |room| data.encode(room)).is_ok()
+    {}
 }
 
 impl fmt::Debug for Handshake {
