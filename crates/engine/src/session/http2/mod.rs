@@ -204,7 +204,13 @@ impl Http2Driver {
                 wire.state = WireState::Ending(LastClose::Orderly);
                 continue;
             }
-            if !self.due.is_empty() || !self.cold.is_empty() {
+            if !self.cold.is_empty() {
+                continue;
+            }
+            if !self.due.is_empty() {
+                if stage == Stage::Write {
+                    return Need::Turn;
+                }
                 continue;
             }
             if stage == Stage::Write {
@@ -235,7 +241,7 @@ impl Http2Driver {
             return Some(Need::Job(Job::PageIn { stream: Some(name(id)), slice }));
         }
         if stage == Stage::Write {
-            return if self.due.is_empty() { None } else { Some(Need::Turn) };
+            return None; // A reader advances requests, once there is nothing to send or no room for it.
         }
         while let Some(id) = self.due.pop_front() {
             if let Some(need) = self.advance(name(id), wire, ctx) {
