@@ -34,8 +34,8 @@ settings! {
     Tls in "tls" {
         /// Protocols that clients are offered, best first (ALPN).
         protocols: Vec<Protocol> = vec![Protocol::Http2, Protocol::Http11], ListOf(Word::<Protocol>::new());
-        /// Seconds for which a client can resume its session, at most. Half of it at least: so often the keys of session
-        /// tickets are replaced.
+        /// Seconds for which a client can resume its session at most. The keys of session tickets are replaced twice in
+        /// that time, so half of it is certain.
         session_s: u64 = TICKETS_OPEN_S, Integer(2, 604_800);
         /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
         /// reads them.

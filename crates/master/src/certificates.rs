@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Config, PLACEHOLDER, PemFiles, SiteCertificate};
 use baton_report::{Trouble, log, utc};
-use baton_tls::TicketSecrets;
 use serde_json::{Value, json};
 
 /// The PEM files of a configuration, checked.
@@ -113,36 +112,9 @@ impl Watching {
         self.refused = Some(stamps);
         true
     }
-}
 
-/// The secrets of session tickets, and since when the current one seals.
-#[derive(Debug)]
-pub(crate) struct TicketKeys {
-    pub(crate) secrets: TicketSecrets,
-    since: Instant,
-}
-
-impl TicketKeys {
-    /// Those of the server that this one replaces, or else new ones.
-    ///
-    /// # Errors
-    /// The system gives no random numbers.
-    pub(crate) fn begin(inherited: Option<TicketSecrets>, now: Instant) -> Result<Self, Trouble> {
-        let secrets = inherited.map_or_else(TicketSecrets::draw, Ok);
-        let secrets = secrets.map_err(|error| Trouble::new(format!("cannot make ticket keys: {error}")))?;
-        Ok(Self { secrets, since: now })
-    }
-
-    /// When [`rotate`](Self::rotate) is due.
-    pub(crate) fn due(&self, config: &Config) -> Instant {
-        self.since + Duration::from_secs(config.tls.session_s) / 2
-    }
-
-    /// Rotates them.
-    pub(crate) fn rotate(&mut self, now: Instant) {
-        self.since = now;
-        if let Err(error) = self.secrets.rotate() {
-            log::error(format_args!("session tickets keep their keys: {error}"));
-        }
+    /// The files were not to blame: the next look reads them again.
+    pub(crate) fn retry(&mut self) {
+        self.refused = None;
     }
 }

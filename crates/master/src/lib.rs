@@ -39,6 +39,7 @@ mod privileges;
 mod replaceable_file;
 mod signals;
 mod start;
+mod ticket_keys;
 mod upgrade;
 mod watch;
 mod worker;

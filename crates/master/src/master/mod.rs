@@ -28,7 +28,7 @@ use baton_sys::signals::SignalQueue;
 
 use crate::acme::Acme;
 use crate::applications::Applications;
-use crate::certificates::{Certificates, TicketKeys, Watching};
+use crate::certificates::{Certificates, Watching};
 use crate::control::ControlSocket;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
@@ -37,6 +37,7 @@ use crate::pending::{LastReload, Reload, StatusCollection};
 use crate::phase::Phase;
 use crate::privileges::WorkerUser;
 use crate::replaceable_file::PidFile;
+use crate::ticket_keys::TicketKeys;
 use crate::upgrade::{Predecessor, Successor};
 use crate::worker::WorkerSetup;
 use crate::workers::Workers;

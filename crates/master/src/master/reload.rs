@@ -241,6 +241,9 @@ impl Master {
         match self.reload.take() {
             Some(Reload { change: Some(change), subject, requesters, .. }) => {
                 self.undo(&change);
+                if subject == Subject::Certificates {
+                    self.watching.retry();
+                }
                 self.conclude(subject, requesters, Err(why), now);
             }
             Some(reload) => {
