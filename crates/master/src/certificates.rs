@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Config, PLACEHOLDER, PemFiles, SiteCertificate};
 use baton_report::{Trouble, log, utc};
+use baton_tls::Certificate;
 use serde_json::{Value, json};
 
 /// The PEM files of a configuration, checked.
@@ -59,7 +60,7 @@ impl Certificates {
                 "key": certificate.key.word(),
                 "issuer": certificate.issuer,
                 "not_after": utc(certificate.not_after),
-                "days_left": certificate.days_left(now),
+                "days_left": days_left(certificate, now),
                 "source": certificate.source,
             })
         };
@@ -69,10 +70,15 @@ impl Certificates {
     /// Site, algorithm and days left of each, for the metrics.
     pub(crate) fn days_left(&self, now: SystemTime) -> Vec<(String, &'static str, i64)> {
         let days = |one: &SiteCertificate| {
-            (one.site.clone(), one.certificate.key.word(), one.certificate.days_left(now))
+            (one.site.clone(), one.certificate.key.word(), days_left(&one.certificate, now))
         };
         self.all.iter().map(days).collect()
     }
+}
+
+/// A placeholder counts as ended, so that an alarm on few days tells of it.
+fn days_left(certificate: &Certificate, now: SystemTime) -> i64 {
+    if certificate.source == PLACEHOLDER { 0 } else { certificate.days_left(now) }
 }
 
 fn stamps(config: &Config) -> Stamps {

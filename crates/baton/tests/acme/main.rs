@@ -115,6 +115,42 @@ fn renewals_and_absences_do_not_disturb_clients() {
     assert!(stage.browse("example.org").is_some());
 }
 
+/// Goal: a server whose authority never answers starts, serves by a certificate of its own making, and shows no day left.
+#[test]
+fn a_placeholder_stands_in_for_the_first_certificate() {
+    let folder = Folder::new();
+    folder.write("page", "the page");
+    let (away, port) = (free_port(), free_port());
+    let server = Server::run(
+        folder,
+        &format!(
+            r#"
+                [acme]
+                directory = "https://localhost:{away}/dir"
+                store = "{{base}}/store"
+                [[site]]
+                listen = ["127.0.0.1:{port} tls"]
+                hosts = ["example.org"]
+                tls = "acme"
+                root = "{{root}}"
+            "#
+        ),
+    );
+    let plan = || status(&server)["acme"]["plans"][0].clone();
+    wait_until("the status says why", || plan()["error"].is_string());
+    let status = status(&server);
+    assert_eq!(status["certificates"][0]["source"], "placeholder", "{status}");
+    assert_eq!(status["certificates"][0]["days_left"], 0, "{status}");
+    assert_eq!(plan()["failures"], 0, "the authority has refused nothing");
+    let output = Command::new("curl")
+        .args(["--silent", "--noproxy", "*", "--insecure"])
+        .args(["--resolve", &format!("example.org:{port}:127.0.0.1")])
+        .arg(format!("https://example.org:{port}/page"))
+        .output()
+        .expect("curl");
+    assert_eq!(output.stdout, b"the page");
+}
+
 fn kill(pid: i64) {
     assert!(Command::new("kill").arg(pid.to_string()).status().expect("kill").success());
     wait_until("the process has ended", || !Path::new(&format!("/proc/{pid}")).exists());
