@@ -95,10 +95,15 @@ impl<'a> Responder<'a> {
         server: Option<&str>,
         now: &Stamp,
     ) -> ReplyHead<'b> {
-        match self {
-            Self::Http1(reply) => reply.head(out, status, server, now),
-            Self::Http2(reply) => reply.head(out, status, server, now),
+        let mut head = ReplyHead::begin(out, status);
+        if let Some(server) = server {
+            head.field("Server", server);
         }
+        head.date(now);
+        if let Some(value) = self.head_form().connection_field() {
+            head.field("Connection", value);
+        }
+        head
     }
 
     /// The form of cached heads.

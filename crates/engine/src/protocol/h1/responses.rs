@@ -4,7 +4,7 @@ use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
 use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
 use baton_fcgi::offer::Client;
-use baton_http::{Refusal, ReplyHead, Stamp, Status, Version};
+use baton_http::{Refusal, Version};
 
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
@@ -137,25 +137,6 @@ impl Responder<'_> {
     /// The rest of this response will not come.
     pub(crate) fn cut(&mut self) {
         self.protocol.cut();
-    }
-
-    /// Begins a head with the fields that every response has.
-    pub(crate) fn head<'b>(
-        &mut self,
-        out: &'b mut Vec<u8>,
-        status: Status,
-        server: Option<&str>,
-        now: &Stamp,
-    ) -> ReplyHead<'b> {
-        let mut head = ReplyHead::begin(out, status);
-        if let Some(server) = server {
-            head.field("Server", server);
-        }
-        head.date(now);
-        if let Some(value) = self.head_form().connection_field() {
-            head.field("Connection", value);
-        }
-        head
     }
 
     /// The form of cached heads.

@@ -5,7 +5,7 @@ use baton_content::{HeadForm, Whole};
 use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
 use baton_fcgi::offer::Client;
 use baton_http::h2::{self, encode_response_head};
-use baton_http::{Method, ReplyHead, RequestHead, Stamp, Status};
+use baton_http::{Method, RequestHead};
 
 use super::StreamBody;
 use super::body::BodyState;
@@ -94,21 +94,6 @@ impl<'a> Responder<'a> {
 
     pub(crate) fn cut(&mut self) {
         self.state.is_cut = true;
-    }
-
-    pub(crate) fn head<'b>(
-        &mut self,
-        out: &'b mut Vec<u8>,
-        status: Status,
-        server: Option<&str>,
-        now: &Stamp,
-    ) -> ReplyHead<'b> {
-        let mut head = ReplyHead::begin(out, status);
-        if let Some(server) = server {
-            head.field("Server", server);
-        }
-        head.date(now);
-        head
     }
 
     pub(crate) const HEAD_FORM: HeadForm = HeadForm::Http2;
