@@ -63,9 +63,10 @@ impl Http2Driver {
         input
     }
 
-    /// The client sends no more: answers that are under way are completed.
+    /// The client sends no more: answers that are under way are completed, as far as its windows go, which open no more.
     fn input_after_end(&self, wire: &Wire) -> Input {
-        let waits = !self.streams.is_empty() || !wire.outlet.is_empty() || self.connection.wants_to_send();
+        let goes_on = self.streams.iter().any(|stream| !self.connection.is_stalled(stream.id));
+        let waits = goes_on || !wire.outlet.is_empty() || self.connection.wants_to_send();
         if waits { Input::None } else { Input::Ended }
     }
 
