@@ -62,6 +62,7 @@ have_tool() {
 
 # go_tool NAME PACKAGE@VERSION - a tool that is written in Go, built below the target folder unless it is there already.
 # Without it some tests are left out, and say so: that is no failure.
+# go_tool NAME PACKAGE FOLDER - the same in the versions that go.mod in the folder names, for a tool that names none.
 go_tool() {
     local bin
     bin="$(realpath -m "$(target_dir)")/tools/bin"
@@ -74,7 +75,10 @@ go_tool() {
     # Sources and what was compiled of them are of no use later.
     local cache
     cache="$(mktemp -d)"
-    GOBIN="$bin" GOPATH="$cache/path" GOCACHE="$cache/cache" GOFLAGS=-modcacherw go install "$2" ||
+    (
+        cd "${3:-.}"
+        GOBIN="$bin" GOPATH="$cache/path" GOCACHE="$cache/cache" GOFLAGS=-modcacherw go install "$2"
+    ) ||
         say "cannot install $1: the tests that need it are left out (go install $2)"
     rm -rf "$cache"
 }
