@@ -72,7 +72,7 @@ impl Client for PipelineClient {
     /// Never reads requests, writes or looks for content: for those the client needs a turn, which a stage takes.
     fn advance(&mut self, wake: Wake, ctx: &mut Takeable<Context>) -> Need {
         match wake {
-            Wake::Resumed => return Need::JobUnderWay,
+            Wake::Resumed if self.is_away => return Need::JobUnderWay,
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
             Wake::BodyWanted(_) | Wake::NewsReady(_) if self.is_away => {
                 self.missed_of_applications.push(wake);
@@ -128,9 +128,11 @@ impl Connection for PipelineClient {
 mod tests {
     use std::os::unix::net::UnixStream;
 
+    use baton_buf::{FileSlice, OpenFile};
     use baton_content::CacheSettings;
 
     use super::*;
+    use crate::job::Job;
     use crate::log::Outcome;
 
     fn begin() -> (PipelineClient, Takeable<Context>, UnixStream) {
@@ -160,6 +162,17 @@ mod tests {
             assert!(matches!(stepped(&mut pipelined, &mut ctx), Need::Readable), "for each event one");
             assert!(pipelined.deadline_ms() < u64::MAX);
         }
+    }
+
+    /// A job takes the client away; anything else that it asked for leaves it with work to do.
+    #[test]
+    fn a_client_goes_on_behind_what_is_no_job() {
+        let (mut pipelined, mut ctx, _client) = begin();
+        assert!(matches!(pipelined.advance(Wake::Resumed, &mut ctx), Need::Turn));
+        let slice = FileSlice::new(Arc::new(OpenFile::new(tempfile::tempfile().unwrap().into())), 0, 0);
+        let job = Need::Job(Job::PageIn { stream: None, slice });
+        assert!(matches!(pipelined.advance(Wake::Stepped(job), &mut ctx), Need::Job(_)));
+        assert!(matches!(pipelined.advance(Wake::Resumed, &mut ctx), Need::JobUnderWay));
     }
 
     /// A stage that comes to a client that has ended finds none, and a writer that waits for it goes on.
