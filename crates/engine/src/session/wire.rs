@@ -105,7 +105,8 @@ impl Wire {
     /// Everything is sent, and the connection is to end like this. `has_unread_input`: the client may have sent more
     /// than was read.
     pub(super) fn close(&mut self, close: LastClose, has_unread_input: bool) -> Closing {
-        match close.lingering(has_unread_input) {
+        // A client answers the end of TLS with its own. On a closed socket that would be a reset, too.
+        match close.lingering(has_unread_input || self.transport.tls().is_some()) {
             LastClose::Reset => Closing::Reset,
             LastClose::Linger if !self.transport.has_ended_input() && self.transport.end_output() => {
                 self.state = WireState::Lingering;
