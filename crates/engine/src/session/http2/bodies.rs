@@ -38,7 +38,7 @@ impl Http2Driver {
     pub(super) fn take_arrived(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
         let stream = &mut self.streams[at];
         let arrived = std::mem::take(&mut stream.body.arrived);
-        if !arrived.is_empty() || stream.body.is_complete {
+        if !arrived.is_empty() || stream.body.is_complete || stream.body.is_too_long() {
             self.keep(at, &arrived, wire, ctx);
         }
     }
@@ -56,8 +56,11 @@ impl Http2Driver {
             true => BodyRead::Part,
         };
         self.connection.consume(stream.id, data.len() as u64);
-        if read == BodyRead::Part {
-            return;
+        match read {
+            BodyRead::Part => return,
+            // What arrives from now on is passed on.
+            BodyRead::Begun => stream.body.lend(),
+            BodyRead::Complete | BodyRead::TooLarge => {}
         }
         self.drive(at, wire, ctx, |exchange, env| exchange.handle_body(env, Ok(read)));
         match self.streams[at].exchange.is_answered() {

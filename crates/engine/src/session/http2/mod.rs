@@ -338,7 +338,6 @@ impl Http2Driver {
         let stream = &mut self.streams[at];
         if let Some(rest) = &request.rest {
             stream.lent = Some(Lent { left: rest.left(), is_wanted: false });
-            stream.body.lend();
         }
         Need::Delegate(name(stream.id), request)
     }
