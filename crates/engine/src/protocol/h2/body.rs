@@ -19,6 +19,8 @@ pub(super) enum BodyState {
     Ahead { declared: Option<u64>, awaited: bool },
     /// An application gets it. So many bytes may still come.
     Wanted { left: u64 },
+    /// An application was to get it, and its declared length is above the limit.
+    TooLong,
     /// No answer depends on it.
     Unwanted,
     /// The session passes it on while it arrives.
@@ -43,7 +45,12 @@ impl StreamBody {
 
     /// Whether an application gets it, and waits for it to be complete or long enough.
     pub(crate) fn is_wanted(&self) -> bool {
-        matches!(self.state, BodyState::Wanted { .. })
+        matches!(self.state, BodyState::Wanted { .. } | BodyState::TooLong)
+    }
+
+    /// Whether it is known to be longer than the limit before it has arrived.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.state == BodyState::TooLong
     }
 
     /// Whether what arrives is dropped.
@@ -55,6 +62,7 @@ impl StreamBody {
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
         match &mut self.state {
             BodyState::Wanted { left } => left.checked_sub(bytes).map(|rest| *left = rest).is_some(),
+            BodyState::TooLong => false,
             _ => true,
         }
     }

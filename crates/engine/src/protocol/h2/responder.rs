@@ -74,10 +74,12 @@ impl<'a> Responder<'a> {
 
     pub(crate) fn expect_body(&mut self, bytes_max: u64) {
         let BodyState::Ahead { declared, awaited } = self.body.state else { return };
-        // A body that is too long is refused when its first bytes arrive, or at once if its length is known.
-        let is_invited = awaited && declared.is_none_or(|length| length <= bytes_max);
+        if declared.is_some_and(|length| length > bytes_max) {
+            self.body.state = BodyState::TooLong;
+            return;
+        }
         self.body.state = BodyState::Wanted { left: bytes_max };
-        if is_invited && self.body.arrived.is_empty() {
+        if awaited && self.body.arrived.is_empty() {
             let mut block = Vec::new();
             encode_response_head(CONTINUE, &mut block);
             self.push_block(Buffer::new(block).into());
