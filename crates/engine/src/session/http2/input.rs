@@ -65,8 +65,9 @@ impl Http2Driver {
 
     /// The client sends no more: answers that are under way are completed, as far as its windows go, which open no more.
     fn input_after_end(&self, wire: &Wire) -> Input {
-        let goes_on = self.streams.iter().any(|stream| !self.connection.is_stalled(stream.id));
-        let waits = goes_on || !wire.outlet.is_empty() || self.connection.wants_to_send();
+        let goes_on = |stream: &Stream| !stream.awaits_body() && !self.connection.is_stalled(stream.id);
+        let is_sending = !wire.outlet.is_empty() || self.connection.wants_to_send();
+        let waits = is_sending || self.streams.iter().any(goes_on);
         if waits { Input::None } else { Input::Ended }
     }
 
