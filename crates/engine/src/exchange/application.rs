@@ -37,7 +37,8 @@ impl Origin {
     /// Tells the operator something about the application, and names the request.
     pub(super) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
         let line = self.head.get().line;
-        let request = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
+        let versions: [&[u8]; 2] = [b" HTTP/1.1", b" HTTP/2.0"];
+        let request = versions.iter().find_map(|version| line.strip_suffix(*version)).unwrap_or(line);
         let request = as_uri(&request[..request.len().min(REMARKED_BYTES_MAX)]);
         let request = String::from_utf8_lossy(&request);
         ctx.remark(format_args!("application {}: {request}: {remark}", self.delegate.application.name()));
