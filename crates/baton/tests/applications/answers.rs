@@ -1,32 +1,30 @@
 //! Applications' responses reach the client byte for byte, by every transport.
 
-use crate::architectures::under_every_architecture;
-use crate::common::client::{Client, Response};
 use crate::common::folder::pattern;
 use crate::common::server::Server;
 
-under_every_architecture!(
+crate::protocols::over_every_protocol!(
     bodies_of_every_size,
     bodies_of_unknown_length,
     heads_as_the_application_wants_them,
     heads_as_the_route_wants_them,
-    clients_of_http_1_0,
     no_body_for_head,
-    pipelined_requests_in_order,
 );
+
+/// What only HTTP/1 has.
+mod http1 {
+    crate::protocols::over_http1!(clients_of_http_1_0, pipelined_requests_in_order);
+
+    use super::{clients_of_http_1_0, pipelined_requests_in_order};
+}
 
 const SIZES: [usize; 9] = [0, 1, 100, 8_184, 65_536, 131_072, 131_073, 1_000_000, 3_000_000];
 
-fn get(client: &mut Client, path: &str) -> Response {
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-    client.answer_to("GET")
-}
-
 /// All on one kept connection.
 fn bodies_of_every_size(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for size in SIZES {
-        let answer = get(&mut client, &format!("{below}/bytes?{size}"));
+        let answer = client.get(&format!("{below}/bytes?{size}"));
         assert_eq!((answer.status, answer.body.len()), (200, size));
         assert!(answer.body == pattern(size, 1), "{size} bytes, but others");
         assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
@@ -37,18 +35,18 @@ fn bodies_of_every_size(server: &Server, below: &str) {
 }
 
 fn bodies_of_unknown_length(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for size in SIZES {
-        let answer = get(&mut client, &format!("{below}/stream?{size}"));
+        let answer = client.get(&format!("{below}/stream?{size}"));
         assert!(answer.body == pattern(size, 1), "{} of {size} bytes", answer.body.len());
     }
-    assert_eq!(get(&mut client, "/alphabet.txt").text(), crate::site::ALPHABET);
+    assert_eq!(client.get("/alphabet.txt").text(), crate::site::ALPHABET);
 }
 
 /// `set` replaces, `add` adds, `remove` removes, and `default` yields to the application's field; in responses that
 /// the application writes itself, those with a named file, and those of the server.
 fn heads_as_the_route_wants_them(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, seen, cached) in [
         ("/fields", &["app", "server", "twice"][..], "private"),
         ("/fields-of-a-file", &["app", "server", "twice"], "private"),
@@ -56,7 +54,7 @@ fn heads_as_the_route_wants_them(server: &Server, below: &str) {
         ("/sendfile", &["server", "twice"], "no-store"),
         ("/silent", &["server", "twice"], "no-store"),
     ] {
-        let answer = get(&mut client, &format!("{below}{path}"));
+        let answer = client.get(&format!("{below}{path}"));
         let all = |name: &str| {
             let named = answer.fields.iter().filter(|(other, _)| other == name);
             let mut values: Vec<_> = named.map(|(_, value)| value.as_str()).collect();
@@ -72,25 +70,25 @@ fn heads_as_the_route_wants_them(server: &Server, below: &str) {
 }
 
 fn heads_as_the_application_wants_them(server: &Server, below: &str) {
-    let mut client = server.connect();
-    let nothing = get(&mut client, &format!("{below}/nothing"));
+    let mut client = server.agent();
+    let nothing = client.get(&format!("{below}/nothing"));
     assert_eq!((nothing.status, nothing.field("content-length")), (204, None));
-    let reset = get(&mut client, &format!("{below}/reset"));
+    let reset = client.get(&format!("{below}/reset"));
     assert_eq!((reset.status, reset.field("content-length"), reset.text()), (205, Some("0"), ""));
-    let missing = get(&mut client, &format!("{below}/missing"));
-    assert_eq!((&*missing.line, missing.text()), ("HTTP/1.1 404 Nothing Here", "no\n"));
-    let absent = get(&mut client, &format!("{below}/status-line"));
-    assert_eq!((&*absent.line, absent.text()), ("HTTP/1.1 404 Not at Home", "no\n"));
+    let missing = client.get(&format!("{below}/missing"));
+    assert!(missing.says(404, "Nothing Here") && missing.text() == "no\n", "{missing:?}");
+    let absent = client.get(&format!("{below}/status-line"));
+    assert!(absent.says(404, "Not at Home") && absent.text() == "no\n", "{absent:?}");
     assert_eq!(absent.field("connection"), None, "the version is the program's, not the client's");
-    let elsewhere = get(&mut client, &format!("{below}/elsewhere"));
+    let elsewhere = client.get(&format!("{below}/elsewhere"));
     assert_eq!((elsewhere.status, elsewhere.field("location")), (302, Some("http://example.org/")));
-    let cookies = get(&mut client, &format!("{below}/cookies"));
+    let cookies = client.get(&format!("{below}/cookies"));
     let set: Vec<_> =
         cookies.fields.iter().filter(|(name, _)| name == "set-cookie").map(|(_, value)| &**value).collect();
     assert_eq!((set, cookies.text()), (vec!["a=1", "b=2"], "yes"));
     // What an application says of the connection is not for the client.
     assert_eq!((cookies.field("connection"), cookies.field("x-accel-buffering")), (None, None));
-    let long = get(&mut client, &format!("{below}/long"));
+    let long = client.get(&format!("{below}/long"));
     assert_eq!(long.text(), "abc", "no more than declared");
 }
 
@@ -110,14 +108,13 @@ fn clients_of_http_1_0(server: &Server, below: &str) {
 }
 
 fn no_body_for_head(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for path in ["bytes?100000", "stream?100000", "missing"] {
-        client.send(format!("HEAD {below}/{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-        let answer = client.answer_to("HEAD");
+        let answer = client.ask("HEAD", &format!("{below}/{path}"), "");
         let length = (path == "bytes?100000").then_some("100000");
         assert_eq!(answer.field("content-length").filter(|_| path != "missing"), length, "{path}");
     }
-    assert_eq!(get(&mut client, &format!("{below}/bytes?5")).body, pattern(5, 1));
+    assert_eq!(client.get(&format!("{below}/bytes?5")).body, pattern(5, 1));
 }
 
 fn pipelined_requests_in_order(server: &Server, below: &str) {

@@ -6,7 +6,9 @@ use std::net::TcpListener;
 
 use baton_responder::Responder;
 
+use crate::common::agent::{Agent, Body, CutOff};
 use crate::common::folder::{Folder, pattern};
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::{program, scgi};
 
@@ -37,7 +39,7 @@ fn server() -> Server {
         routes.push_str(&format!("[[site.route]]\npath = '/{transport}'\n{settings}\n"));
     }
     let log = "[log]\naccess = '{base}/access.log'\nformat = 'json'\nflush_ms = 10\n";
-    let site = "[[site]]\nlisten = ['127.0.0.1:0']\n";
+    let site = "[[site]]\n{listen}\n";
     Server::run(folder, &format!("processes = 1\n{log}{site}{routes}"))
 }
 
@@ -58,39 +60,36 @@ fn logged(server: &Server, request: &str) -> serde_json::Value {
 #[test]
 fn a_response_shorter_than_its_length_arrives_as_far_as_it_goes() {
     let server = server();
-    for below in TRANSPORTS {
-        for path in ["short", "short-flushed"] {
-            let target = format!("/{below}/{path}");
-            let mut client = server.connect();
+    for (protocol, below, path) in each(&["short", "short-flushed"]) {
+        // Its own line in the log.
+        let target = format!("/{below}/{path}?{protocol:?}");
+        let mut client = server.over(protocol).agent();
+        client.begin("GET", "stage", &target, "", Body::None);
+        if let Agent::Http1(client) = &mut client {
             // Unread input must not turn the close into a reset, which would destroy data in flight.
-            client.send(format!(
-                "GET {target} HTTP/1.1\r\nHost: stage\r\n\r\nGET /{below}/short HTTP/1.1\r\nHost: never\r\n\r\n"
-            ));
-            let head = client.head();
-            assert_eq!((head.status, head.field("content-length")), (200, Some("100000")), "{target}");
-            assert!(client.rest() == pattern(10_000, 1), "{target}");
-            let line = logged(&server, &format!("GET {target} HTTP/1.1"));
-            let expected = (200.into(), 10_000.into(), "application-failed".into());
-            assert_eq!(
-                (line["status"].clone(), line["body_bytes"].clone(), line["outcome"].clone()),
-                expected
-            );
-            let said = format!("GET {target}: its response is shorter than its Content-Length");
-            wait_until(&said, || server.said().contains(&said));
+            client.send(format!("GET /{below}/short HTTP/1.1\r\nHost: never\r\n\r\n"));
         }
+        let head = client.head();
+        assert_eq!((head.status, head.field("content-length")), (200, Some("100000")), "{target}");
+        assert!(client.body() == Err(CutOff(pattern(10_000, 1))), "{target}");
+        let line = logged(&server, &format!("GET {target} {}", protocol.version()));
+        let expected = (200.into(), 10_000.into(), "application-failed".into());
+        assert_eq!((line["status"].clone(), line["body_bytes"].clone(), line["outcome"].clone()), expected);
+        let said = format!("GET {target}: its response is shorter than its Content-Length");
+        wait_until(&said, || server.said().contains(&said));
     }
 }
 
 #[test]
 fn a_response_without_a_body_is_not_short() {
     let server = server();
-    for below in TRANSPORTS {
-        let mut client = server.connect();
+    for (protocol, below, _) in each(&["/"]) {
+        let mut client = server.over(protocol).agent();
         for (method, path, status) in
             [("HEAD", "short", 200), ("GET", "unchanged?204", 204), ("GET", "unchanged?304", 304)]
         {
-            client.send(format!("{method} /{below}/{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-            assert_eq!(client.answer_to(method).status, status, "{below}/{path}: the connection is kept");
+            let path = format!("/{below}/{path}");
+            assert_eq!(client.ask(method, &path, "").status, status, "{path}: the connection is kept");
         }
     }
     assert!(!server.said().contains("shorter"), "{}", server.said());
@@ -100,17 +99,21 @@ fn a_response_without_a_body_is_not_short() {
 #[test]
 fn a_response_that_ends_inside_its_head_is_a_bad_gateway() {
     let server = server();
-    for below in TRANSPORTS {
-        for path in ["half-head", "half-line"] {
-            let target = format!("/{below}/{path}");
-            let mut client = server.connect();
-            for _ in 0..2 {
-                client.send(format!("GET {target} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-                assert_eq!(client.answer_to("GET").status, 502, "{target}");
-            }
-            let said =
-                format!("GET {target}: its response cannot be sent on: the response ended inside its head");
-            wait_until(&said, || server.said().contains(&said));
+    for (protocol, below, path) in each(&["half-head", "half-line"]) {
+        let target = format!("/{below}/{path}");
+        let mut client = server.over(protocol).agent();
+        for _ in 0..2 {
+            assert_eq!(client.get(&target).status, 502, "{target}");
         }
+        let said =
+            format!("GET {target}: its response cannot be sent on: the response ended inside its head");
+        wait_until(&said, || server.said().contains(&said));
     }
+}
+
+/// The paths below each transport, over each protocol.
+fn each<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = (Protocol, &'static str, &'a str)> {
+    Protocol::ALL.into_iter().flat_map(move |protocol| {
+        TRANSPORTS.into_iter().flat_map(move |below| paths.iter().map(move |path| (protocol, below, *path)))
+    })
 }

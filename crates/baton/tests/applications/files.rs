@@ -1,12 +1,10 @@
 //! Files that applications name instead of sending them, and requests that they send elsewhere within the site.
 
-use crate::architectures::under_every_architecture;
-use crate::common::client::{Client, Response};
 use crate::common::folder::pattern;
 use crate::common::server::{Server, wait_until};
 use crate::site::{ALPHABET, BIG_BYTES, SECRET};
 
-under_every_architecture!(
+crate::protocols::over_every_protocol!(
     a_file_is_sent_for_its_name,
     a_named_file_for_a_status_without_a_body,
     parts_and_conditions_of_a_named_file,
@@ -16,25 +14,20 @@ under_every_architecture!(
     a_location_without_a_status_is_the_clients,
 );
 
-fn ask(client: &mut Client, path: &str, fields: &str) -> Response {
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: stage\r\n{fields}\r\n"));
-    client.answer_to("GET")
-}
-
 fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
-    let mut client = server.connect();
-    let answer = ask(&mut client, &format!("{below}/sendfile"), "");
+    let mut client = server.agent();
+    let answer = client.ask("GET", &format!("{below}/sendfile"), "");
     assert_eq!((answer.status, answer.text()), (200, ALPHABET));
     // The application's fields are kept, the file's are added.
     assert_eq!((answer.field("content-type"), answer.field("x-own")), (Some("text/x-own"), Some("yes")));
     assert!(answer.field("etag").is_some() && answer.field("last-modified").is_some());
     assert_eq!((answer.field("x-sendfile"), answer.field("x-route")), (None, Some(&below[1..])));
-    let internal = ask(&mut client, &format!("{below}/internal"), "");
+    let internal = client.ask("GET", &format!("{below}/internal"), "");
     assert_eq!((internal.status, internal.text()), (200, ALPHABET));
-    client.send(format!("HEAD {below}/sendfile HTTP/1.1\r\nHost: stage\r\n\r\n"));
-    assert_eq!(client.answer_to("HEAD").field("content-length"), Some("26"));
+    let head = client.ask("HEAD", &format!("{below}/sendfile"), "");
+    assert_eq!(head.field("content-length"), Some("26"));
     assert_eq!(
-        ask(&mut client, "/protected/letters.txt", "").status,
+        client.ask("GET", "/protected/letters.txt", "").status,
         404,
         "only the application may name it"
     );
@@ -42,44 +35,43 @@ fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
 
 /// A named file is not sent with a status without a body: the next response would begin with it.
 fn a_named_file_for_a_status_without_a_body(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (status, length) in [(204, None), (205, Some("0")), (304, None)] {
-        let answer = ask(&mut client, &format!("{below}/without-body?{status}"), "");
+        let answer = client.ask("GET", &format!("{below}/without-body?{status}"), "");
         assert_eq!((answer.status, answer.field("content-length"), answer.text()), (status, length, ""));
     }
-    assert_eq!(ask(&mut client, &format!("{below}/sendfile"), "").text(), ALPHABET);
+    assert_eq!(client.ask("GET", &format!("{below}/sendfile"), "").text(), ALPHABET);
 }
 
 fn parts_and_conditions_of_a_named_file(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let path = format!("{below}/sendfile");
-    let part = ask(&mut client, &path, "Range: bytes=3-5\r\n");
+    let part = client.ask("GET", &path, "Range: bytes=3-5\r\n");
     assert_eq!((part.status, part.text()), (206, "def"));
     assert_eq!(part.field("content-range"), Some("bytes 3-5/26"));
-    assert_eq!(ask(&mut client, &path, "Range: bytes=26-\r\n").status, 416);
-    client.send(format!("HEAD {path} HTTP/1.1\r\nHost: stage\r\nRange: bytes=3-5\r\n\r\n"));
-    let head = client.answer_to("HEAD");
+    assert_eq!(client.ask("GET", &path, "Range: bytes=26-\r\n").status, 416);
+    let head = client.ask("HEAD", &path, "Range: bytes=3-5\r\n");
     assert_eq!((head.status, head.field("content-length")), (200, Some("26")), "a range is for GET only");
     let etag = part.field("etag").expect("a tag").to_owned();
-    let same = ask(&mut client, &path, &format!("If-None-Match: {etag}\r\n"));
+    let same = client.ask("GET", &path, &format!("If-None-Match: {etag}\r\n"));
     assert_eq!((same.status, same.field("x-own")), (304, Some("yes")));
-    let other = ask(&mut client, &path, "If-None-Match: \"other\"\r\n");
+    let other = client.ask("GET", &path, "If-None-Match: \"other\"\r\n");
     assert_eq!((other.status, other.text()), (200, ALPHABET));
 }
 
 fn names_that_lead_out_are_refused(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (name, status) in [("outside", 404), ("link-out", 404), ("gone", 404), ("mixed-outside", 502)] {
-        let answer = ask(&mut client, &format!("{below}/{name}"), "");
+        let answer = client.ask("GET", &format!("{below}/{name}"), "");
         assert_eq!(answer.status, status, "{name}");
         assert!(!String::from_utf8_lossy(&answer.body).contains(SECRET), "{name}");
     }
 }
 
 fn files_between_pieces_of_text(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for _ in 0..2 {
-        let answer = ask(&mut client, &format!("{below}/mixed"), "");
+        let answer = client.ask("GET", &format!("{below}/mixed"), "");
         let expected = [b"one", ALPHABET.as_bytes(), b"two ", &pattern(BIG_BYTES, 2), b"end"].concat();
         assert_eq!((answer.status, answer.field("x-zerocopy")), (200, None));
         assert_eq!(answer.field("content-length"), Some(&*expected.len().to_string()));
@@ -88,22 +80,22 @@ fn files_between_pieces_of_text(server: &Server, below: &str) {
 }
 
 fn requests_sent_elsewhere_within_the_site(server: &Server, below: &str) {
-    let mut client = server.connect();
-    let within = ask(&mut client, &format!("{below}/within"), "");
+    let mut client = server.agent();
+    let within = client.ask("GET", &format!("{below}/within"), "");
     assert_eq!((within.status, within.text(), within.field("location")), (200, ALPHABET, None));
-    assert_eq!(ask(&mut client, &format!("{below}/loop"), "").status, 502);
+    assert_eq!(client.ask("GET", &format!("{below}/loop"), "").status, 502);
     let said = format!("GET {below}/loop: it redirects within the server in a loop");
     wait_until(&said, || server.said().contains(&said));
     assert!(!server.said().contains(&format!("GET {below}/loop: it names a file")), "{}", server.said());
-    assert_eq!(ask(&mut client, &format!("{below}/bytes?4"), "").body, pattern(4, 1));
+    assert_eq!(client.ask("GET", &format!("{below}/bytes?4"), "").body, pattern(4, 1));
 }
 
 /// As from nginx, where the route does not say otherwise.
 fn a_location_without_a_status_is_the_clients(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for application in [&format!("{below}-uploads"), "/scgi-uploads"] {
-        let answer = ask(&mut client, &format!("{application}/within"), "");
-        assert_eq!((&*answer.line, answer.field("location")), ("HTTP/1.1 302 Found", Some("/alphabet.txt")));
+        let answer = client.ask("GET", &format!("{application}/within"), "");
+        assert!(answer.says(302, "Found") && answer.field("location") == Some("/alphabet.txt"), "{answer:?}");
         assert_eq!((answer.field("x-own"), answer.text()), (Some("yes"), "there"));
     }
 }

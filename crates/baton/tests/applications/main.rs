@@ -6,6 +6,8 @@
 mod architectures;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/protocols.rs"]
+mod protocols;
 
 mod answers;
 mod cut;
@@ -24,10 +26,10 @@ mod temporary;
 mod trust;
 mod uploads;
 
-/// Runs a test under an architecture, by every transport.
-fn under(architecture: &str, test: fn(&common::server::Server, &str)) {
+/// Runs a test under an architecture, with clients that speak a protocol, by every transport.
+fn under(architecture: &str, protocol: common::protocol::Protocol, test: fn(&common::server::Server, &str)) {
     for path in site::PATHS.iter() {
         eprintln!("below {path}:");
-        test(site::server(architecture), path);
+        test(&site::server(architecture).over(protocol), path);
     }
 }

@@ -1,28 +1,29 @@
 //! What clients say reaches the application.
 
-use std::fmt::Write;
-
-use crate::architectures::under_every_architecture;
+use crate::common::agent::Body;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::Server;
 use crate::program;
 
-under_every_architecture!(
+crate::protocols::over_every_protocol!(
     variables_as_cgi_names_them,
     bodies_with_and_without_a_length,
     bodies_that_are_too_long,
     paths_are_decoded_once,
-    targets_are_told_as_they_were_sent,
 );
 
+/// What other protocols' clients do not send.
+mod http1 {
+    crate::protocols::over_http1!(targets_are_told_as_they_were_sent);
+
+    use super::targets_are_told_as_they_were_sent;
+}
+
 fn variables_as_cgi_names_them(server: &Server, below: &str) {
-    let mut client = server.connect();
-    let port = client.stream().local_addr().unwrap().port();
-    client.send(format!(
-        "GET {below}/variables?a=%20&b HTTP/1.1\r\nHost: Stage:8080\r\nX-Two: 1\r\nX-Two: 2\r\nProxy: evil\r\n\
-         X_Under: score\r\nCookie: c=1\r\n\r\n"
-    ));
-    let answer = client.answer_to("GET");
+    let mut client = server.agent();
+    let port = client.tcp().local_addr().unwrap().port();
+    let fields = "X-Two: 1\r\nX-Two: 2\r\nProxy: evil\r\nX_Under: score\r\nCookie: c=1\r\n";
+    let answer = client.ask_host("Stage:8080", "GET", &format!("{below}/variables?a=%20&b"), fields);
     let lines: Vec<_> = answer.text().lines().collect();
     let root = server.folder().root();
     for expected in [
@@ -32,7 +33,7 @@ fn variables_as_cgi_names_them(server: &Server, below: &str) {
         format!("SCRIPT_NAME={below}"),
         "PATH_INFO=/variables".into(),
         format!("DOCUMENT_ROOT={}", root.display()),
-        "SERVER_PROTOCOL=HTTP/1.1".into(),
+        format!("SERVER_PROTOCOL={}", server.protocol().version()),
         "GATEWAY_INTERFACE=CGI/1.1".into(),
         "SERVER_NAME=Stage".into(),
         "HTTP_HOST=Stage:8080".into(),
@@ -46,6 +47,7 @@ fn variables_as_cgi_names_them(server: &Server, below: &str) {
     ] {
         assert!(lines.contains(&&*expected), "{expected} is not in {lines:#?}");
     }
+    assert_eq!(lines.contains(&"HTTPS=on"), server.protocol().is_secure());
     for name in ["HTTP_PROXY=", "HTTP_X_UNDER=", "BATON_OFFER="] {
         assert!(!lines.iter().any(|line| line.starts_with(name)), "{name} in {lines:#?}");
     }
@@ -84,50 +86,43 @@ fn configured_parameters_replace_those_of_the_server_and_of_clients() {
 
 /// Some stay in memory, some go to a file; a chunked one has a length when the application gets it.
 fn bodies_with_and_without_a_length(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
+    let path = format!("{below}/echo");
     for size in [0, 1, 60_000, 65_537, 1_000_000] {
         let body = pattern(size, 3);
-        client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: {size}\r\n\r\n"));
-        client.send(&body);
-        assert!(client.answer_to("POST").body == body, "{size} bytes with their length");
+        assert!(client.send("POST", &path, &body).body == body, "{size} bytes with their length");
 
-        client
-            .send(format!("PUT {below}/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n"));
-        for chunk in body.chunks(7_001) {
-            let mut head = String::new();
-            write!(head, "{:x}\r\n", chunk.len()).unwrap();
-            client.send([head.as_bytes(), chunk, b"\r\n"].concat());
-        }
-        client.send("0\r\n\r\n");
-        assert!(client.answer_to("PUT").body == body, "{size} bytes in chunks");
+        client.begin("PUT", "stage", &path, "", Body::Open);
+        body.chunks(7_001).for_each(|chunk| client.send_body(chunk));
+        client.finish_body();
+        assert!(client.response().body == body, "{size} bytes without a length");
     }
-    client.send(format!(
-        "POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
-    ));
-    assert_eq!(client.head().status, 100);
-    client.send("abc");
-    assert_eq!(client.answer_to("POST").body, b"abc");
+    client.begin("POST", "stage", &path, "Expect: 100-continue\r\n", Body::Length(3));
+    client.expect_continue();
+    client.send_body(b"abc");
+    client.finish_body();
+    assert_eq!(client.response().body, b"abc");
 }
 
 fn bodies_that_are_too_long(server: &Server, below: &str) {
-    let mut client = server.connect();
-    client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nContent-Length: 5000000\r\n\r\n"));
-    let answer = client.answer_to("POST");
+    let mut client = server.agent();
+    let path = format!("{below}/echo");
+    client.begin("POST", "stage", &path, "", Body::Length(5_000_000));
+    let answer = client.response();
     assert_eq!((answer.status, answer.field("x-route")), (413, Some(&below[1..])));
 
-    let mut client = server.connect();
-    client.send(format!("POST {below}/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n"));
-    let chunk = [b"100000\r\n".as_slice(), &pattern(0x10_0000, 1), b"\r\n"].concat();
+    let mut client = server.agent();
+    client.begin("POST", "stage", &path, "", Body::Open);
     for _ in 0..4 {
-        client.send(&chunk);
+        client.send_body(&pattern(0x10_0000, 1));
     }
-    client.send(b"1\r\nx\r\n");
-    assert_eq!(client.answer_to("POST").status, 413);
+    client.send_body(b"x");
+    assert_eq!(client.response().status, 413);
 }
 
 /// The application answers an unknown path with that path, as it received it.
 fn paths_are_decoded_once(server: &Server, below: &str) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, path_info) in [
         ("/page/Main%2FSub", "/page/Main/Sub"),
         ("/@scope%2fname", "/@scope/name"),
@@ -139,13 +134,11 @@ fn paths_are_decoded_once(server: &Server, below: &str) {
         ("/a%252Fb", "/a%2Fb"),
         ("%2Fa", "/a"),
     ] {
-        client.send(format!("GET {below}{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-        let answer = client.answer_to("GET");
+        let answer = client.get(&format!("{below}{path}"));
         assert_eq!((answer.status, answer.text()), (404, path_info), "{path}");
     }
     for path in ["/a%00", "/a%2F..%2Fb", "/a%2Fb/../c", "/..%5Ca", "/%", "/../.."] {
-        client.send(format!("GET {below}{path} HTTP/1.1\r\nHost: stage\r\n\r\n"));
-        assert_eq!(client.answer_to("GET").status, 400, "{path}");
+        assert_eq!(client.get(&format!("{below}{path}")).status, 400, "{path}");
     }
 }
 

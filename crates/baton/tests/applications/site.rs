@@ -68,7 +68,7 @@ access = "{base}/access.log"
 flush_ms = 10
 [[site]]
 name = "stage"
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{root}"
 {routes}"#;
 

@@ -1,7 +1,9 @@
 //! One test under every architecture of [`baton_engine::ArchitectureName::ALL`].
+//!
+//! A suite's root has a function `under` that runs a test under an architecture, with clients of a protocol.
 
-/// Makes tests of functions: one for each architecture, in a module of its name. The suite's root has a function
-/// `under` that runs a test under an architecture; tests after `by name:` get the architecture's name.
+/// Makes tests of functions: one for each architecture, in a module of its name, over HTTP/1 in clear. Tests after
+/// `by name:` get the architecture's name.
 macro_rules! under_every_architecture {
     (by name: $($test:ident),+ $(,)?) => {
         baton_engine::for_each_architecture! { crate::architectures::under_each! [by name: $($test)+] }
@@ -30,7 +32,7 @@ macro_rules! under_architecture {
         mod $module {
             $(#[test]
             fn $test() {
-                crate::under($word, super::$test);
+                crate::under($word, crate::common::protocol::Protocol::Http, super::$test);
             })+
         }
     };

@@ -1,15 +1,33 @@
-//! A minimal client: bytes out, responses in, each read to exactly its end.
+//! A minimal client of HTTP/1: bytes out, responses in, each read to exactly its end.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
-use super::server::PATIENCE;
+use super::agent::Body;
+use super::protocol::Protocol;
+use super::stream::Stream;
 
 /// A connection.
 pub(crate) struct Client {
-    stream: TcpStream,
+    stream: Stream,
     /// Input after the last response.
     ahead: Vec<u8>,
+    /// The request that was begun last is a `HEAD`.
+    is_head: bool,
+    /// The body of that request is sent in chunks.
+    is_chunked: bool,
+    /// What is to come of its response's body.
+    framing: Framing,
+}
+
+/// Where the body of a response ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// After so many more bytes.
+    Length(usize),
+    Chunks,
+    /// With the connection.
+    Close,
 }
 
 /// A response.
@@ -25,17 +43,18 @@ pub(crate) struct Response {
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-        // Separate writes must arrive separately.
-        stream.set_nodelay(true).expect("an option");
-        Self { stream, ahead: Vec::new() }
+        Self::connect_over(address, Protocol::Http)
+    }
+
+    /// Connects in clear or over TLS.
+    pub(crate) fn connect_over(address: SocketAddr, protocol: Protocol) -> Self {
+        let stream = Stream::connect(address, protocol);
+        Self { stream, ahead: Vec::new(), is_head: false, is_chunked: false, framing: Framing::Length(0) }
     }
 
     /// The socket itself.
     pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.stream.tcp()
     }
 
     /// Sends these bytes, with one call.
@@ -45,7 +64,7 @@ impl Client {
 
     /// Sends nothing more.
     pub(crate) fn finish_sending(&mut self) {
-        self.stream.shutdown(Shutdown::Write).expect("half closed");
+        self.stream.finish_sending().expect("half closed");
     }
 
     /// Asks for a path and reads the response.
@@ -64,6 +83,37 @@ impl Client {
         self.response_to(method)
     }
 
+    /// Sends the head of a request.
+    pub(crate) fn begin(&mut self, method: &str, host: &str, path: &str, fields: &str, body: Body) {
+        self.is_head = method == "HEAD";
+        self.is_chunked = matches!(body, Body::Open);
+        let body = match body {
+            Body::None => String::new(),
+            Body::Length(length) => format!("Content-Length: {length}\r\n"),
+            Body::Open => "Transfer-Encoding: chunked\r\n".to_owned(),
+        };
+        self.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}{body}\r\n"));
+    }
+
+    /// Sends a part of a body, as far as the server takes it: it may have answered and closed.
+    pub(crate) fn send_body(&mut self, bytes: &[u8]) {
+        let sent = match self.is_chunked {
+            false => self.stream.write_all(bytes),
+            true if bytes.is_empty() => Ok(()),
+            true => {
+                self.stream.write_all(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
+            }
+        };
+        drop(sent);
+    }
+
+    /// Says that the body is complete.
+    pub(crate) fn finish_body(&mut self) {
+        if self.is_chunked {
+            drop(self.stream.write_all(b"0\r\n\r\n"));
+        }
+    }
+
     /// Reads the response to a request other than HEAD.
     pub(crate) fn response(&mut self) -> Response {
         self.response_to("GET")
@@ -73,78 +123,101 @@ impl Client {
     ///
     /// One without a length must say that it ends with the connection.
     pub(crate) fn response_to(&mut self, method: &str) -> Response {
-        let mut response = self.head();
-        if method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304) {
-            return response;
-        }
+        let response = self.answer_to(method);
         assert_eq!(response.field("transfer-encoding"), None, "nothing here is sent in chunks");
-        match response.field("content-length") {
-            Some(length) => {
-                let length: usize = length.parse().expect("a length");
-                while self.ahead.len() < length {
-                    assert!(self.fill(), "the body ends after {} of {length} bytes", self.ahead.len());
-                }
-                response.body = self.ahead.drain(..length).collect();
-            }
-            None => {
-                assert_eq!(response.field("connection"), Some("close"), "where does the body end?");
-                response.body = self.rest();
-            }
-        }
         response
     }
 
     /// Reads one response of an application, which may come in chunks.
     pub(crate) fn answer_to(&mut self, method: &str) -> Response {
-        let mut response = self.head();
-        if method == "HEAD" || matches!(response.status, 204 | 304) {
-            return response;
+        self.is_head = method == "HEAD";
+        let mut response = self.head_of_response();
+        loop {
+            let len = response.body.len();
+            let piece = self.piece().unwrap_or_else(|| panic!("the body is cut off after {len} bytes"));
+            if piece.is_empty() {
+                return response;
+            }
+            response.body.extend(piece);
         }
-        response.body = match (response.field("transfer-encoding"), response.field("content-length")) {
+    }
+
+    /// Reads the head of the response to the request that was begun, and learns where its body ends.
+    pub(crate) fn head_of_response(&mut self) -> Response {
+        let response = self.head();
+        let has_none = self.is_head || response.status < 200 || matches!(response.status, 204 | 304);
+        self.framing = match (response.field("transfer-encoding"), response.field("content-length")) {
+            _ if has_none => Framing::Length(0),
             (Some(coding), length) => {
                 assert_eq!((coding, length), ("chunked", None));
-                self.chunks()
+                Framing::Chunks
             }
-            (None, Some(length)) => self.take(length.parse().expect("a length")),
+            (None, Some(length)) => Framing::Length(length.parse().expect("a length")),
             (None, None) => {
                 assert_eq!(response.field("connection"), Some("close"), "where does the body end?");
-                self.rest()
+                Framing::Close
             }
         };
         response
     }
 
-    fn chunks(&mut self) -> Vec<u8> {
-        let mut body = Vec::new();
-        loop {
-            let mut chunk = self.chunk();
-            if chunk.is_empty() {
-                return body;
+    /// Reads some bytes of that body; an empty piece is its end. `None`: the connection ended before it.
+    pub(crate) fn piece(&mut self) -> Option<Vec<u8>> {
+        match self.framing {
+            Framing::Length(0) => Some(Vec::new()),
+            Framing::Length(left) => {
+                if self.ahead.is_empty() && !matches!(self.try_to_fill(), Ok(1..)) {
+                    return None;
+                }
+                let now = left.min(self.ahead.len());
+                self.framing = Framing::Length(left - now);
+                Some(self.ahead.drain(..now).collect())
             }
-            body.append(&mut chunk);
+            Framing::Chunks => {
+                let head = loop {
+                    match self.ahead.windows(2).position(|bytes| bytes == b"\r\n") {
+                        Some(at) => break at + 2,
+                        None if matches!(self.try_to_fill(), Ok(1..)) => {}
+                        None => return None,
+                    }
+                };
+                let digits = std::str::from_utf8(&self.ahead[..head - 2]).expect("digits");
+                let whole = head + usize::from_str_radix(digits, 16).expect("the size of a chunk") + 2;
+                while self.ahead.len() < whole {
+                    if !matches!(self.try_to_fill(), Ok(1..)) {
+                        return None;
+                    }
+                }
+                let chunk: Vec<u8> = self.ahead.drain(..whole).collect();
+                assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
+                if whole == head + 2 {
+                    self.framing = Framing::Length(0);
+                }
+                Some(chunk[head..whole - 2].to_vec())
+            }
+            Framing::Close => {
+                if !self.ahead.is_empty() {
+                    return Some(std::mem::take(&mut self.ahead));
+                }
+                match self.try_to_fill() {
+                    Ok(0) => self.framing = Framing::Length(0),
+                    Ok(_) => {}
+                    Err(_) => return None,
+                }
+                Some(std::mem::take(&mut self.ahead))
+            }
         }
     }
 
     /// Reads one chunk of a body; an empty one is the end.
     pub(crate) fn chunk(&mut self) -> Vec<u8> {
-        let mut line = self.take(1);
-        while !line.ends_with(b"\r\n") {
-            line.extend(self.take(1));
-        }
-        let digits = std::str::from_utf8(&line).expect("digits").trim_end();
-        let size = usize::from_str_radix(digits, 16).expect("the size of a chunk");
-        let mut chunk = self.take(size + 2);
-        assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
-        chunk.truncate(size);
-        chunk
+        self.framing = Framing::Chunks;
+        self.piece().expect("a whole chunk")
     }
 
     /// Reads until the connection ends, by FIN or reset; returns the bytes read.
     pub(crate) fn until_the_end(&mut self) -> Vec<u8> {
-        let mut bytes = [0; 65_536];
-        while let Ok(count @ 1..) = self.stream.read(&mut bytes) {
-            self.ahead.extend_from_slice(&bytes[..count]);
-        }
+        while matches!(self.try_to_fill(), Ok(1..)) {}
         std::mem::take(&mut self.ahead)
     }
 
@@ -182,16 +255,22 @@ impl Client {
 
     /// Reads once; `false`: this is the end.
     fn fill(&mut self) -> bool {
+        match self.try_to_fill() {
+            Ok(count) => count > 0,
+            Err(error) => panic!("{error}, after {:?}", lossy(&self.ahead)),
+        }
+    }
+
+    fn try_to_fill(&mut self) -> io::Result<usize> {
         let mut bytes = [0; 65_536];
         loop {
             match self.stream.read(&mut bytes) {
-                Ok(0) => return false,
                 Ok(count) => {
                     self.ahead.extend_from_slice(&bytes[..count]);
-                    return true;
+                    return Ok(count);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => panic!("{error}, after {:?}", lossy(&self.ahead)),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -218,6 +297,11 @@ impl Response {
         let value = values.next();
         assert_eq!(values.next(), None, "{name} is there twice");
         value
+    }
+
+    /// Whether the status is this one, with this reason, which HTTP/2 does not have.
+    pub(crate) fn says(&self, status: u16, reason: &str) -> bool {
+        self.line == format!("HTTP/1.1 {status} {reason}") || self.line == format!("HTTP/2 {status}")
     }
 
     /// The body as text.

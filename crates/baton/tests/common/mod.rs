@@ -1,8 +1,8 @@
-//! The common parts of black-box suites: a folder, a real server process, and a minimal client.
+//! The common parts of black-box suites: a folder, a real server process, and clients.
 //!
 //! ```text
-//!   Folder ──► Server ──► Client ──► Response
-//!   files      process    bytes      one, by its framing
+//!   Folder ──► Server ──► Agent: requests, by any protocol ──► Response
+//!   files      process    Client: bytes of HTTP/1
 //! ```
 //!
 //! A suite includes it with `#[path = "../common/mod.rs"] mod common;`.
@@ -13,10 +13,15 @@ use std::io::Write as _;
 
 use baton_engine::ArchitectureName;
 
+pub(crate) mod agent;
 pub(crate) mod browser;
+pub(crate) mod certificate;
 pub(crate) mod client;
 pub(crate) mod folder;
+pub(crate) mod http2;
+pub(crate) mod protocol;
 pub(crate) mod server;
+pub(crate) mod stream;
 pub(crate) mod watched;
 
 /// Reports that a part of the suite is left out, directly on standard error, which the test harness does not capture:

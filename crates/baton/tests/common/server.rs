@@ -13,17 +13,28 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::agent::Agent;
+use super::certificate;
 use super::client::{Client, Response};
 use super::folder::Folder;
+use super::protocol::Protocol;
 
 /// Nothing that is waited for takes longer, unless it never comes, or only with the server's own limits: for the end of a
 /// head, a body or a drain it waits 30 seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(25);
 
-/// A running server and the folder that it serves.
+/// A running server and the folder that it serves, as clients of one protocol see them.
 pub(crate) struct Server {
-    child: Child,
+    process: Arc<Process>,
+    protocol: Protocol,
+}
+
+struct Process {
+    child: Mutex<Child>,
+    pid: Pid,
     addresses: Vec<SocketAddr>,
+    /// The first of them where it speaks TLS.
+    secure: Option<SocketAddr>,
     said: Arc<Mutex<String>>,
     folder: Folder,
 }
@@ -44,7 +55,8 @@ impl Server {
     }
 
     /// `baton run` with this configuration, which begins within `[server]`. `{base}` and `{root}` are the folder and
-    /// the document root. Sites should listen on `127.0.0.1:0`.
+    /// the document root. Sites should listen on `127.0.0.1:0`; `{listen}` stands for the settings of a site that listens
+    /// there in clear and, on another address, over TLS.
     pub(crate) fn run(folder: Folder, configuration: &str) -> Self {
         let file = folder.base().join("baton.toml");
         let text = format!("[server]\ncontrol_socket = \"{{base}}/control\"\n{configuration}\n");
@@ -68,41 +80,59 @@ impl Server {
         let written = Arc::clone(&said);
         std::thread::spawn(move || listen(stderr, &written, &announce));
         let mut addresses = Vec::new();
+        let mut secure = None;
         loop {
             match announced.recv_timeout(PATIENCE) {
-                Ok(Announced::Address(address)) => addresses.push(address),
+                Ok(Announced::Clear(address)) => addresses.push(address),
+                Ok(Announced::Secure(address)) => {
+                    secure = secure.or(Some(address));
+                    addresses.push(address);
+                }
                 Ok(Announced::All) => break,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     panic!("the server did not start:\n{}", said.lock().expect("its words"))
                 }
             }
         }
-        Self { child, addresses, said, folder }
+        let pid = Pid::from_child(&child);
+        let process = Process { child: Mutex::new(child), pid, addresses, secure, said, folder };
+        Self { process: Arc::new(process), protocol: Protocol::Http }
     }
 
-    /// The first address that it serves.
+    /// The same server as clients of this protocol see it.
+    pub(crate) fn over(&self, protocol: Protocol) -> Self {
+        Self { process: Arc::clone(&self.process), protocol }
+    }
+
+    /// What its clients speak.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The first address where it speaks the protocol.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.addresses[0]
+        let secure = self.process.secure.filter(|_| self.protocol.is_secure());
+        secure.unwrap_or(self.process.addresses[0])
     }
 
     /// All addresses, those for monitoring last, in the order of the configuration.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        &self.process.addresses
     }
 
     /// The folder that it serves.
     pub(crate) fn folder(&self) -> &Folder {
-        &self.folder
+        &self.process.folder
     }
 
     /// The master process.
     pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        self.process.pid
     }
 
     /// The worker processes: its children.
     pub(crate) fn workers(&self) -> Vec<Pid> {
-        let pid = self.child.id();
+        let pid = self.pid().as_raw_nonzero();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
         let number = |word: &str| Pid::from_raw(word.parse().expect("a process")).expect("not 0");
         children.split_whitespace().map(number).collect()
@@ -110,7 +140,7 @@ impl Server {
 
     /// Its standard error so far.
     pub(crate) fn said(&self) -> String {
-        self.said.lock().expect("its words").clone()
+        self.process.said.lock().expect("its words").clone()
     }
 
     /// Waits for a text on standard error, which may follow its event with a delay.
@@ -127,7 +157,7 @@ impl Server {
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().expect("its status") {
+            if let Some(status) = self.process.child.lock().expect("it").try_wait().expect("its status") {
                 return status;
             }
             assert!(Instant::now() < deadline, "it does not end:\n{}", self.said());
@@ -138,29 +168,38 @@ impl Server {
     /// The output of `baton ctl` for this server.
     pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(BATON);
-        command.args(["ctl", "--control"]).arg(control_socket(&self.folder)).args(arguments);
+        command.args(["ctl", "--control"]).arg(control_socket(self.folder())).args(arguments);
         let output = command.output().expect("baton ctl");
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// A connection to the first address.
+    /// A connection on which a test sends bytes of HTTP/1, in clear or over TLS.
     pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address())
+        Client::connect_over(self.address(), self.protocol)
+    }
+
+    /// A client that speaks the protocol.
+    pub(crate) fn agent(&self) -> Agent {
+        Agent::connect(self.address(), self.protocol)
     }
 
     /// Requests a path on a new connection.
     pub(crate) fn get(&self, path: &str) -> Response {
-        self.connect().get(path)
+        self.agent().get(path)
     }
 }
 
-impl Drop for Server {
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            eprintln!("the server had said:\n{}", self.said());
+        if let Ok(child) = self.child.get_mut() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking()
+            && let Ok(said) = self.said.lock()
+        {
+            eprintln!("the server had said:\n{said}");
         }
     }
 }
@@ -175,7 +214,8 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 enum Announced {
-    Address(SocketAddr),
+    Clear(SocketAddr),
+    Secure(SocketAddr),
     All,
 }
 
@@ -183,11 +223,9 @@ enum Announced {
 fn listen(stderr: ChildStderr, said: &Mutex<String>, announce: &Sender<Announced>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        let url = line.strip_prefix("  http://").or_else(|| line.strip_prefix("  https://"));
-        let url = url.and_then(|rest| rest.split('/').next());
         // The receiver is gone once it serves.
-        if let Some(address) = url.and_then(|address| address.parse().ok()) {
-            let _ = announce.send(Announced::Address(address));
+        if let Some(announced) = announced_address(&line) {
+            let _ = announce.send(announced);
         } else if line.starts_with("  control socket: ") {
             let _ = announce.send(Announced::All);
         }
@@ -195,6 +233,14 @@ fn listen(stderr: ChildStderr, said: &Mutex<String>, announce: &Sender<Announced
             said.push_str(&line);
             said.push('\n');
         }
+    }
+}
+
+fn announced_address(line: &str) -> Option<Announced> {
+    let address = |rest: &str| rest.split('/').next()?.parse().ok();
+    match line.strip_prefix("  http://") {
+        Some(rest) => address(rest).map(Announced::Clear),
+        None => address(line.strip_prefix("  https://")?).map(Announced::Secure),
     }
 }
 
@@ -206,7 +252,13 @@ fn control_socket(folder: &Folder) -> PathBuf {
 fn expand(folder: &Folder, configuration: &str) -> String {
     let text = |path: &OsStr| path.to_str().expect("a path in UTF-8").to_owned();
     let (base, root) = (text(folder.base().as_os_str()), text(folder.root().as_os_str()));
-    let configuration = configuration.replace("{base}", &base).replace("{root}", &root);
+    let mut configuration = configuration.replace("{base}", &base).replace("{root}", &root);
+    if configuration.contains("{listen}") {
+        certificate::install(folder.base());
+        let tls = format!("{{ certificate = \"{base}/localhost.pem\", key = \"{base}/localhost.key\" }}");
+        let listen = format!("listen = [\"127.0.0.1:0\", \"127.0.0.2:0 tls\"]\ntls = {tls}");
+        configuration = configuration.replace("{listen}", &listen);
+    }
     if configuration.contains("{user}") { configuration.replace("{user}", &user()) } else { configuration }
 }
 

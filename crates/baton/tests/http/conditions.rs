@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::server::{Server, wait_until};
 use crate::museum::{ALPHABET, ALPHABET_DATE, folder, pattern_of};
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     conditions_in_their_order_of_precedence,
     a_304_has_the_fields_of_the_file,
     a_change_changes_the_tag,
@@ -16,7 +16,7 @@ const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
 /// Fields as sent, with `TAG` and `DATE` for the validators of the file; the status; and the body.
 fn conditions_in_their_order_of_precedence(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let whole = client.get("/alphabet.txt");
     assert_eq!(whole.field("last-modified"), Some(ALPHABET_DATE));
     let tag = whole.field("etag").expect("a tag").to_owned();
@@ -84,7 +84,7 @@ fn conditions_in_their_order_of_precedence(server: &Server) {
 
 /// RFC 9110, 15.4.5: the fields that a cache needs to update its copy, and no body.
 fn a_304_has_the_fields_of_the_file(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for path in ["/alphabet.txt", "/1m.bin", "/style.css"] {
         let whole = client.get(path);
         let tag = whole.field("etag").expect("a tag");
@@ -106,7 +106,7 @@ fn a_change_changes_the_tag(server: &Server) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("changing-{}.txt", COUNT.fetch_add(1, Ordering::Relaxed));
     let path = format!("/{name}");
-    let mut client = server.connect();
+    let mut client = server.agent();
     folder().write(&name, "first!");
     let mut tag = client.get(&path).field("etag").expect("a tag").to_owned();
     for (content, in_place) in [("second", false), ("longer than before", true)] {

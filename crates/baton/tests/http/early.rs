@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::ALPHABET;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_http1!(
     an_unfinished_body_delays_no_answer,
     a_request_behind_an_unfinished_body_is_answered,
     a_body_that_cannot_be_read_past_ends_the_connection,

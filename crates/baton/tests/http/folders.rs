@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::common::server::Server;
 use crate::museum::SECRET;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     a_folder_is_its_index,
     a_missing_slash_is_added,
     no_redirect_leads_elsewhere,
@@ -15,7 +15,7 @@ crate::architectures::under_every_architecture!(
 );
 
 fn a_folder_is_its_index(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     assert_eq!(client.get("/").text(), "<title>museum</title>\n");
     assert_eq!(client.get("/?query").text(), "<title>museum</title>\n");
     assert_eq!(client.get("/folder/").text(), "the folder's index\n");
@@ -28,7 +28,7 @@ fn a_folder_is_its_index(server: &Server) {
 }
 
 fn a_missing_slash_is_added(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, location) in [
         ("/folder", "/folder/"),
         ("/folder?a=b&c", "/folder/?a=b&c"),
@@ -48,7 +48,7 @@ fn a_missing_slash_is_added(server: &Server) {
 
 /// A folder named like a host, requested so that a careless server redirects to `//host/`, which is another site.
 fn no_redirect_leads_elsewhere(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, status) in [
         ("//evil.example", 301),
         ("///evil.example", 301),
@@ -80,7 +80,7 @@ fn no_redirect_leads_elsewhere(server: &Server) {
 
 /// HTML for people, JSON for programs; nothing in either that would not be served.
 fn folders_are_listed_where_that_is_wanted(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let page = client.ask_host("listed.example", "GET", "/listed/", "Accept: text/html,*/*;q=0.8\r\n");
     assert_eq!((page.status, page.field("content-type")), (200, Some("text/html; charset=utf-8")));
     assert_eq!(page.field("vary"), Some("Accept"));
@@ -118,7 +118,7 @@ fn folders_are_listed_where_that_is_wanted(server: &Server) {
 
 /// Follows every entry of a listing, as a program does.
 fn listings_lead_to_the_files(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for folder in ["/names/", "/listed/", "/links/"] {
         let path = format!("{folder}?format=json");
         let response = client.ask_host("listed.example", "GET", &path, "");
@@ -140,7 +140,7 @@ fn listings_lead_to_the_files(server: &Server) {
 
 /// Existing files are served; the application handles all other paths.
 fn an_application_answers_for_missing_files(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, text) in [
         ("/small.txt", "small\n"),
         ("/", "<title>museum</title>\n"),

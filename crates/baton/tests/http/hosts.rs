@@ -2,11 +2,18 @@
 
 use crate::common::server::Server;
 
-crate::architectures::under_every_architecture!(the_host_chooses_the_site, the_target_stands_above_the_host);
+crate::protocols::over_every_protocol!(the_host_chooses_the_site);
+
+/// What only HTTP/1 can say.
+mod http1 {
+    crate::protocols::over_http1!(minor_versions_and_hosts, the_target_stands_above_the_host);
+
+    use super::{minor_versions_and_hosts, the_target_stands_above_the_host};
+}
 
 /// By exact name, else by wildcard, else the default; without regard to case, port, or a dot at the end.
 fn the_host_chooses_the_site(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (host, answer) in [
         ("exact.wild.example", "exact"),
         ("EXACT.Wild.Example", "exact"),
@@ -21,9 +28,14 @@ fn the_host_chooses_the_site(server: &Server) {
     ] {
         assert_eq!(client.ask_host(host, "GET", "/who.txt", "").text(), answer, "{host}");
     }
-    for host in ["wild.example", "example", "127.0.0.1", "exact.wild.example.org", "xwild.example", ""] {
+    for host in ["wild.example", "example", "127.0.0.1", "exact.wild.example.org", "xwild.example"] {
         assert_eq!(client.ask_host(host, "GET", "/who.txt", "").status, 404, "{host}: the default has none");
     }
+}
+
+fn minor_versions_and_hosts(server: &Server) {
+    let mut client = server.connect();
+    assert_eq!(client.ask_host("", "GET", "/small.txt", "").text(), "small\n");
     // RFC 3986, 3.2.2: an address of a kind to come is an address. No site is known by it.
     assert_eq!(client.ask_host("[v1.a]:80", "GET", "/small.txt", "").text(), "small\n");
     // RFC 9110, 2.5: a higher minor version is answered as 1.1.

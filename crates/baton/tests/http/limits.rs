@@ -8,7 +8,7 @@ use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::museum::server_with;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_http1!(
     a_target_has_a_length,
     a_head_has_a_size,
     a_body_has_a_size,
@@ -26,8 +26,8 @@ const SMALL: &str = "[limits]\ntarget_bytes_max = 100\nhead_bytes_max = 1000\nfi
 const SHORT: &str = "[timeouts]\nhead_ms = 1500\nbody_ms = 1500\nidle_ms = 1500";
 
 /// The museum of the same architecture with other limits.
-fn strict(server: &Server, sections: &'static str) -> &'static Server {
-    server_with(&crate::museum::architecture_of(server), sections)
+fn strict(server: &Server, sections: &'static str) -> Server {
+    server_with(&crate::museum::architecture_of(server), sections).over(server.protocol())
 }
 
 /// Sends a request; the answer has this status and is the last.
@@ -40,7 +40,7 @@ fn is_the_last(server: &Server, request: &str, status: u16) {
 }
 
 fn a_target_has_a_length(server: &Server) {
-    let server = strict(server, SMALL);
+    let server = &strict(server, SMALL);
     let target = |len: usize| format!("/small.txt?{}", "x".repeat(len - "/small.txt?".len()));
     assert_eq!(server.get(&target(100)).text(), "small\n");
     is_the_last(server, &format!("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", target(101)), 414);
@@ -49,7 +49,7 @@ fn a_target_has_a_length(server: &Server) {
 }
 
 fn a_head_has_a_size(server: &Server) {
-    let server = strict(server, SMALL);
+    let server = &strict(server, SMALL);
     let head = |size: usize| {
         let frame = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\nX: \r\n\r\n";
         frame.replace("X: ", &format!("X: {}", "x".repeat(size - frame.len())))
@@ -69,7 +69,7 @@ fn a_head_has_a_size(server: &Server) {
 }
 
 fn a_body_has_a_size(server: &Server) {
-    let server = strict(server, SMALL);
+    let server = &strict(server, SMALL);
     let sized = |size: usize| {
         let body = "x".repeat(size);
         format!("GET /small.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n{body}")
@@ -97,7 +97,7 @@ fn a_body_has_a_size(server: &Server) {
 
 /// The third of three says that it is the last; more than `pipelined_max` at a time.
 fn a_connection_has_a_number_of_requests(server: &Server) {
-    let server = strict(server, SMALL);
+    let server = &strict(server, SMALL);
     let mut client = server.connect();
     client.send("GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(5));
     for option in [None, None, Some("close")] {
@@ -109,7 +109,7 @@ fn a_connection_has_a_number_of_requests(server: &Server) {
 
 /// Clients, all at once, that stall in a head, or in a body whose request has been answered.
 fn a_request_has_a_time(server: &Server) {
-    let server = strict(server, SHORT);
+    let server = &strict(server, SHORT);
     let beginnings = [
         "G",
         "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n",
@@ -144,7 +144,7 @@ fn a_request_has_a_time(server: &Server) {
 
 /// Between two requests there is no status to send.
 fn an_idle_connection_has_a_time(server: &Server) {
-    let server = strict(server, SHORT);
+    let server = &strict(server, SHORT);
     let mut client = server.connect();
     assert_eq!(client.get("/small.txt").text(), "small\n");
     client.expect_end();

@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::pattern_of;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     head_is_get_without_the_body,
     options_says_what_is_allowed,
     methods_with_side_effects_are_not_allowed,
@@ -12,7 +12,7 @@ crate::architectures::under_every_architecture!(
 
 /// Every kind of answer, with GET and with HEAD, on one connection: the same head, except for the time.
 fn head_is_get_without_the_body(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (host, path, fields) in [
         ("localhost", "/small.txt", ""),
         ("localhost", "/empty.txt", ""),
@@ -43,7 +43,7 @@ fn head_is_get_without_the_body(server: &Server) {
 
 /// Of the server as a whole, of a file, and of one that is not there.
 fn options_says_what_is_allowed(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for target in ["*", "/", "/small.txt", "/none", "http://localhost", "http://localhost/small.txt"] {
         let response = client.ask("OPTIONS", target, "");
         assert_eq!(response.status, 204, "{target}");
@@ -54,7 +54,7 @@ fn options_says_what_is_allowed(server: &Server) {
 
 /// RFC 9110, 15.5.6: 405 lists the allowed methods.
 fn methods_with_side_effects_are_not_allowed(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE"] {
         for path in ["/small.txt", "/none", "/folder/"] {
             let response = client.ask(method, path, "");
@@ -67,7 +67,7 @@ fn methods_with_side_effects_are_not_allowed(server: &Server) {
 
 /// Methods are words in upper case, and there are many.
 fn unknown_methods_are_not_implemented(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for method in ["BREW", "get", "Get", "PROPFIND", "GETT", "GE", "M-SEARCH", "!#$%&'*+-.^_`|~"] {
         assert_eq!(client.ask(method, "/small.txt", "").status, 501, "{method}");
     }

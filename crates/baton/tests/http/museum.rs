@@ -71,7 +71,7 @@ fn open(architecture: &str, sections: &str) -> Server {
 const SITES: &str = r#"
 [[site]]
 name = "museum"
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 cache_control = [{ match = "*.css", value = "max-age=86400" }, { match = "/names/*", value = "no-store" }]
 headers = { X-Frame-Options = "DENY", Link = ["</a>; rel=preload", "</b>; rel=preload"] }
@@ -79,7 +79,7 @@ headers = { X-Frame-Options = "DENY", Link = ["</a>; rel=preload", "</b>; rel=pr
 [[site]]
 name = "listed"
 hosts = ["listed.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 browse = true
 headers = { X-Listed = "yes" }
@@ -87,14 +87,14 @@ headers = { X-Listed = "yes" }
 [[site]]
 name = "application"
 hosts = ["application.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 fallback = "folder/page.html"
 
 [[site]]
 name = "open"
 hosts = ["open.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 hidden = true
 symlinks = "anywhere"
@@ -104,26 +104,26 @@ index = ["none.html", "page.html"]
 [[site]]
 name = "closed"
 hosts = ["closed.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 symlinks = "refused"
 
 [[site]]
 name = "wild"
 hosts = ["*.wild.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/wild"
 
 [[site]]
 name = "exact"
 hosts = ["exact.wild.example", "[::1]"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/exact"
 
 [[site]]
 name = "scripts"
 hosts = ["scripts.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/scripts"
 browse = true
 index = ["index.php", "index.html"]
@@ -148,13 +148,13 @@ index = ["none.html"]
 [[site]]
 name = "no-scripts"
 hosts = ["no-scripts.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/scripts"
 
 [[site]]
 name = "routes"
 hosts = ["routes.example"]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{museum}/root"
 error_pages = { 403 = "{museum}/403.html", 404 = "{museum}/404.html", 405 = "{museum}/405.txt", 416 = "{museum}/416.html" }
 headers = { X-Site = "routes" }

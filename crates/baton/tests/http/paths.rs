@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::SECRET;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     paths_are_decoded_once,
     paths_that_could_deceive_are_refused,
     no_path_leads_out_of_the_root,
@@ -13,7 +13,7 @@ crate::architectures::under_every_architecture!(
 );
 
 fn paths_are_decoded_once(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, name) in [
         ("/names/%C3%BC%20%C3%B1.txt", "ü ñ.txt"),
         ("/names/%c3%bc%20%c3%b1.txt", "ü ñ.txt"),
@@ -46,7 +46,7 @@ fn paths_are_decoded_once(server: &Server) {
 
 /// The path is invalid, but the end of the request is known: the connection is kept.
 fn paths_that_could_deceive_are_refused(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for path in [
         "/small.txt%00",
         "/%00small.txt",
@@ -93,7 +93,7 @@ fn no_path_leads_out_of_the_root(server: &Server) {
         "%e3%80%82%e3%80%82",
         "..%3b",
     ];
-    let mut client = server.connect();
+    let mut client = server.agent();
     for up in ups {
         for prefix in ["", "/", "/folder", "/folder/none", "/links/folder", "/.well-known"] {
             for target in ["outside.txt", "outside/index.html", "root-beside/", "root/../outside.txt"] {
@@ -121,7 +121,7 @@ fn no_path_leads_out_of_the_root(server: &Server) {
 
 /// Links by their targets under each policy. `None`: the link leads nowhere, so there is nothing.
 fn links_lead_where_the_site_allows(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, beneath, anywhere) in [
         ("/links/in.txt", Some("small\n"), Some("small\n")),
         ("/links/chain.txt", Some("small\n"), Some("small\n")),
@@ -164,7 +164,7 @@ fn a_link_that_hides_something_is_logged(server: &Server) {
 
 /// At every depth, with one exception (RFC 8615), unless the site wants to show them.
 fn names_with_a_dot_are_hidden(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for path in [
         "/.env",
         "/.git/config",

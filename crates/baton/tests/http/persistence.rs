@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::pattern_of;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_http1!(
     a_connection_lasts_as_long_as_both_sides_wish,
     a_request_that_arrives_byte_by_byte_is_one_request,
     a_head_may_be_split_anywhere,

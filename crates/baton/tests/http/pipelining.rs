@@ -3,7 +3,7 @@
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, pattern_of};
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_http1!(
     twenty_requests_with_one_write,
     more_requests_than_are_answered_with_one_send,
     requests_behind_the_last_are_not_answered,

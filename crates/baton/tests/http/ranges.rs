@@ -5,7 +5,7 @@ use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, ALPHABET_DATE, PATTERNS, pattern_of};
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     one_range,
     several_ranges,
     ranges_of_files_of_every_size,
@@ -17,7 +17,7 @@ const SIZE: usize = ALPHABET.len();
 
 /// Which part, if any, a field selects of the alphabet.
 fn one_range(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let whole = client.get("/alphabet.txt");
     assert_eq!(whole.field("accept-ranges"), Some("bytes"));
     for (range, expected) in [
@@ -85,7 +85,7 @@ fn one_range(server: &Server) {
 
 /// Several parts in one answer, read back as a client does. Too many get the whole.
 fn several_ranges(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (range, expected) in [
         ("bytes=0-0,2-2", vec![0..1, 2..3]),
         ("bytes=0-1, 4-5 ,-1", vec![0..2, 4..6, 25..26]),
@@ -111,7 +111,7 @@ fn several_ranges(server: &Server) {
 
 /// Parts of files that come from memory and from disk, one and several.
 fn ranges_of_files_of_every_size(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (name, size) in PATTERNS {
         let content = pattern_of(name);
         let (third, path) = (size / 3, format!("/{name}"));
@@ -132,7 +132,7 @@ fn ranges_of_files_of_every_size(server: &Server) {
 
 /// RFC 9110, 13.1.5: only exactly the same representation may be completed.
 fn if_range_asks_for_the_part_or_the_whole(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let tag = client.get("/alphabet.txt").field("etag").expect("a tag").to_owned();
     for (condition, status) in [
         (tag.clone(), 206),
@@ -163,7 +163,7 @@ fn the_date_of_a_file_that_has_just_changed_selects_no_part() {
     let folder = Folder::new();
     folder.write("fresh.txt", ALPHABET).date("fresh.txt", 4_102_444_800);
     let server = Server::serve(folder, &[]);
-    let mut client = server.connect();
+    let mut client = server.agent();
     let whole = client.get("/fresh.txt");
     for (validator, expected) in [("last-modified", (200, ALPHABET)), ("etag", (206, "bc"))] {
         let value = whole.field(validator).expect(validator);
@@ -173,7 +173,7 @@ fn the_date_of_a_file_that_has_just_changed_selects_no_part() {
 }
 
 fn an_empty_file_has_no_parts(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let response = client.ask("GET", "/empty.txt", "Range: bytes=0-\r\n");
     assert_eq!((response.status, response.field("content-range")), (416, Some("bytes */0")));
     assert_eq!(client.ask("GET", "/empty.txt", "Range: bytes=-1\r\n").status, 200);

@@ -5,7 +5,7 @@
 
 use crate::common::server::Server;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_http1!(
     heads_that_are_no_heads,
     targets_that_are_no_targets,
     fields_that_are_no_fields,
@@ -60,7 +60,8 @@ fn heads_that_are_no_heads(server: &Server) {
         ("GET / HTTP/1.2\r\n\r\n", 400),
         ("GET / HTTP/1.10\r\nHost: localhost\r\n\r\n", 400),
         ("GET / HTTP/0.9\r\nHost: localhost\r\n\r\n", 505),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        // Almost the preface of HTTP/2.
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\nX: y\r\n\r\n", 505),
         ("\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         ("\n\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::common::server::Server;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     names_tell_the_media_type,
     the_client_chooses_the_coding,
     each_coding_is_a_representation_of_its_own,
@@ -10,7 +10,7 @@ crate::architectures::under_every_architecture!(
 );
 
 fn names_tell_the_media_type(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (path, media_type) in [
         ("/", "text/html; charset=utf-8"),
         ("/small.txt", "text/plain; charset=utf-8"),
@@ -28,7 +28,7 @@ fn names_tell_the_media_type(server: &Server) {
 
 /// By q-value; among equals the denser one; refused ones never, unless nothing is left.
 fn the_client_chooses_the_coding(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for (accepted, coding) in [
         (None, None),
         (Some(""), None),
@@ -81,7 +81,7 @@ fn the_client_chooses_the_coding(server: &Server) {
 
 /// Validators and ranges belong to the coded bytes.
 fn each_coding_is_a_representation_of_its_own(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let codings = ["identity", "gzip", "br", "zstd"];
     let accept = |coding: &str| format!("Accept-Encoding: {coding}\r\n");
     let tags = codings.map(|coding| {
@@ -102,7 +102,7 @@ fn each_coding_is_a_representation_of_its_own(server: &Server) {
 }
 
 fn without_copies_nothing_varies(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let response =
         client.ask_host("open.example", "GET", "/packed/page.html", "Accept-Encoding: gzip, br\r\n");
     assert_eq!(response.text(), "as it is");

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::common::server::Server;
 
-crate::architectures::under_every_architecture!(responses_do_not_depend_on_the_architecture);
+crate::protocols::over_http1!(responses_do_not_depend_on_the_architecture);
 
 /// Sends a long series of requests of all kinds and compares all bytes with those of `sped`, except for the date, and
 /// the boundary of parts, which must be unpredictable.

@@ -6,7 +6,7 @@ use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::museum::SECRET;
 
-crate::architectures::under_every_architecture!(
+crate::protocols::over_every_protocol!(
     no_spelling_of_a_script_shows_its_source,
     scripts_that_are_not_sent_are_not_listed,
     the_setting_sends_them,
@@ -17,7 +17,7 @@ const SITE: &str = "scripts.example";
 /// Goal: where one route of a site runs `.php` and `.cgi`, no other shows their source; nor does a site without an
 /// application show PHP. Method: every spelling and kind of request that would get a file.
 fn no_spelling_of_a_script_shows_its_source(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let asked = [
         "/sub/b.php",
         "/sub/B.PHP",
@@ -80,7 +80,7 @@ fn no_spelling_of_a_script_shows_its_source(server: &Server) {
 }
 
 fn scripts_that_are_not_sent_are_not_listed(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     let mut listed = |path: &str| {
         let response = client.ask_host(SITE, "GET", path, "Accept: application/json\r\n");
         assert_eq!(response.status, 200, "{path}");
@@ -93,7 +93,7 @@ fn scripts_that_are_not_sent_are_not_listed(server: &Server) {
 }
 
 fn the_setting_sends_them(server: &Server) {
-    let mut client = server.connect();
+    let mut client = server.agent();
     for path in ["/raw/b.php", "/raw/B.PHP", "/raw/b.phtml", "/raw/c.cgi", "/raw/b.php.gz"] {
         let response = client.ask_host(SITE, "GET", path, "");
         assert_eq!((response.status, response.text()), (200, SECRET), "{path}");
