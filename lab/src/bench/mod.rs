@@ -4,7 +4,6 @@
 //! read from the CPU clocks of all its processes; requests per second only mean something when the server's CPU is
 //! saturated.
 
-mod table;
 mod workload;
 
 use std::fs::File;
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::comparison::{Contender, Rounds};
+use crate::comparison::{Contender, Rounds, markdown};
 pub use crate::rig::Isolation;
 use crate::rig::{Entry, Machine, OTHER_NAMES, Running, own_folder};
 use crate::{files, mix};
@@ -88,7 +87,7 @@ pub fn run(settings: &BenchSettings) -> Result<String> {
             Ok(())
         })?;
     }
-    Ok(table::markdown(&cells, &machine.description()))
+    Ok(markdown(&cells, &machine.description()))
 }
 
 /// The contenders of this workload; the reference (the first of the others) comes first.

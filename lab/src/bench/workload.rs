@@ -32,8 +32,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// In words, for the table.
-    pub(super) fn title(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             Self::Small => "1 KB kept alive",
             Self::Close => "1 KB, a connection each",

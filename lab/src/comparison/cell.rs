@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use super::meter::{Contender, Meter};
 use crate::load::{Load, LoadSettings, Request, RequestList};
-use crate::rig::processes::{cpu_time, memory_bytes};
-use crate::rig::{Application, CpuTicks, Machine, Running, loopback};
+use crate::rig::processes::memory_bytes;
+use crate::rig::{Machine, loopback};
 
 /// A task for the servers: a column of a summary, or a table of its own.
 pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
@@ -27,13 +28,6 @@ pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
     fn idle_connections(self) -> usize {
         0
     }
-}
-
-/// A contending server, with its application if there is one.
-#[derive(Debug)]
-pub(crate) struct Contender {
-    pub(crate) server: Running,
-    pub(crate) application: Option<Application>,
 }
 
 /// One server under one load in one round.
@@ -70,8 +64,12 @@ pub(crate) struct Figures {
     pub(crate) client_utilisation: f64,
     /// How many of the server's CPUs were in use, on average.
     pub(crate) cpu_busy: f64,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
+    /// The median of the latency, where the client tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p50_us: Option<f64>,
+    /// 99 in a hundred requests were faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p99_us: Option<f64>,
     /// Memory that each idle connection took, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_connection_bytes: Option<f64>,
@@ -87,11 +85,17 @@ impl<T: Task> Cell<T> {
         load: &CellLoad<T>,
         round: usize,
     ) -> Self {
-        let outcome = match figures(contender, machine, load) {
+        Self::new(load.task, contender, round, figures(contender, machine, load))
+    }
+}
+
+impl<T> Cell<T> {
+    pub(crate) fn new(task: T, contender: &Contender, round: usize, figures: Result<Figures>) -> Self {
+        let outcome = match figures {
             Ok(figures) => Outcome::Measured(figures),
             Err(error) => Outcome::Failed(format!("{error:#}")),
         };
-        Self { task: load.task, server: contender.server.name.clone(), round, outcome }
+        Self { task, server: contender.server.name.clone(), round, outcome }
     }
 
     /// Whether other processes used the CPUs.
@@ -137,42 +141,38 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
     let memory_before = memory_bytes(&server.processes());
     let mut load = Load::connect(&settings, requests)?;
 
-    let processes = server.processes();
-    let application = contender.application.as_ref().map(Application::processes).unwrap_or_default();
-    let idle_connection_bytes = (idle_connections > 0)
-        .then(|| memory_bytes(&processes).saturating_sub(memory_before) as f64 / idle_connections as f64);
-    let cpu_times = || (cpu_time(&processes), cpu_time(&application));
-    let (ticks_before, cpu_before) = (CpuTicks::of(&machine.server_cpus)?, cpu_times());
+    let idle_connection_bytes = (idle_connections > 0).then(|| {
+        let memory = memory_bytes(&server.processes());
+        memory.saturating_sub(memory_before) as f64 / idle_connections as f64
+    });
+    let meter = Meter::start(contender, machine)?;
     let report = load.run()?;
-    let cpu_after = cpu_times();
-    let cpu_busy = CpuTicks::of(&machine.server_cpus)?.busy_since(ticks_before);
+    let used = meter.stop()?;
 
     if report.failed() > 0 || report.requests == 0 {
         bail!("{} requests failed: {}", report.failed(), report.first_failure.unwrap_or_default());
     }
     let load = report.figures();
-    let application_cpu = cpu_after.1.saturating_sub(cpu_before.1);
-    let cpu = cpu_after.0.saturating_sub(cpu_before.0) + application_cpu;
     let per_request = |time: Duration| time.as_secs_f64() * 1e6 / load.requests as f64;
-    let server_utilisation = cpu.as_secs_f64() / load.seconds;
-    let foreign = cpu_busy - server_utilisation - machine.beside_server(load.client_utilisation);
+    let server_utilisation = used.all().as_secs_f64() / load.seconds;
+    let foreign = used.cpu_busy - server_utilisation - machine.beside_server(load.client_utilisation);
     let spoiled_client = !sleep && load.client_utilisation < SPINNING_CLIENT_MIN;
     Ok(Figures {
         requests_per_second: load.requests_per_second,
         megabytes_per_second: load.megabytes_per_second,
-        cpu_us_per_request: per_request(cpu),
-        application_us_per_request: contender.application.as_ref().map(|_| per_request(application_cpu)),
+        cpu_us_per_request: per_request(used.all()),
+        application_us_per_request: contender.application.as_ref().map(|_| per_request(used.application)),
         server_utilisation,
         client_utilisation: load.client_utilisation,
-        cpu_busy,
-        p50_us: load.latency_us.p50,
-        p99_us: load.latency_us.p99,
+        cpu_busy: used.cpu_busy,
+        p50_us: Some(load.latency_us.p50),
+        p99_us: Some(load.latency_us.p99),
         idle_connection_bytes,
         disturbed: foreign > FOREIGN_MAX || spoiled_client,
     })
 }
 
-impl<T: Task> fmt::Display for Cell<T> {
+impl<T: fmt::Display> fmt::Display for Cell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}, {}: ", self.round + 1, self.task, self.server)?;
         match &self.outcome {
@@ -190,6 +190,6 @@ impl<T: Task> fmt::Display for Cell<T> {
 }
 
 /// So much of the server's CPU may be used by others; the ticks of `/proc/stat` are no finer.
-const FOREIGN_MAX: f64 = 0.06;
+pub(crate) const FOREIGN_MAX: f64 = 0.06;
 /// A spinning client uses all of its CPU, unless another process takes it.
 const SPINNING_CLIENT_MIN: f64 = 0.93;

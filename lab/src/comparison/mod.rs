@@ -5,7 +5,9 @@
 //! cell with a single wrong answer has failed.
 
 mod cell;
+mod meter;
 mod sum;
+mod table;
 
 use std::time::Duration;
 
@@ -14,8 +16,10 @@ use anyhow::Result;
 use crate::rig::Machine;
 #[cfg(test)]
 pub(crate) use cell::Outcome;
-pub(crate) use cell::{Cell, CellLoad, Contender, Figures, Task};
+pub(crate) use cell::{Cell, CellLoad, Figures, Task};
+pub(crate) use meter::Contender;
 pub(crate) use sum::{Measured, Sum, distinct};
+pub(crate) use table::markdown;
 
 /// How long and how often.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +37,7 @@ impl Rounds {
         task: T,
         contenders: &[Contender],
         machine: &Machine,
-        mut done: impl FnMut(Cell<T>) -> Result<()>,
+        done: impl FnMut(Cell<T>) -> Result<()>,
     ) -> Result<()> {
         let load = CellLoad {
             task,
@@ -47,23 +51,37 @@ impl Rounds {
             let warm_up = CellLoad { duration: WARM_UP, idle_connections: 0, ..load };
             let _ = Cell::measure(contender, machine, &warm_up, 0);
         }
-        for round in 0..self.count {
-            for turn in 0..contenders.len() {
-                let contender = &contenders[(round + turn) % contenders.len()];
-                let mut cell = Cell::measure(contender, machine, &load, round);
-                for _ in 0..REPEATS_MAX {
-                    if !cell.is_disturbed() {
-                        break;
-                    }
-                    std::thread::sleep(PAUSE);
-                    let again = Cell::measure(contender, machine, &load, round);
-                    cell = again.with_memory_of(&cell);
-                }
-                done(cell)?;
-            }
-        }
-        Ok(())
+        interleave(
+            self.count,
+            contenders,
+            |contender, round| Cell::measure(contender, machine, &load, round),
+            done,
+        )
     }
+}
+
+/// Measures each contender once in every round, and passes each cell on as soon as it is done.
+pub(crate) fn interleave<T>(
+    rounds: usize,
+    contenders: &[Contender],
+    measure: impl Fn(&Contender, usize) -> Cell<T>,
+    mut done: impl FnMut(Cell<T>) -> Result<()>,
+) -> Result<()> {
+    for round in 0..rounds {
+        for turn in 0..contenders.len() {
+            let contender = &contenders[(round + turn) % contenders.len()];
+            let mut cell = measure(contender, round);
+            for _ in 0..REPEATS_MAX {
+                if !cell.is_disturbed() {
+                    break;
+                }
+                std::thread::sleep(PAUSE);
+                cell = measure(contender, round).with_memory_of(&cell);
+            }
+            done(cell)?;
+        }
+    }
+    Ok(())
 }
 
 /// What disturbed a cell gets this long to pass.

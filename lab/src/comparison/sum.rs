@@ -1,6 +1,6 @@
 //! The cells of one server summed up.
 
-use super::cell::{Cell, Figures, Outcome, Task};
+use super::cell::{Cell, Figures, Outcome};
 use crate::stats::{median, paired_ratio};
 
 /// The rounds of one server doing one task.
@@ -18,7 +18,7 @@ pub(crate) struct Measured<'a> {
 }
 
 impl<'a> Sum<'a> {
-    pub(crate) fn of<T: Task>(cells: &'a [Cell<T>], task: T, server: &str) -> Self {
+    pub(crate) fn of<T: PartialEq>(cells: &'a [Cell<T>], task: T, server: &str) -> Self {
         let mut all = Vec::new();
         for cell in cells.iter().filter(|cell| cell.task == task && cell.server == server) {
             match &cell.outcome {
@@ -38,11 +38,12 @@ impl<'a> Sum<'a> {
 }
 
 impl Measured<'_> {
-    pub(crate) fn all(&self, field: impl Fn(&Figures) -> f64) -> Vec<f64> {
-        self.figures.iter().map(|(_, figures)| field(figures)).collect()
+    /// The values of a field; rounds without it are passed over.
+    pub(crate) fn all<V: Into<Option<f64>>>(&self, field: impl Fn(&Figures) -> V) -> Vec<f64> {
+        self.figures.iter().filter_map(|(_, figures)| field(figures).into()).collect()
     }
 
-    pub(crate) fn median(&self, field: impl Fn(&Figures) -> f64) -> Option<f64> {
+    pub(crate) fn median<V: Into<Option<f64>>>(&self, field: impl Fn(&Figures) -> V) -> Option<f64> {
         median(&self.all(field))
     }
 

@@ -174,7 +174,8 @@ fn markdown(
                 let rate = |sum: &Measured<'_>| number(sum.median(|figures| figures.requests_per_second), 0);
                 let ratio =
                     |sum: &Measured<'_>| number(sum.ratio(&alone, |figures| figures.requests_per_second), 2);
-                let p99 = |sum: &Measured<'_>| number(sum.median(|figures| figures.p99_us / 1e3), 2);
+                let p99 =
+                    |sum: &Measured<'_>| number(sum.median(|figures| figures.p99_us.map(|us| us / 1e3)), 2);
                 let fields = [
                     rate(&alone),
                     said(&coming, rate),
