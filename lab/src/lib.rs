@@ -2,6 +2,7 @@
 //!
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
+//! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
 //! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
@@ -22,3 +23,4 @@ pub mod mix;
 mod rig;
 pub mod slow_readers;
 pub mod stats;
+pub mod tls;

@@ -16,6 +16,7 @@ use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::slow_readers::{self, SlowReadersSettings};
+use baton_lab::tls::{self, TlsSettings};
 use baton_lab::{files, mix};
 
 /// Measures web servers from outside.
@@ -32,6 +33,8 @@ enum Command {
     Load(LoadArguments),
     /// Compare Baton with other servers, interleaved, by CPU time per request; prints tables in Markdown
     Bench(BenchArguments),
+    /// Compare Baton with other servers with TLS and HTTP/2, as `bench` does; prints tables in Markdown
+    Tls(TlsArguments),
     /// Compare architectures and nginx with memory too small for the content and a throttled disk; prints tables in
     /// Markdown. Needs root
     Disk(DiskArguments),
@@ -133,6 +136,39 @@ struct BenchArguments {
     /// Let the client sleep when it has nothing to do (see `baton-lab load --help`)
     #[arg(long)]
     sleep: bool,
+}
+
+#[derive(Args)]
+struct TlsArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    baton: PathBuf,
+    /// Architectures to run it under
+    #[arg(long, value_delimiter = ',', default_value = "auto")]
+    architectures: Vec<String>,
+    /// More settings for all of them; may be repeated
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
+    /// Other servers; the first one that is installed is the reference
+    #[arg(long, value_delimiter = ',', default_value = "h2o,nginx,lighttpd")]
+    servers: Vec<String>,
+    /// Workloads
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "small,page,large,h2-small,h2-page,h2-large,h2c-small,h2c-page,h2c-large,full,resumed,idle"
+    )]
+    workloads: Vec<tls::Workload>,
+    /// How often each server is measured under each workload; five rounds are the least for figures to publish
+    #[arg(long, short = 'n', default_value_t = 5)]
+    rounds: usize,
+    /// How long each time; handshakes take whole seconds
+    #[arg(long, short, default_value_t = 2.0)]
+    seconds: f64,
+    /// Where files, configurations and logs are put; kept for the next run
+    #[arg(long)]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -260,6 +296,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Load(arguments) => load(&arguments),
         Command::Bench(arguments) => bench(arguments),
+        Command::Tls(arguments) => compare_tls(arguments),
         Command::Disk(arguments) => disk(arguments),
         Command::Applications(arguments) => compare_applications(arguments),
         Command::Copies(arguments) => copies(arguments),
@@ -328,6 +365,22 @@ fn bench(arguments: BenchArguments) -> Result<bool> {
         sleep: arguments.sleep,
     };
     print(&format!("{}\n", bench::run(&settings)?))?;
+    Ok(true)
+}
+
+fn compare_tls(arguments: TlsArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    let settings = TlsSettings {
+        baton: arguments.baton,
+        architectures: arguments.architectures,
+        baton_settings: arguments.settings,
+        others: arguments.servers,
+        workloads: arguments.workloads,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
+    };
+    print(&format!("{}\n", tls::run(&settings)?))?;
     Ok(true)
 }
 

@@ -16,8 +16,8 @@ use anyhow::Result;
 use crate::rig::Machine;
 #[cfg(test)]
 pub(crate) use cell::Outcome;
-pub(crate) use cell::{Cell, CellLoad, Figures, Task};
-pub(crate) use meter::Contender;
+pub(crate) use cell::{Cell, CellLoad, FOREIGN_MAX, Figures, Task};
+pub(crate) use meter::{Contender, Meter};
 pub(crate) use sum::{Measured, Sum, distinct};
 pub(crate) use table::markdown;
 

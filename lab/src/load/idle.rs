@@ -23,7 +23,16 @@ pub(super) fn open(address: SocketAddr, count: usize, requests: &RequestList) ->
 
 fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    ask(&mut stream, requests)?;
+    Ok(stream)
+}
+
+/// Makes the first request of the list, and reads the answer.
+///
+/// # Errors
+/// If the server does not answer, or does not keep the connection.
+pub(crate) fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> Result<()> {
     stream.write_all(requests.bytes(requests.first()))?;
     let mut received = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
@@ -41,8 +50,11 @@ fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
         bail!("the server does not keep the connection (status {})", head.status);
     };
     let rest = length.saturating_sub((filled - head.head_bytes) as u64);
-    if std::io::copy(&mut (&stream).take(rest), &mut std::io::sink())? < rest {
+    if std::io::copy(&mut stream.take(rest), &mut std::io::sink())? < rest {
         bail!("the connection ended inside the body");
     }
-    Ok(stream)
+    Ok(())
 }
+
+/// How long a server may take to answer one request.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);

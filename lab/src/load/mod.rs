@@ -28,6 +28,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use client::{Client, Shared};
+pub(crate) use idle::{ANSWER_MAX, ask};
 use pace::Pace;
 pub use report::{Failure, Figures, LoadReport, Quantiles};
 pub use requests::{Request, RequestList};
@@ -169,7 +170,8 @@ impl Load {
     }
 }
 
-fn thread_cpu() -> Duration {
+/// CPU time of this thread so far.
+pub(crate) fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

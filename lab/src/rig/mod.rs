@@ -2,6 +2,7 @@
 //! processes.
 
 mod application;
+mod certificate;
 mod machine;
 pub(crate) mod processes;
 mod server;
@@ -15,6 +16,7 @@ use anyhow::{Result, ensure};
 use rustix::process::getuid;
 
 pub(crate) use application::{Application, Extension, Program, compile_ad_rotation, drop_in};
+pub(crate) use certificate::Certificate;
 pub use machine::Isolation;
 pub(crate) use machine::{CpuTicks, Machine};
 pub(crate) use server::{Entry, OTHER_NAMES, Running, search_path};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
+use super::certificate::Certificate;
 use super::machine::Machine;
 use super::{loopback, processes};
 
@@ -30,13 +31,18 @@ enum Kind {
 }
 
 /// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`,
-/// `@WORKERS@` and `@DESCRIPTORS@` are replaced, and the words of its entry.
+/// `@WORKERS@` and `@DESCRIPTORS@` are replaced, and the words of its entry. The rest of the words becomes the default:
+/// `@AIO@` and `@UPGRADE@` off, `@LISTEN@` and `@TLS@` nothing.
 #[derive(Debug)]
 struct Other {
     name: &'static str,
     arguments: &'static [&'static str],
     configuration: &'static str,
     logs: bool,
+    /// Words that make it speak TLS, in which `@CERTIFICATE@` and `@KEY@` are replaced; none if the lab cannot.
+    tls: &'static [(&'static str, &'static str)],
+    /// Words that make it speak HTTP/2 in clear, if it does not anyway.
+    http2_in_clear: &'static [(&'static str, &'static str)],
 }
 
 /// The others that are known, the reference first.
@@ -46,24 +52,32 @@ static OTHERS: [Other; 4] = [
         arguments: &["-c", "@RUN@/conf", "-p", "@RUN@"],
         configuration: include_str!("../../conf/nginx.conf"),
         logs: true,
+        tls: &[("@LISTEN@", " ssl http2"), ("@TLS@", include_str!("../../conf/nginx-tls.conf"))],
+        http2_in_clear: &[("@LISTEN@", " http2")],
     },
     Other {
         name: "lighttpd",
         arguments: &["-D", "-f", "@RUN@/conf"],
         configuration: include_str!("../../conf/lighttpd.conf"),
         logs: false,
+        tls: &[("@TLS@", include_str!("../../conf/lighttpd-tls.conf"))],
+        http2_in_clear: &[],
     },
     Other {
         name: "h2o",
         arguments: &["-m", "worker", "-c", "@RUN@/conf"],
         configuration: include_str!("../../conf/h2o.conf"),
         logs: false,
+        tls: &[("@TLS@", include_str!("../../conf/h2o-tls.conf"))],
+        http2_in_clear: &[("@UPGRADE@", "ON")],
     },
     Other {
         name: "apache2",
         arguments: &["-DFOREGROUND", "-f", "@RUN@/conf"],
         configuration: include_str!("../../conf/apache.conf"),
         logs: false,
+        tls: &[],
+        http2_in_clear: &[],
     },
 ];
 
@@ -73,6 +87,8 @@ static NGINX_WITH_APPLICATION: Other = Other {
     arguments: &["-c", "@RUN@/conf", "-p", "@RUN@"],
     configuration: include_str!("../../conf/nginx-applications.conf"),
     logs: true,
+    tls: &[],
+    http2_in_clear: &[],
 };
 
 /// The names of the others that are known, the reference first.
@@ -93,8 +109,7 @@ impl Entry {
     /// Another server, if it is known.
     pub(crate) fn other(name: &str) -> Option<Self> {
         let server = OTHERS.iter().find(|other| other.name == name)?;
-        let words = vec![("@AIO@", "off".to_owned())];
-        let kind = Kind::Other { server, words };
+        let kind = Kind::Other { server, words: Vec::new() };
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new() })
     }
 
@@ -138,8 +153,30 @@ impl Entry {
     /// Reads files on separate threads if the server can be configured to: nginx's `aio threads`.
     pub(crate) fn with_file_threads(mut self) -> Self {
         if let Kind::Other { words, .. } = &mut self.kind {
-            *words = vec![("@AIO@", "threads".to_owned())];
+            words.push(("@AIO@", "threads".to_owned()));
             self.name += " aio threads";
+        }
+        self
+    }
+
+    /// Speaking TLS, and HTTP/2 with clients that want it; `None` without a configuration for it.
+    pub(crate) fn with_tls(mut self, certificate: &Certificate) -> Option<Self> {
+        let (chain, key) = (certificate.chain.display(), certificate.key.display());
+        match &mut self.kind {
+            Kind::Baton { more, .. } => more.push(format!("--tls={chain},{key}")),
+            Kind::Other { server, .. } if server.tls.is_empty() => return None,
+            Kind::Other { server, words } => {
+                words.extend(server.tls.iter().map(|(word, text)| (*word, (*text).to_owned())));
+                words.extend([("@CERTIFICATE@", chain.to_string()), ("@KEY@", key.to_string())]);
+            }
+        }
+        Some(self)
+    }
+
+    /// Speaking HTTP/2 in clear with clients that know that it does.
+    pub(crate) fn with_http2_in_clear(mut self) -> Self {
+        if let Kind::Other { server, words } = &mut self.kind {
+            words.extend(server.http2_in_clear.iter().map(|(word, text)| (*word, (*text).to_owned())));
         }
         self
     }
@@ -283,7 +320,11 @@ impl Entry {
                 let replace = |text: &str| {
                     let own =
                         words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value));
-                    own.replace("@PORT@", &port.to_string())
+                    own.replace("@AIO@", "off")
+                        .replace("@UPGRADE@", "OFF")
+                        .replace("@LISTEN@", "")
+                        .replace("@TLS@", "")
+                        .replace("@PORT@", &port.to_string())
                         .replace("@ROOT@", &root.display().to_string())
                         .replace("@RUN@", &run.display().to_string())
                         .replace("@USER@", if getuid().is_root() { "root" } else { "nobody" })

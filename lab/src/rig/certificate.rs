@@ -1,0 +1,38 @@
+//! A certificate for the servers that speak TLS: self-signed, ECDSA with P-256.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The names of the files, both PEM.
+#[derive(Clone, Debug)]
+pub(crate) struct Certificate {
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Certificate {
+    /// Makes one for `localhost` and 127.0.0.1.
+    pub(crate) fn make(folder: &Path) -> Result<Self> {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).context("making a certificate")?;
+        let files = Self { chain: folder.join("certificate.pem"), key: folder.join("key.pem") };
+        write(&files.chain, &made.cert.pem(), 0o644)?;
+        write(&files.key, &made.signing_key.serialize_pem(), 0o600)?;
+        Ok(files)
+    }
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+    };
+    write().with_context(|| path.display().to_string())
+}
