@@ -70,6 +70,11 @@ impl Browser {
         browser
     }
 
+    /// Accepts certificates of authorities that it does not know.
+    pub(crate) fn trust_any_certificate(&mut self) {
+        self.order("Security.setIgnoreCertificateErrors", &json!({ "ignore": true }));
+    }
+
     /// Opens a page, and waits until it is loaded.
     pub(crate) fn open(&mut self, url: &str) {
         let gone = self.order("Page.navigate", &json!({ "url": url }));

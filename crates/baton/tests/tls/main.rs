@@ -4,6 +4,7 @@
 mod common;
 
 mod authority;
+mod browser;
 mod certificates_of_clients;
 mod client;
 mod command_line;
