@@ -47,6 +47,20 @@ impl Agent {
         self.ask("GET", path, "")
     }
 
+    /// The same; `None`: the server had said that the connection takes no more requests (GOAWAY), and has not begun this one.
+    pub(crate) fn get_unless_closing(&mut self, path: &str) -> Option<Response> {
+        if let Self::Http2(client) = self {
+            client.begin("GET", "localhost", path, "", Body::None).ok()?;
+            let mut response = match client.head() {
+                Err(error) if error.is_go_away() && error.is_remote() => return None,
+                head => head.expect("a response"),
+            };
+            response.body = self.body().expect("all of it");
+            return Some(response);
+        }
+        Some(self.get(path))
+    }
+
     /// Sends a request without a body and reads the response. `fields` are complete lines.
     pub(crate) fn ask(&mut self, method: &str, path: &str, fields: &str) -> Response {
         self.ask_host("localhost", method, path, fields)

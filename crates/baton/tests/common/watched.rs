@@ -7,9 +7,12 @@ use std::process::Command;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
+use super::agent::Agent;
+use super::certificate;
 use super::client::{Client, Response};
 use super::folder::Folder;
 use super::processes;
+use super::protocol::Protocol;
 use super::server::{Server, wait_until};
 
 /// A running server with an admin listener and a log in JSON.
@@ -23,6 +26,24 @@ impl Watched {
     pub(crate) fn start(folder: Folder, architecture: &str, settings: &[&str]) -> Self {
         let log = folder.base().join("access.log");
         Self::start_logging_to(&log, folder, architecture, settings)
+    }
+
+    /// The same for clients that speak a protocol.
+    pub(crate) fn start_over(
+        protocol: Protocol,
+        folder: Folder,
+        architecture: &str,
+        settings: &[&str],
+    ) -> Self {
+        let log = folder.base().join("access.log");
+        let mut command = Command::new(BATON);
+        command.args(arguments(&log, &folder, architecture, settings));
+        if protocol.is_secure() {
+            certificate::install(folder.base());
+            let file = |name: &str| folder.base().join(name).display().to_string();
+            command.arg(format!("--tls={},{}", file("localhost.pem"), file("localhost.key")));
+        }
+        Self { server: Server::start(folder, command).over(protocol), log }
     }
 
     /// The same with the log elsewhere.
@@ -60,6 +81,10 @@ impl Watched {
 
     pub(crate) fn connect(&self) -> Client {
         self.server.connect()
+    }
+
+    pub(crate) fn agent(&self) -> Agent {
+        self.server.agent()
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {

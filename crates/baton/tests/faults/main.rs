@@ -30,6 +30,33 @@ macro_rules! under_each_architecture {
     };
 }
 
+/// The same for functions that take an architecture and a protocol: over the others under two of those.
+macro_rules! over_each_protocol {
+    ($($test:ident),* $(,)?) => {
+        over_each_protocol! { auto = "auto", Http, $($test),* }
+        over_each_protocol! { sped = "sped", Http, $($test),* }
+        over_each_protocol! { pipeline = "pipeline", Http, $($test),* }
+        over_each_protocol! { threads = "threads", Http, $($test),* }
+        over_each_protocol! { symped = "symped", Http, $($test),* }
+        over_each_protocol! { https_auto = "auto", Https, $($test),* }
+        over_each_protocol! { https_pipeline = "pipeline", Https, $($test),* }
+        over_each_protocol! { h2c_auto = "auto", H2c, $($test),* }
+        over_each_protocol! { h2c_pipeline = "pipeline", H2c, $($test),* }
+        over_each_protocol! { h2_auto = "auto", H2, $($test),* }
+        over_each_protocol! { h2_pipeline = "pipeline", H2, $($test),* }
+    };
+    ($module:ident = $architecture:literal, $protocol:ident, $($test:ident),*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test($architecture, crate::common::protocol::Protocol::$protocol);
+                }
+            )*
+        }
+    };
+}
+
 mod bounds;
 mod crowd;
 mod files;

@@ -7,11 +7,13 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::common::ARCHITECTURES;
+use crate::common::agent::Body;
 use crate::common::client::Client;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
-    ANY_PORT, begin_download, configure, folder, refusal, remaining, send_signal, serving, start, start_in,
-    status,
+    ANY_PORT, ANY_PORTS, begin_download, configure, folder, refusal, remaining, send_signal, serving, start,
+    start_in, status,
 };
 
 const BIG_BYTES: usize = 24 << 20;
@@ -50,6 +52,30 @@ fn a_drain_finishes_requests_in_flight() {
         download.expect_end();
         assert_eq!(server.ended().code(), Some(0), "{architecture}");
         assert!(!server.folder().base().join("control").exists());
+    }
+}
+
+/// The same over each protocol: what is in flight is completed, and then the connection ends.
+#[test]
+fn a_drain_finishes_requests_of_every_protocol() {
+    for architecture in ["auto", "pipeline"] {
+        let folder = folder();
+        folder.write("big", vec![7; BIG_BYTES]);
+        configure(&folder, ANY_PORTS, "root", &format!("architecture = \"{architecture}\""));
+        let mut server = start_in(folder);
+        let mut downloads = Protocol::ALL.map(|protocol| {
+            let mut client = server.over(protocol).agent();
+            client.begin("GET", "localhost", "/big", "", Body::None);
+            assert_eq!(client.head().status, 200);
+            client
+        });
+        server.ctl(&["drain"]);
+        wait_until("new clients are refused", || TcpStream::connect(server.address()).is_err());
+        for client in &mut downloads {
+            let body = client.body().expect("all of it");
+            assert!(body.len() == BIG_BYTES && body.iter().all(|&byte| byte == 7), "{architecture}");
+        }
+        assert_eq!(server.ended().code(), Some(0), "{architecture}");
     }
 }
 

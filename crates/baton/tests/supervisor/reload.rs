@@ -10,10 +10,11 @@ use rustix::process::Signal;
 
 use crate::common::ARCHITECTURES;
 use crate::common::folder::pattern;
+use crate::common::protocol::Protocol;
 use crate::common::server::wait_until;
 use crate::supervised::{
-    ANY_PORT, begin_download, configure, ctl, folder, refusal, send_signal, serving, start, start_in, status,
-    write,
+    ANY_PORT, ANY_PORTS, begin_download, configure, ctl, folder, refusal, send_signal, serving, start,
+    start_in, status, write,
 };
 
 /// More than the buffers of two sockets hold, so that a transfer cannot have ended unnoticed.
@@ -47,26 +48,31 @@ fn a_reload_keeps_connections_and_downloads() {
     }
 }
 
-/// Sends requests on new connections all the time while the configuration changes many times. No client is refused.
+/// Sends requests all the time, on new connections and on one that is kept, over each protocol, while the configuration
+/// changes many times. No client is refused.
 #[test]
-fn no_connection_is_refused_while_reloading() {
+fn no_request_is_lost_while_reloading() {
     let folder = folder();
     write(&folder, "second/index.html", "second");
-    configure(&folder, ANY_PORT, "root", "processes = 2");
+    configure(&folder, ANY_PORTS, "root", "processes = 2");
     let server = start_in(folder);
     std::thread::scope(|scope| {
         let reloads = scope.spawn(|| {
             for round in 0..10 {
                 let root = if round % 2 == 0 { "second" } else { "root" };
-                configure(server.folder(), ANY_PORT, root, "processes = 2");
+                configure(server.folder(), ANY_PORTS, root, "processes = 2");
                 server.ctl(&["reload"]);
             }
         });
+        let mut kept = Protocol::ALL.map(|protocol| server.over(protocol).agent());
         let mut asked = 0;
         while !reloads.is_finished() || asked < 100 {
-            let answer = server.get("/");
-            assert!(["first", "second"].contains(&answer.text()));
-            asked += 1;
+            for (kept, protocol) in kept.iter_mut().zip(Protocol::ALL) {
+                for answer in [kept.get("/"), server.over(protocol).get("/")] {
+                    assert!(["first", "second"].contains(&answer.text()));
+                    asked += 1;
+                }
+            }
         }
     });
 }

@@ -10,11 +10,15 @@ use std::process::{Command, Output};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::common::certificate;
 use crate::common::client::Client;
 use crate::common::folder::{Folder, install_program};
 use crate::common::server::{PATIENCE, Server};
 
 pub(crate) const ANY_PORT: &str = "\"127.0.0.1:0\"";
+
+/// In clear and over TLS.
+pub(crate) const ANY_PORTS: &str = "\"127.0.0.1:0\", \"127.0.0.2:0 tls\"";
 
 /// A folder whose document root has an index that says `first`.
 pub(crate) fn folder() -> Folder {
@@ -37,8 +41,14 @@ pub(crate) fn read(server: &Server, name: &str) -> String {
 
 /// Writes the configuration: a site at `listen` with the given root, and further text, which continues `[server]`.
 pub(crate) fn configure(folder: &Folder, listen: &str, root: &str, rest: &str) {
+    let tls = if listen.contains(" tls") {
+        certificate::install(folder.base());
+        "tls = { certificate = \"localhost.pem\", key = \"localhost.key\" }\n"
+    } else {
+        ""
+    };
     let text = format!(
-        "[[site]]\nlisten = [{listen}]\nroot = \"{root}\"\n\n[server]\ncontrol_socket = \"control\"\n{rest}\n"
+        "[[site]]\nlisten = [{listen}]\n{tls}root = \"{root}\"\n\n[server]\ncontrol_socket = \"control\"\n{rest}\n"
     );
     write(folder, "baton.toml", text);
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
@@ -11,12 +10,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::common::agent::Agent;
 use crate::common::client::Client;
 use crate::common::folder::{install_program, pattern};
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
-    ANY_PORT, ServiceManager, admin_address, baton, begin_download, complaint, configure, ctl, folder,
-    is_alive, pid, read, refusal, send_signal, serving, start, start_in, start_own_executable, status,
+    ANY_PORT, ANY_PORTS, ServiceManager, admin_address, baton, begin_download, complaint, configure, ctl,
+    folder, is_alive, pid, read, refusal, send_signal, serving, start, start_in, start_own_executable,
+    status,
 };
 
 /// More than the buffers of two sockets hold, so that a transfer cannot have ended unnoticed.
@@ -32,7 +34,7 @@ fn no_client_is_refused_or_cut_off() {
         folder.write("big", &big);
         configure(
             &folder,
-            ANY_PORT,
+            ANY_PORTS,
             "root",
             &format!("architecture = \"{architecture}\"\npid_file = \"pid\""),
         );
@@ -42,7 +44,7 @@ fn no_client_is_refused_or_cut_off() {
 
         let crowd = Crowd::default();
         scope(|threads| {
-            let _end = crowd.gather(threads, server.address());
+            let _end = crowd.gather(threads, &server);
             crowd.wait_for_more();
             server.signal(Signal::USR2);
             let new = successor(&server);
@@ -70,10 +72,12 @@ fn no_client_is_refused_or_cut_off() {
 /// Asks in words for all of it at once, with clients there.
 #[test]
 fn a_single_command_does_all_of_it() {
-    let mut server = start("processes = 2");
+    let folder = folder();
+    configure(&folder, ANY_PORTS, "root", "processes = 2");
+    let mut server = start_in(folder);
     let crowd = Crowd::default();
     scope(|threads| {
-        let _end = crowd.gather(threads, server.address());
+        let _end = crowd.gather(threads, &server);
         crowd.wait_for_more();
         let told = server.ctl(&["upgrade"]);
         assert_eq!(server.ended().code(), Some(0));
@@ -330,11 +334,11 @@ fn the_service_manager_follows() {
     assert_eq!(manager.told(), "STOPPING=1");
 }
 
-/// Clients that ask without end.
+/// Clients that ask without end, two over each protocol.
 #[derive(Default)]
 struct Crowd {
     ended: AtomicBool,
-    answers: [AtomicUsize; 4],
+    answers: [AtomicUsize; 2 * Protocol::ALL.len()],
 }
 
 /// Ends the crowd with the test.
@@ -347,19 +351,24 @@ impl Drop for End<'_> {
 }
 
 impl Crowd {
-    /// Two that keep their connections, with pauses of several lengths between requests, and two that do not.
-    fn gather<'a>(&'a self, threads: &'a std::thread::Scope<'a, '_>, address: SocketAddr) -> End<'a> {
+    /// Half of them keep their connections, with pauses of several lengths between requests, and half do not.
+    fn gather<'a>(&'a self, threads: &'a std::thread::Scope<'a, '_>, server: &Server) -> End<'a> {
         for (index, answers) in self.answers.iter().enumerate() {
+            let (protocol, is_kept) = (Protocol::ALL[index / 2], index % 2 == 0);
+            let address = server.over(protocol).address();
             threads.spawn(move || {
-                let mut kept = Client::connect(address);
+                let mut client = Agent::connect(address, protocol);
                 while !self.ended.load(Ordering::Relaxed) {
-                    let response = kept.get("/");
+                    let Some(response) = client.get_unless_closing("/") else {
+                        client = Agent::connect(address, protocol);
+                        continue;
+                    };
                     assert_eq!(response.text(), "first");
                     let count = answers.fetch_add(1, Ordering::Relaxed);
-                    if index >= 2 || response.field("connection") == Some("close") {
-                        kept = Client::connect(address);
+                    if !is_kept || response.field("connection") == Some("close") {
+                        client = Agent::connect(address, protocol);
                     }
-                    sleep(Duration::from_millis((count % (8 * (index + 1))) as u64));
+                    sleep(Duration::from_millis((count % (4 * (index + 1))) as u64));
                 }
             });
         }
