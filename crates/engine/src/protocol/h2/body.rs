@@ -48,6 +48,11 @@ impl StreamBody {
         matches!(self.state, BodyState::Wanted { .. } | BodyState::TooLong)
     }
 
+    /// Whether its application waits for the client to send more of it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_wanted() && !self.is_complete
+    }
+
     /// Whether it is known to be longer than the limit before it has arrived.
     pub(crate) fn is_too_long(&self) -> bool {
         self.state == BodyState::TooLong
@@ -76,5 +81,20 @@ impl StreamBody {
     pub(crate) fn drop_rest(&mut self) {
         self.state = BodyState::Unwanted;
         self.arrived = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of a body went on while the application worked, and a slow application's client was told 408.
+    #[test]
+    fn nothing_is_awaited_behind_the_end() {
+        let state = BodyState::Wanted { left: 10 };
+        let mut body = StreamBody { state, arrived: Vec::new(), is_complete: false };
+        assert!(body.is_awaited());
+        body.is_complete = true;
+        assert!(body.is_wanted() && !body.is_awaited());
     }
 }

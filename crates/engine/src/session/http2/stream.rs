@@ -59,7 +59,7 @@ impl Stream {
     pub(super) fn awaits_body(&self) -> bool {
         let is_empty = self.body.arrived.is_empty();
         let is_lent = self.lent.as_ref().is_some_and(|lent| lent.is_wanted && is_empty);
-        is_lent || self.body.is_wanted() && !self.exchange.is_answered()
+        is_lent || self.body.is_awaited() && !self.exchange.is_answered()
     }
 }
 
