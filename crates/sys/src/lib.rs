@@ -5,6 +5,7 @@
 pub mod activation;
 pub mod descriptors;
 pub mod inherited_descriptor;
+pub mod kernel_tls;
 pub mod memory;
 pub mod memory_bounds;
 pub mod passing;
