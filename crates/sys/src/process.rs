@@ -30,6 +30,12 @@ pub fn fork() -> io::Result<Fork> {
     }
 }
 
+/// Has `rustix` read the auxiliary vector, which it otherwise does when it first needs it. Before Linux 6.4 that is a file,
+/// which a process cannot read once it has changed its user or forbidden core dumps: it would panic.
+pub fn read_auxiliary_vector() {
+    rustix::param::page_size();
+}
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -28,6 +28,7 @@ impl Acme {
             // The master has blocked the signals that it waits for.
             signals::unblock(&SIGNALS)?;
             process::die_with_parent()?;
+            process::read_auxiliary_vector();
             // Its files are its own, and so is its memory, which has their keys.
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
             std::io::stdin().as_fd().try_clone_to_owned()

@@ -133,6 +133,7 @@ fn become_worker(setup: &WorkerSetup) -> Result<(), String> {
     // The master's signals stay blocked, except the one that the kernel sends when the master dies.
     baton_sys::signals::unblock(&[Signal::TERM.as_raw()])
         .map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
+    process::read_auxiliary_vector();
     setup.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
     // After the change of user, since the kernel resets this setting then.
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
