@@ -111,6 +111,8 @@ impl Config {
                 Sendfile::BySize => SendfileMode::BySize(send.blocking_bytes_min),
             },
             send_quantum_bytes: send.quantum_bytes,
+            // The master tries it.
+            kernel_tls: false,
             affinity: server.cpu_affinity,
             steering: send.listener_per_cpu,
             socket_send_buffer_bytes: send.socket_buffer_bytes.map(count),

@@ -144,8 +144,12 @@ impl Context {
     pub(crate) fn without_sites(cache: baton_content::CacheSettings) -> Self {
         use crate::metrics::Counters;
         use crate::settings::{Limits, SendWay, SendfileMode};
-        let send =
-            SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: 1 << 20, test_residency: true };
+        let send = SendPolicy {
+            sendfile: SendfileMode::NonBlocking,
+            quantum_bytes: 1 << 20,
+            test_residency: true,
+            kernel_tls: false,
+        };
         let tally = Tally::new(Counters::allocate(1).unwrap().remove(0));
         Self::new(
             Arc::new(Plan::new(Vec::new(), Limits::default(), true)),

@@ -29,6 +29,8 @@ pub(crate) struct SendPolicy {
     /// Whether the outlet tests that a file's pages are in memory before it sends them, because this thread must not
     /// wait for a disk.
     pub(crate) test_residency: bool,
+    /// Whether the kernel may seal records of TLS.
+    pub(crate) kernel_tls: bool,
 }
 
 impl SendPolicy {
@@ -113,6 +115,12 @@ impl Outlet {
     /// Adds pieces at the end.
     pub(crate) fn append(&mut self, pieces: Aggregate) {
         self.sender.queue.append(pieces);
+    }
+
+    /// Bytes of the longest range of a file among what is to be sent.
+    pub(crate) fn longest_file_range(&self) -> u64 {
+        let len = |piece: &Piece| if let Piece::File(slice) = piece { slice.len() } else { 0 };
+        self.sender.queue.pieces().map(len).max().unwrap_or(0)
     }
 
     /// What is to be sent, for a protocol that frames into it.
@@ -258,7 +266,12 @@ mod tests {
     use crate::cold_file::first_cold;
 
     fn policy() -> SendPolicy {
-        SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: u64::MAX, test_residency: false }
+        SendPolicy {
+            sendfile: SendfileMode::NonBlocking,
+            quantum_bytes: u64::MAX,
+            test_residency: false,
+            kernel_tls: false,
+        }
     }
 
     /// Two ends of a connection; ours does not block.

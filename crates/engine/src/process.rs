@@ -52,6 +52,7 @@ impl Process {
             sendfile: self.tuning.sendfile,
             quantum_bytes: self.tuning.send_quantum_bytes,
             test_residency: blocking == Blocking::Never,
+            kernel_tls: self.tuning.kernel_tls,
         };
         let send_ways = SendWays::new(self.tuning.way);
         let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));

@@ -85,6 +85,8 @@ pub struct Tuning {
     pub sendfile: SendfileMode,
     /// Bytes sent to one client before other clients have a turn.
     pub send_quantum_bytes: u64,
+    /// Whether the kernel seals records of TLS where it can.
+    pub kernel_tls: bool,
     /// Whether processes are bound to CPUs where the architecture has one per CPU.
     pub affinity: bool,
     /// Whether connections go to the worker on the CPU on which they arrive; see
@@ -111,6 +113,7 @@ impl Default for Tuning {
             way: SendWay::Measured,
             sendfile: SendfileMode::NonBlocking,
             send_quantum_bytes: 2 << 20,
+            kernel_tls: false,
             affinity: true,
             steering: false,
             socket_send_buffer_bytes: None,

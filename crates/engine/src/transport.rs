@@ -192,19 +192,24 @@ impl Transport {
         self.hung_up
     }
 
-    /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`]. Under
-    /// TLS the server has to seal them first.
+    /// Whether ranges of files leave by reference: under TLS only if the kernel seals them.
     pub(crate) fn sends_files(&self) -> bool {
-        self.is_clear()
-            && match &self.line {
-                Line::Socket(socket) => !socket.was_passed(),
-                #[cfg(test)]
-                Line::Memory(end) => end.sends_files(),
-            }
+        let may = match &self.layer {
+            Layer::Clear { .. } => true,
+            Layer::Handshake(_) => false,
+            Layer::Tls(secured) => secured.is_with_kernel(),
+        };
+        may && self.line.sends_files()
     }
 
-    fn is_clear(&self) -> bool {
-        matches!(self.layer, Layer::Clear { .. })
+    fn is_sealed_by_kernel(&self) -> bool {
+        matches!(&self.layer, Layer::Tls(secured) if secured.is_with_kernel())
+    }
+
+    /// Whether [`flush`](Self::flush) has to be called, even if there is nothing more to send, before the client can be said
+    /// to get all.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        matches!(&self.layer, Layer::Tls(secured) if secured.is_unsettled())
     }
 
     /// Whether an application was given the connection, now or before.
@@ -240,6 +245,9 @@ impl Transport {
     /// An application claims to have written so many bytes. The claim is not verified.
     pub(crate) fn handle_sent_by_others(&mut self, bytes: u64) {
         self.sent_by_others = self.sent_by_others.saturating_add(bytes);
+        if let Layer::Tls(secured) = &mut self.layer {
+            secured.handle_sent_by_others(bytes);
+        }
     }
 
     /// Takes the handshake as far as it goes without waiting. It is established when this needs nothing.
@@ -316,7 +324,8 @@ impl Transport {
     pub(crate) fn end_output(&mut self) -> bool {
         self.say_end();
         self.readable = true;
-        self.line.end_output()
+        // A FIN would overtake records that the kernel still has. The client has been told.
+        self.is_sealed_by_kernel() || self.line.end_output()
     }
 
     /// What the outlet holds is all that is sent on this connection, and it is complete.
@@ -333,20 +342,32 @@ impl Transport {
         }
     }
 
-    /// Offers the connection to an application, after the server has sent `sent` bytes. `None`: the connection cannot
-    /// be passed, or it is over; the poller will not report its end again.
-    pub(crate) fn hand_over(&self, terms: HandOverTerms, sent: u64) -> Option<HandOver> {
+    /// Offers the connection to an application, after the server has sent `sent` bytes. Under TLS the kernel has to seal what
+    /// the application writes. `None`: the connection cannot be passed, or it is over; the poller will not report its end
+    /// again.
+    pub(crate) fn hand_over(
+        &mut self,
+        terms: HandOverTerms,
+        sent: u64,
+        policy: &SendPolicy,
+    ) -> Option<HandOver> {
         let HandOverTerms { minor, keep, head, fields } = terms;
-        match &self.line {
-            Line::Socket(_) if self.hung_up || !self.is_clear() => None,
-            Line::Socket(socket) => {
-                // Without encryption the kernel's count of bytes is the same as this one.
-                socket.note_written(sent.saturating_add(self.sent_by_others));
-                Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
+        let socket = match &self.line {
+            Line::Socket(socket) if !self.hung_up => socket,
+            _ => return None,
+        };
+        match &mut self.layer {
+            // Without encryption the kernel's count of bytes is the same as this one.
+            Layer::Clear { .. } => socket.note_written(sent.saturating_add(self.sent_by_others)),
+            Layer::Tls(secured) => {
+                if !policy.kernel_tls || !secured.give_to_kernel(&self.line) {
+                    return None;
+                }
+                socket.note_written_so_far();
             }
-            #[cfg(test)]
-            Line::Memory(_) => None,
+            Layer::Handshake(_) => return None,
         }
+        Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
     }
 
     /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client

@@ -44,6 +44,14 @@ impl ClientSocket {
         self.written.store(bytes, Relaxed);
     }
 
+    /// The same where only the kernel knows the count, because it seals what is written. What it has sealed and not yet
+    /// written will look as if an application had written it, which is the safe mistake.
+    pub fn note_written_so_far(&self) {
+        if let Ok(bytes) = progress::bytes_written(self) {
+            self.note_written(bytes);
+        }
+    }
+
     /// Whether the kernel confirms that nothing was written beyond what was [noted](Self::note_written). It cannot for a
     /// Unix socket.
     pub(crate) fn is_untouched(&self) -> bool {

@@ -30,8 +30,11 @@ impl Alert {
     /// There is no certificate for the name.
     pub const UNRECOGNIZED_NAME: Self = Self(112);
 
+    /// What a record says that carries an alert.
+    pub const CONTENT_TYPE: u8 = 21;
+
     /// The two bytes of the alert. All but these three end the connection at once.
-    pub(crate) fn message(self) -> [u8; 2] {
+    pub fn message(self) -> [u8; 2] {
         let is_warning = matches!(self, Self::CLOSE_NOTIFY | Self::USER_CANCELED | Self::NO_RENEGOTIATION);
         [if is_warning { 1 } else { 2 }, self.0]
     }
@@ -39,7 +42,7 @@ impl Alert {
     /// The record that carries the alert before there are keys.
     pub(crate) fn in_clear(self) -> [u8; 7] {
         let [level, description] = self.message();
-        [21, 3, 3, 0, 2, level, description]
+        [Self::CONTENT_TYPE, 3, 3, 0, 2, level, description]
     }
 }
 

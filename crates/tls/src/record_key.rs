@@ -70,6 +70,10 @@ impl RecordKey {
         Ok(Self { version, cipher, key: LessSafeKey::new(key), iv, secrets, sequence })
     }
 
+    pub(crate) fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
     /// The number of the next record.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence

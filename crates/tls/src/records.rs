@@ -16,7 +16,7 @@ use crate::pace::Pace;
 use crate::record_key::{
     ContentType, Gather, HEADER_BYTES, OVERHEAD_BYTES_MAX, PLAINTEXT_BYTES_MAX, RecordKey,
 };
-use crate::{Alert, KernelTransmit, RecordError, Version};
+use crate::{Alert, Cipher, KernelTransmit, RecordError, Version};
 
 /// The largest record that is sealed or opened. TLS 1.2 allows a peer larger ones, which need compression.
 pub const RECORD_BYTES_MAX: usize = PLAINTEXT_BYTES_MAX + 256 + HEADER_BYTES;
@@ -29,6 +29,10 @@ pub const ALERT_BYTES_MAX: usize = OVERHEAD_BYTES_MAX + 2;
 /// Records without data in a row that a client may send: empty ones, warnings, changes of keys. Each costs us more than
 /// it costs the client.
 const RECORDS_WITHOUT_DATA_MAX: u32 = 16;
+
+/// Bytes that the kernel may seal under one key: as many as are in [all its records](RecordKey::records_max) if these are
+/// full. Confidentiality suffers by blocks, not by records (RFC 8446, section 5.5), whose number only the kernel knows.
+const BYTES_BY_KERNEL_MAX: u64 = (1 << 24) * PLAINTEXT_BYTES_MAX as u64;
 
 /// The message that changes the sender's key (RFC 8446, section 4.6.3), without its last byte: 0, or 1 if it asks the
 /// receiver to change its key, too.
@@ -43,9 +47,9 @@ pub struct Records {
     pace: Pace,
     /// The client has asked for a new key of ours, which is due before more data (RFC 8446, section 4.6.3).
     owes_key_update: bool,
-    /// The kernel seals; we do no more.
-    is_with_kernel: bool,
-    /// The client has sent its `close_notify`: what follows is ignored.
+    /// What the kernel has sealed, in bytes; `None`: we seal.
+    sealed_by_kernel: Option<u64>,
+    /// The client has sent its `close_notify`, or no more answers can be sealed: what follows is ignored.
     has_ended: bool,
     records_without_data: u32,
     /// Records that one key may seal.
@@ -98,7 +102,7 @@ impl Records {
             keys: (version == Version::Tls13).then(|| Box::new(keys)),
             pace: Pace::new(),
             owes_key_update: false,
-            is_with_kernel: false,
+            sealed_by_kernel: None,
             has_ended: false,
             records_without_data: 0,
         })
@@ -176,22 +180,35 @@ impl Records {
         Ok(if self.has_ended { Opened::End } else { Opened::Control { consumed } })
     }
 
-    /// Whether the kernel can seal in our place: not under TLS 1.2, whose nonces it would choose in another way.
+    /// Whether the kernel can seal in our place: not under TLS 1.2, whose nonces it would choose in another way, nor by
+    /// ChaCha20-Poly1305, which pays only where AES is slow. A key that is to be changed has to be changed first.
     pub fn suits_kernel(&self) -> bool {
         self.keys.is_some()
+            && self.transmit.cipher() != Cipher::ChaCha20Poly1305
+            && self.sealed_by_kernel.is_none()
+            && !self.needs_new_key()
     }
 
-    /// What the kernel needs to seal all further records. From now on this seals no more.
+    /// What the kernel needs to seal all further records. When it does, call
+    /// [`handle_kernel_seals`](Self::handle_kernel_seals).
     ///
     /// # Errors
-    /// [`RecordError::Internal`]: [`suits_kernel`](Self::suits_kernel) says no, or the kernel seals already.
-    pub fn for_kernel(&mut self) -> Result<KernelTransmit, RecordError> {
-        if self.is_with_kernel || !self.suits_kernel() {
-            return Err(RecordError::Internal);
+    /// [`RecordError::Internal`]: [`suits_kernel`](Self::suits_kernel) says no.
+    pub fn for_kernel(&self) -> Result<KernelTransmit, RecordError> {
+        if self.suits_kernel() { self.transmit.for_kernel() } else { Err(RecordError::Internal) }
+    }
+
+    /// The kernel seals from now on; we seal no more: two of us with one key would use numbers twice.
+    pub fn handle_kernel_seals(&mut self) {
+        self.sealed_by_kernel = Some(0);
+    }
+
+    /// The kernel has sealed so many bytes of data. Behind the limit of its key, the input counts as ended.
+    pub fn handle_sealed_by_kernel(&mut self, bytes: u64) {
+        if let Some(sealed) = &mut self.sealed_by_kernel {
+            *sealed = sealed.saturating_add(bytes);
+            self.has_ended |= *sealed >= BYTES_BY_KERNEL_MAX;
         }
-        let keys = self.transmit.for_kernel()?;
-        self.is_with_kernel = true;
-        Ok(keys)
     }
 
     fn handle_alert(&mut self, message: &[u8]) -> Result<(), RecordError> {
@@ -220,6 +237,9 @@ impl Records {
         let (sequence, secrets) = keys.update_rx_secret().map_err(|_| RecordError::Internal)?;
         self.receive = RecordKey::new(Version::Tls13, secrets, sequence)?;
         self.owes_key_update |= asks_for_ours == 1;
+        // The kernel keeps its key (before Linux 6.14 it must). No answer may follow under the old one but those that are
+        // on their way, so that further requests would be in vain.
+        self.has_ended |= self.owes_key_update && self.sealed_by_kernel.is_some();
         Ok(())
     }
 
@@ -255,7 +275,7 @@ impl Records {
         len: usize,
         out: &mut [u8],
     ) -> Result<usize, RecordError> {
-        if self.is_with_kernel {
+        if self.sealed_by_kernel.is_some() {
             return Err(RecordError::Internal);
         }
         self.transmit.seal(content_type, content, len, out)

@@ -170,6 +170,7 @@ mod tests {
             sendfile: SendfileMode::NonBlocking,
             quantum_bytes: u64::MAX,
             test_residency,
+            kernel_tls: false,
         };
         first_cold(LEN, |named, file| {
             let piece = Piece::from(FileSlice::new(file, 0, LEN));

@@ -78,7 +78,7 @@ impl Session {
     /// Which half of the work is next.
     pub(crate) fn stage(&self) -> Stage {
         let can_send = match &self.protocol {
-            Protocol::Http1(_) => !self.wire.outlet.is_empty(),
+            Protocol::Http1(_) => self.wire.has_output(),
             Protocol::Http2(http2) => http2.can_send(&self.wire),
         };
         if can_send { Stage::Write } else { Stage::Read }

@@ -284,8 +284,12 @@ fn context(folder: &TempDir) -> Context {
         clients: None,
         log: true,
     };
-    let send =
-        SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: 1 << 20, test_residency: true };
+    let send = SendPolicy {
+        sendfile: SendfileMode::NonBlocking,
+        quantum_bytes: 1 << 20,
+        test_residency: true,
+        kernel_tls: false,
+    };
     let counters = Counters::allocate(1).unwrap().remove(0);
     let records = Records { tally: Tally::new(counters), log: None, remarks: |_| {} };
     Context::new(

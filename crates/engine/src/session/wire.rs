@@ -70,6 +70,11 @@ impl Wire {
         self.state == WireState::Open
     }
 
+    /// Whether [`send`](Self::send) is next.
+    pub(super) fn has_output(&self) -> bool {
+        !self.outlet.is_empty() || self.transport.is_unsettled()
+    }
+
     /// Sends what the outlet holds. Returns how many bytes the kernel has taken.
     pub(super) fn send(&mut self, policy: &SendPolicy, scratch: &mut [u8], clock: &Clock) -> (u64, Flush) {
         let last = matches!(self.state, WireState::Ending(_));

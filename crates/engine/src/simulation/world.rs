@@ -160,6 +160,7 @@ impl<'a> World<'a> {
             sendfile: choices.one(&[SendfileMode::NonBlocking, SendfileMode::Never]),
             quantum_bytes: choices.one(&[10_000, 1 << 20]) as u64,
             test_residency: choices.chance(50),
+            kernel_tls: false,
         };
         let send_ways = SendWays::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use baton_buf::{Aggregate, FileSlice, Sink};
 use baton_gateway::ClientSocket;
+use baton_sys::kernel_tls::{self, TransmitKey};
+use baton_tls::{Alert, KernelTransmit};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, Shutdown};
 
@@ -48,6 +51,52 @@ impl Line {
             Err(_) => {}
         }
         received
+    }
+
+    /// Whether ranges of files leave by reference. On a socket that was passed they do not: see [`ClientSocket`].
+    pub(super) fn sends_files(&self) -> bool {
+        match self {
+            Self::Socket(socket) => !socket.was_passed(),
+            #[cfg(test)]
+            Self::Memory(end) => end.sends_files(),
+        }
+    }
+
+    /// Whether the line takes more. If not, the poller will say when it does.
+    pub(super) fn is_writable(&self) -> bool {
+        match self {
+            Self::Socket(socket) => {
+                let mut poll = [PollFd::new(socket, PollFlags::OUT)];
+                // An end counts: the next call that sends will meet it.
+                retry_on_intr(|| rustix::event::poll(&mut poll, Some(&Timespec::default()))) != Ok(0)
+            }
+            #[cfg(test)]
+            Self::Memory(_) => true,
+        }
+    }
+
+    /// Has the kernel seal what is sent from now on. `false`: nothing has changed.
+    pub(super) fn seal(&self, keys: &KernelTransmit) -> bool {
+        match self {
+            Self::Socket(socket) => {
+                let (salt, iv, sequence) = (keys.salt(), keys.iv(), keys.sequence);
+                kernel_tls::seal(socket, &TransmitKey { key: keys.key(), salt, iv, sequence }).is_ok()
+            }
+            #[cfg(test)]
+            Self::Memory(_) => false,
+        }
+    }
+
+    /// Sends an alert on a line whose records the kernel seals, if it takes it now.
+    pub(super) fn send_alert(&self, alert: Alert) {
+        match self {
+            Self::Socket(socket) => {
+                // The connection ends in any case.
+                let _ = kernel_tls::send_record(socket, Alert::CONTENT_TYPE, &alert.message());
+            }
+            #[cfg(test)]
+            Self::Memory(_) => {}
+        }
     }
 
     /// Ends the server's half of the connection. `false`: the client is gone.

@@ -2,15 +2,21 @@
 //!
 //! Records are opened and sealed in memory of the thread. A connection keeps only what it must: an incomplete record, data
 //! that its reader had no room for, records that the line did not take. All of that is gone when it is idle.
+//!
+//! The kernel may seal instead ([`Sealer`]), late and for good: then ranges of files leave by reference, and an application
+//! may write to the socket. What arrives is opened here all the same
+//! ([0035](../../../../docs/decisions/0035-records-sealed-by-the-kernel.md)).
 
 use std::cell::RefCell;
 
 use baton_buf::gather::GATHERED_MAX;
 use baton_buf::{Aggregate, FileSlice, Piece, Sink, Stop};
-use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Opened, RECORD_BYTES_MAX, RecordError, Records};
+use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Opened, Protocol};
+use baton_tls::{RECORD_BYTES_MAX, RecordError, Records};
 use rustix::io::Errno;
 
 use super::line::Line;
+use crate::SendfileMode;
 use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 
@@ -35,7 +41,26 @@ pub(super) struct Secured {
     ends_behind_output: bool,
     /// Nothing may follow: the client was told that this is the end, or must not be told.
     has_said_end: bool,
+    sealer: Sealer,
 }
+
+/// Who seals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sealer {
+    /// The thread that sends.
+    Thread,
+    /// The same, since the kernel has refused.
+    ThreadForGood,
+    /// The kernel. `unsettled`: records may be left with it that TCP has no room for, and that a close would drop.
+    Kernel { unsettled: bool },
+}
+
+/// What the thread sends first, in small records.
+const SENT_BEFORE_KERNEL_MIN: u64 = 64 * 1024;
+
+/// The least range of a file for which the kernel seals: a change costs two system calls, and the thread sends a smaller
+/// one in two or three.
+const RANGE_FOR_KERNEL_MIN: u64 = 128 * 1024;
 
 /// Records that are sealed before they are sent: a head, and four full records of a file.
 const BATCH_BYTES: usize = 5 * RECORD_BYTES_MAX + ALERT_BYTES_MAX;
@@ -68,7 +93,39 @@ impl Secured {
             uncounted_data: 0,
             ends_behind_output: false,
             has_said_end: false,
+            sealer: Sealer::Thread,
         }
+    }
+
+    /// Whether the kernel seals: what is written to the line leaves in records.
+    pub(super) fn is_with_kernel(&self) -> bool {
+        matches!(self.sealer, Sealer::Kernel { .. })
+    }
+
+    /// Whether output is with the kernel and not yet with TCP, as far as is known. [`flush`](Self::flush) finds out.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.sealer == Sealer::Kernel { unsettled: true }
+    }
+
+    /// An application has written so many bytes to the line.
+    pub(super) fn handle_sent_by_others(&mut self, bytes: u64) {
+        self.records.handle_sealed_by_kernel(bytes);
+        self.sealer = Sealer::Kernel { unsettled: true };
+    }
+
+    /// Has the kernel seal from now on, if it can and nothing is left of what was sealed here. Returns whether it does.
+    pub(super) fn give_to_kernel(&mut self, line: &Line) -> bool {
+        if self.sealer != Sealer::Thread || !self.unsent.is_empty() || !self.records.suits_kernel() {
+            return self.is_with_kernel();
+        }
+        self.sealer = match self.records.for_kernel() {
+            Ok(keys) if line.seal(&keys) => {
+                self.records.handle_kernel_seals();
+                Sealer::Kernel { unsettled: false }
+            }
+            _ => Sealer::ThreadForGood,
+        };
+        self.is_with_kernel()
     }
 
     pub(super) fn facts(&self) -> &Facts {
@@ -155,7 +212,7 @@ impl Secured {
         Ok(if filled > 0 || has_ended { Some(filled) } else { None })
     }
 
-    /// Seals and sends what the outlet holds, as much as the line takes.
+    /// Sends what the outlet holds in records, as much as the line takes.
     pub(super) fn flush(
         &mut self,
         line: &Line,
@@ -178,6 +235,69 @@ impl Secured {
                 Err(_) => return Flush::Over(Stop::PeerGone),
             }
         }
+        if policy.kernel_tls && self.is_for_kernel(outlet) {
+            if let Some(first @ 1..) = SENT_BEFORE_KERNEL_MIN.checked_sub(outlet.sent()) {
+                let first = SendPolicy { quantum_bytes: first.min(policy.quantum_bytes), ..policy.clone() };
+                match self.seal_and_send(line, outlet, &first, scratch, last, clock) {
+                    Flush::Quantum if self.unsent.is_empty() => {}
+                    flush => return flush,
+                }
+            }
+            self.give_to_kernel(line);
+        }
+        match self.is_with_kernel() {
+            true => self.send_through_kernel(line, outlet, policy, scratch, clock),
+            false => self.seal_and_send(line, outlet, policy, scratch, last, clock),
+        }
+    }
+
+    /// Whether the kernel had better seal what is next. A frame of HTTP/2 is too short for that.
+    fn is_for_kernel(&self, outlet: &Outlet) -> bool {
+        self.sealer == Sealer::Thread
+            && self.facts.protocol == Protocol::Http11
+            && outlet.longest_file_range() >= RANGE_FOR_KERNEL_MIN
+            && self.records.suits_kernel()
+    }
+
+    /// Sends what the kernel seals. Done when all of it is with TCP: the kernel takes more than TCP has room for, and drops
+    /// the rest if the connection is closed before there is.
+    fn send_through_kernel(
+        &mut self,
+        line: &Line,
+        outlet: &mut Outlet,
+        policy: &SendPolicy,
+        scratch: &mut [u8],
+        clock: &Clock,
+    ) -> Flush {
+        let before = outlet.sent();
+        let by_reference = line.sends_files() && policy.sendfile != SendfileMode::Never;
+        let through = (!by_reference).then_some(scratch);
+        // Never the last: MSG_MORE would leave a record open, which no timer ends.
+        let flush = outlet.flush(line, policy, through, false, clock.stamp().unix_seconds);
+        self.records.handle_sealed_by_kernel(outlet.sent() - before);
+        match flush {
+            Flush::Done if line.is_writable() => {
+                self.sealer = Sealer::Kernel { unsettled: false };
+                Flush::Done
+            }
+            Flush::Done => {
+                self.sealer = Sealer::Kernel { unsettled: true };
+                Flush::Full
+            }
+            flush => flush,
+        }
+    }
+
+    /// Seals and sends what the outlet holds.
+    fn seal_and_send(
+        &mut self,
+        line: &Line,
+        outlet: &mut Outlet,
+        policy: &SendPolicy,
+        scratch: &mut [u8],
+        last: bool,
+        clock: &Clock,
+    ) -> Flush {
         with_batch(|batch| {
             let now_ms = clock.now_ms();
             let sealing = Sealing { secured: self, line, batch, len: 0, now_ms, last };
@@ -247,6 +367,9 @@ impl Secured {
             return;
         }
         self.has_said_end = true;
+        if self.is_with_kernel() {
+            return line.send_alert(alert);
+        }
         let mut record = [0; ALERT_BYTES_MAX];
         if let Ok(len) = self.records.seal_alert(alert, &mut record) {
             // The connection ends in any case.

@@ -53,7 +53,12 @@ fn established() -> (Transport, TlsClient) {
 }
 
 fn policy() -> SendPolicy {
-    SendPolicy { sendfile: SendfileMode::NonBlocking, quantum_bytes: u64::MAX, test_residency: false }
+    SendPolicy {
+        sendfile: SendfileMode::NonBlocking,
+        quantum_bytes: u64::MAX,
+        test_residency: false,
+        kernel_tls: true,
+    }
 }
 
 fn flush(transport: &mut Transport, outlet: &mut Outlet, policy: &SendPolicy) -> Flush {

@@ -316,6 +316,7 @@ fn the_kernel_can_go_on() {
     assert_eq!(give(&mut client, &out[..written]).unwrap(), b"by the server");
     let keys = records.for_kernel().unwrap();
     assert_eq!((keys.cipher, keys.version), (Cipher::Aes128Gcm, Version::Tls13));
+    records.handle_kernel_seals();
     let record = seal_as_kernel(&keys, keys.sequence, b"by the kernel\x17");
     assert_eq!(give(&mut client, &record).unwrap(), b"by the kernel");
     // Two of them with one key would use numbers twice.
@@ -323,9 +324,34 @@ fn the_kernel_can_go_on() {
     assert_eq!(records.seal_alert(Alert::CLOSE_NOTIFY, &mut out), Err(RecordError::Internal));
     assert!(records.for_kernel().is_err());
 
-    let (_, established12) = established(Client::of(SUITES[3].0));
-    let mut records = established12.records;
-    assert!(!records.suits_kernel() && records.for_kernel().is_err());
+    for (suite, _) in &SUITES[2..] {
+        let (_, other) = established(Client::of(*suite));
+        assert!(!other.records.suits_kernel() && other.records.for_kernel().is_err(), "{suite:?}");
+    }
+}
+
+/// Goal: a client that asks for a new key, which the kernel cannot have, has ended its input with that. Method: the same
+/// before the kernel seals, when it only delays that.
+#[test]
+fn the_kernels_key_lasts() {
+    let (mut key, mut records) = by_keys(SUITES[0].0);
+    records.handle_kernel_seals();
+    let mut request = sealed(&mut key, ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    assert_eq!(records.open(&mut request), Ok(Opened::End));
+    assert_eq!(records.open(&mut [23, 3, 3]), Ok(Opened::End));
+
+    let (mut key, mut records) = by_keys(SUITES[0].0);
+    let mut request = sealed(&mut key, ContentType::Handshake, &[24, 0, 0, 1, 1]);
+    assert!(matches!(records.open(&mut request), Ok(Opened::Control { .. })));
+    assert!(!records.suits_kernel());
+    seal_all(&mut records, &[b"x"], &mut [0; 1000]);
+    assert!(records.suits_kernel());
+
+    records.handle_kernel_seals();
+    records.handle_sealed_by_kernel((1 << 38) - 1);
+    assert_eq!(records.open(&mut []), Ok(Opened::Part));
+    records.handle_sealed_by_kernel(1);
+    assert_eq!(records.open(&mut []), Ok(Opened::End));
 }
 
 /// Neither sealing nor opening data takes memory.

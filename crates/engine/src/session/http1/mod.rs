@@ -18,7 +18,7 @@ use crate::exchange::{Delegation, Env, Exchange, Wants};
 use crate::job::JobDone;
 use crate::log::Outcome;
 use crate::metrics::Metric;
-use crate::outlet::Flush;
+use crate::outlet::{Flush, SendPolicy};
 use crate::protocol::{Http1, LastClose, Responder, StreamId};
 use crate::send_way::Trial;
 use waiting::{StreamedBody, Waiting};
@@ -116,7 +116,7 @@ impl Http1Driver {
             if let Some(need) = self.stream_body(wire, ctx) {
                 return need;
             }
-            if !wire.outlet.is_empty() {
+            if wire.has_output() {
                 if stage == Stage::Read {
                     return Need::Writable;
                 }
@@ -186,7 +186,9 @@ impl Http1Driver {
                 Need::Job(job)
             }
             Wants::JobUnderWay => Need::JobUnderWay,
-            Wants::Delegation(delegation) => Need::Delegate(stream, self.delegate(stream, delegation, wire)),
+            Wants::Delegation(delegation) => {
+                Need::Delegate(stream, self.delegate(stream, delegation, wire, &ctx.send))
+            }
             Wants::News => Need::News(stream),
             Wants::NewsUnderWay => Need::NewsUnderWay,
         })
@@ -244,10 +246,12 @@ impl Http1Driver {
         &mut self,
         stream: StreamId,
         delegation: Delegation,
-        wire: &Wire,
+        wire: &mut Wire,
+        policy: &SendPolicy,
     ) -> Box<baton_gateway::Request> {
         let Delegation { mut request, terms } = delegation;
-        request.handover = terms.and_then(|terms| wire.transport.hand_over(terms, wire.outlet.sent()));
+        let sent = wire.outlet.sent();
+        request.handover = terms.and_then(|terms| wire.transport.hand_over(terms, sent, policy));
         self.streamed_body = request.rest.as_ref().map(|rest| StreamedBody::new(rest.left()));
         if self.streamed_body.is_some() {
             self.protocol.handle_body_lent();
@@ -341,7 +345,9 @@ impl Http1Driver {
 
     /// `None`: all is sent.
     fn send(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        let trial = self.trial.take().filter(|_| wire.transport.sends_files());
+        // What sealing costs says nothing about connections in clear.
+        let is_clear = wire.transport.tls().is_none();
+        let trial = self.trial.take().filter(|_| is_clear && wire.transport.sends_files());
         let started = trial.map(|_| Instant::now());
         if matches!(wire.state, WireState::Ending(close) if close != LastClose::Reset) {
             wire.transport.end_behind_output();
