@@ -73,7 +73,7 @@ pub use setting::Section;
 pub use site::Site;
 pub use source::ConfigSource;
 pub use timeouts::Timeouts;
-pub use tls::{CertificateFiles, ClientAuthentication, RedirectHttps, SiteCertificates, Tls};
+pub use tls::{CertificateFiles, ClientAuthentication, KernelTls, RedirectHttps, SiteCertificates, Tls};
 pub use tls_files::{PLACEHOLDER, PemFiles};
 pub use tls_plan::SiteCertificate;
 pub use words::{Words, word_of, words_of};

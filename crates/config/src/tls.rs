@@ -28,6 +28,17 @@ words! {
     }
 }
 
+words! {
+    /// Whether the kernel seals records.
+    KernelTls {
+        /// where the kernel can: those of long files, which then leave by `sendfile`, and those of applications that answer
+        /// by `passfd`; HTTP/1 and TLS 1.3 only. The status says whether it can, and why not
+        Auto = "auto",
+        /// the server seals all records
+        Off = "off",
+    }
+}
+
 settings! {
     /// TLS on all addresses that end in ` tls`: versions 1.2 and 1.3, with Mozilla's *intermediate* ciphers and the
     /// post-quantum key exchange. Sessions are resumed by any worker, also after a reload or an upgrade.
@@ -40,6 +51,8 @@ settings! {
         /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
         /// reads them.
         watch_ms: u64 = 0, Integer(0, 86_400_000);
+        /// Whether the kernel seals records (kTLS). Needs a restart.
+        kernel: KernelTls = KernelTls::Auto, Word::<KernelTls>::new();
     }
 }
 

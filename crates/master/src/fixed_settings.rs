@@ -1,6 +1,6 @@
 //! Which settings a reload cannot change: those that only the start of the server uses.
 
-use baton_config::{Config, Destination, LogSettings, Section, Server};
+use baton_config::{Config, Destination, LogSettings, Section, Server, Tls};
 
 /// The new configuration with such settings as they were, and the names of those that differ.
 pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
@@ -14,6 +14,7 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
         // A worker decides at its start how it works.
         send: old.send.clone(),
         cache: old.cache.clone(),
+        tls: Tls { kernel: old.tls.kernel, ..new.tls.clone() },
         admin: old.admin.clone(),
         // One file can replace another while workers write to it; other destinations cannot change.
         log: LogSettings {
@@ -26,6 +27,7 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     let mut names = differences(&kept.server, &new.server);
     names.extend(differences(&kept.send, &new.send));
     names.extend(differences(&kept.cache, &new.cache));
+    names.extend(differences(&kept.tls, &new.tls));
     names.extend(differences(&kept.admin, &new.admin));
     names.extend(differences(&kept.log, &new.log));
     (kept, names)

@@ -24,6 +24,7 @@ pub mod control;
 mod descriptors;
 mod fixed_settings;
 mod inherited;
+mod kernel_tls;
 mod listen_error;
 mod listeners;
 mod logs;
@@ -51,6 +52,7 @@ use baton_config::{Config, ConfigSource};
 use baton_report::Trouble;
 
 pub use descriptors::{Budget, budget as descriptor_budget};
+pub use kernel_tls::{KernelSealing, kernel_sealing};
 
 use self::upgrade::{InheritedSockets, Predecessor};
 

@@ -21,6 +21,7 @@ use super::applications::Applications;
 use super::certificates::{Certificates, Watching};
 use super::control::ControlSocket;
 use super::inherited::InheritedSocket;
+use super::kernel_tls::kernel_sealing;
 use super::listeners::{Listeners, SocketSetup, listen_addresses};
 use super::logs::Logs;
 use super::management::{Connections, ServerMetrics};
@@ -64,6 +65,8 @@ pub(super) fn prepare(
         log::warning(advice);
     }
     let certificates = Certificates::read(&config)?;
+    let kernel_sealing = kernel_sealing(&config);
+    tuning.kernel_tls = kernel_sealing.is_on;
     let ticket_keys = TicketKeys::begin(inherited_sockets.ticket_secrets, Instant::now())?;
     let options = ListenOptions {
         backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
@@ -116,6 +119,7 @@ pub(super) fn prepare(
         tuning,
         cache_memory: cache_memory.told,
         descriptors: descriptors.told,
+        kernel_tls: kernel_sealing.told,
         listeners,
         certificates,
         watching: Watching::new(Instant::now()),

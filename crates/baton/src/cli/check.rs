@@ -74,6 +74,12 @@ fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate])
             }
         }
     }
+    if config.has_tls() {
+        out.push_str(&format!(
+            "  records sealed by the kernel: {}\n",
+            baton_master::kernel_sealing(config).told
+        ));
+    }
     out
 }
 

@@ -13,7 +13,15 @@ pub(super) fn for_humans(status: &Value) -> String {
         plain(&status["pid"]),
         plain(&status["uptime_seconds"]),
     );
-    for key in ["configuration", "architecture", "cache_memory", "descriptors", "control_socket", "admin"] {
+    for key in [
+        "configuration",
+        "architecture",
+        "cache_memory",
+        "descriptors",
+        "kernel_tls",
+        "control_socket",
+        "admin",
+    ] {
         out.push_str(&format!("{:16}{}\n", words(key), plain(&status[key])));
     }
     for listener in elements(&status["listeners"]) {
@@ -143,7 +151,7 @@ mod tests {
     fn workers_stand_in_columns_and_engines_below() {
         let mut status = json!({
             "version": "1", "state": "running", "pid": 7, "uptime_seconds": 3, "configuration": "/b.toml",
-            "architecture": "auto", "cache_memory": "8 MiB per worker", "descriptors": "1024 per worker", "control_socket": null, "admin": [],
+            "architecture": "auto", "cache_memory": "8 MiB per worker", "descriptors": "1024 per worker", "kernel_tls": "no: why not", "control_socket": null, "admin": [],
             "listeners": [{ "address": "127.0.0.1:80" }],
             "sites": [{ "name": "s", "root": "/srv" }],
             "acme": { "plans": [
@@ -165,6 +173,7 @@ configuration   /b.toml
 architecture    auto
 cache memory    8 MiB per worker
 descriptors     1024 per worker
+kernel tls      no: why not
 control socket  -
 admin           -
 listener        127.0.0.1:80

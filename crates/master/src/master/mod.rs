@@ -51,6 +51,8 @@ pub(crate) struct Master {
     pub(crate) tuning: Tuning,
     /// How much memory is for the contents of files, and why.
     pub(crate) cache_memory: String,
+    /// Whether the kernel seals records of TLS, for the status.
+    pub(crate) kernel_tls: String,
     /// How many descriptors a worker may have, and what for.
     pub(crate) descriptors: String,
     pub(crate) user: WorkerUser,

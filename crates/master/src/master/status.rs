@@ -106,6 +106,7 @@ impl Master {
             },
             "architecture": self.tuning.architecture.to_string(),
             "cache_memory": self.cache_memory,
+            "kernel_tls": self.kernel_tls,
             "descriptors": self.descriptors,
             "control_socket": self.control.as_ref().map(|door| door.name.current()),
             "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
