@@ -34,6 +34,7 @@ test: ## All tests (installs what they need, where it may)
 	@scripts/setup-tests
 	cargo test --workspace --locked
 	@scripts/test-adapters
+	@scripts/test-kernel-tls
 
 simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \

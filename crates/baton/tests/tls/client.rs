@@ -94,6 +94,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn into_stream(self) -> StreamOwned<ClientConnection, TcpStream> {
+        self.0
+    }
+
     /// Whether the server certificate is this one.
     pub(crate) fn has(&self, issued: &Issued) -> bool {
         let expected = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).expect("PEM");

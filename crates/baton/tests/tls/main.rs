@@ -8,6 +8,8 @@ mod browser;
 mod certificates_of_clients;
 mod client;
 mod command_line;
+mod exchange;
+mod kernel;
 mod reload;
 mod sessions;
 mod sites;
