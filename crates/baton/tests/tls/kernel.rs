@@ -164,7 +164,7 @@ fn answer(request: &mut Request<'_>) -> std::io::Result<()> {
 fn long_files_and_their_ranges() {
     with_kernel(1, "", |site| {
         let mut connection = site.connect();
-        let mib: usize = std::env::var("KERNEL_TLS_MIB").map_or(16, |text| text.parse().expect("a number"));
+        let mib: usize = std::env::var("KERNEL_TLS_MIB").map_or(64, |text| text.parse().expect("a number"));
         let file = pattern(LONG_BYTES, 3);
         for _ in 0..(mib << 20) / LONG_BYTES {
             connection.send(&request("/long.bin", ""));
@@ -216,9 +216,9 @@ fn answers_of_applications() {
 #[test]
 fn the_end_is_told() {
     with_kernel(3, "", |site| {
-        for path in ["/long.bin", "/app/bytes?700000", "/app/chunks?700000"] {
+        for path in ["/middling.bin", "/app/bytes?700000", "/app/chunks?700000"] {
             let mut connection = site.connect();
-            sockopt::set_socket_recv_buffer_size(connection.tcp(), 5_000).expect("an option");
+            sockopt::set_socket_recv_buffer_size(connection.tcp(), 100_000).expect("an option");
             connection.send(&request(path, "Connection: close\r\n"));
             let answer = connection.answer();
             assert!(answer.head.starts_with("HTTP/1.1 200 "), "{}", answer.head);
