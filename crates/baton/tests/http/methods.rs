@@ -3,6 +3,13 @@
 use crate::common::server::Server;
 use crate::museum::pattern_of;
 
+/// What only HTTP/1 can say.
+mod http1 {
+    crate::protocols::over_http1!(refused_heads_have_no_body);
+
+    use super::refused_heads_have_no_body;
+}
+
 crate::protocols::over_every_protocol!(
     head_is_get_without_the_body,
     options_says_what_is_allowed,
@@ -39,6 +46,24 @@ fn head_is_get_without_the_body(server: &Server) {
     let head = client.ask("HEAD", "/1m.bin", "Range: bytes=0-9\r\n");
     assert_eq!((head.status, head.field("content-length")), (200, Some("1048576")));
     assert!(client.get("/1m.bin").body == pattern_of("1m.bin"));
+}
+
+/// RFC 9110, section 9.3.2: no answer to HEAD has a body, however wrong the request is.
+fn refused_heads_have_no_body(server: &Server) {
+    for (request, status) in [
+        ("HEAD / HTTP/1.1\r\n\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nBad Name: 1\r\n\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\n\r\n", 417),
+        ("HEAD / HTTP/9.1\r\nHost: a\r\n\r\n", 505),
+    ] {
+        let mut client = server.connect();
+        client.send(request);
+        let head = client.head();
+        assert_eq!((head.status, head.field("connection")), (status, Some("close")), "{request:?}");
+        client.expect_end();
+    }
 }
 
 /// Of the server as a whole, of a file, and of one that is not there.

@@ -32,6 +32,8 @@ pub(crate) struct Client {
     /// When the first byte of the request was read that is being read.
     head_begun_ms: u64,
     bytes_read: usize,
+    /// The same, before the response that is arriving began.
+    read_before_response: usize,
 }
 
 /// The state of the worker when a client acts.
@@ -109,6 +111,7 @@ impl Client {
             moved_ms: now_ms,
             head_begun_ms: now_ms,
             bytes_read: 0,
+            read_before_response: 0,
         }
     }
 
@@ -176,6 +179,9 @@ impl Client {
             self.progress.push((now_ms, total + output.len()));
             self.moved_ms = now_ms;
         }
+        if self.unread.is_empty() && !output.is_empty() {
+            self.read_before_response = self.bytes_read;
+        }
         let bytes_read = self.end.bytes_read();
         if bytes_read != self.bytes_read {
             self.moved_ms = now_ms;
@@ -207,7 +213,7 @@ impl Client {
             self.responses.last().is_none_or(Response::keeps_connection),
             "something comes behind the last answer"
         );
-        let mut response = Response::read(&self.unread, request.expected.is_head)?;
+        let mut response = Response::read(&self.unread, self.is_known_head(number, request))?;
         let has_left = self.end.is_in_memory() && self.end.server_left() == Left::InOrder;
         response.is_complete |= response.ends_with_connection && has_left;
         response.is_complete.then_some(response)
@@ -215,8 +221,16 @@ impl Client {
 
     /// The response that has begun and is not complete.
     pub(crate) fn partial(&self) -> Option<Response> {
-        let request = self.requests.get(self.responses.len())?;
-        Response::read(&self.unread, request.expected.is_head)
+        let number = self.responses.len();
+        let request = self.requests.get(number)?;
+        Response::read(&self.unread, self.is_known_head(number, request))
+    }
+
+    /// Whether a request is a `HEAD`, and the server knew when it answered. It may have given up before that.
+    fn is_known_head(&self, number: usize, request: &Request) -> bool {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        let has_given_up = self.unread.starts_with(b"HTTP/1.1 408 ");
+        request.expected.is_head && (!has_given_up || self.read_before_response >= start + "HEAD ".len())
     }
 
     /// Whether an application may answer this request on the client's own socket. The log says what it reports then.

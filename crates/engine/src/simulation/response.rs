@@ -67,8 +67,6 @@ impl Response {
         let length = response.field("Content-Length").map(|text| text.parse::<usize>().expect("a length"));
         let is_chunked = response.field("Transfer-Encoding").is_some_and(|coding| coding == "chunked");
         assert!(length.is_none() || !is_chunked, "two framings: {response:?}");
-        // Where the head is not known, or what is behind it is no body, the method is not looked at.
-        let is_head = is_head && !matches!(status, 400 | 408);
         if !(is_head || status < 200 || status == 204 || status == 304) {
             response.read_body(&stream[head_len..], length, is_chunked);
         }

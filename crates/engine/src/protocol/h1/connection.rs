@@ -28,7 +28,7 @@ impl Http1 {
             input_state: InputState::Head,
             scanner: HeadScanner::new(),
             requests: 0,
-            response: Response::to_no_request(),
+            response: Response::last(false),
         }
     }
 
@@ -38,8 +38,10 @@ impl Http1 {
     }
 
     /// Counts input that is no request as one, so that it can be refused.
-    pub(crate) fn take_unreadable(&mut self) -> StreamId {
+    pub(crate) fn take_unreadable(&mut self, input: &[u8]) -> StreamId {
         self.requests += 1;
+        // An answer to HEAD has no body whatever is wrong with the rest (RFC 9110, section 9.3.2).
+        self.response = Response::last(input.trim_ascii_start().starts_with(b"HEAD "));
         self.stream()
     }
 
@@ -88,9 +90,9 @@ pub(super) enum Frame {
 }
 
 impl Response {
-    /// Answers input in which no request was found.
-    pub(super) fn to_no_request() -> Self {
-        Self { version: Version::Http11, is_head: false, keeps: false, is_cut: false, frame: Frame::Whole }
+    /// The last response of a connection.
+    pub(super) fn last(is_head: bool) -> Self {
+        Self { version: Version::Http11, is_head, keeps: false, is_cut: false, frame: Frame::Whole }
     }
 
     pub(super) fn to(head: &RequestHead<'_>, requests: u64, limits: &Limits) -> Self {

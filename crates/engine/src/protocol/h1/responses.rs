@@ -124,9 +124,9 @@ impl Responder<'_> {
         Ok(read == BodyRead::TooLarge)
     }
 
-    /// No more input can be parsed: the response is the last one, and has its body even for a `HEAD`.
+    /// No more input can be parsed: the response is the last one.
     pub(crate) fn refuse(&mut self) {
-        self.protocol.response = Response::to_no_request();
+        self.protocol.response = Response::last(self.protocol.response.is_head);
     }
 
     /// The connection ends with this response.

@@ -162,7 +162,7 @@ impl Http1Driver {
     /// Refuses input that is no request. The rest of the input is discarded.
     fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, wire: &mut Wire, ctx: &mut Context) {
         self.inbox_untried = false;
-        let stream = self.protocol.take_unreadable();
+        let stream = self.protocol.take_unreadable(input);
         self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
         self.drive(stream, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         wire.state = WireState::Ending(LastClose::Linger);

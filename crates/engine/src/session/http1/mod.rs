@@ -328,7 +328,8 @@ impl Http1Driver {
             && wire.is_open()
             && !self.inbox.trim_ascii_start().is_empty()
         {
-            let mut exchange = Exchange::new(self.protocol.take_unreadable(), ctx.clock.now_ms());
+            let stream = self.protocol.take_unreadable(&self.inbox);
+            let mut exchange = Exchange::new(stream, ctx.clock.now_ms());
             exchange.note_unreadable(self.inbox.trim_ascii_start(), ctx);
             self.exchanges.push_back(exchange);
         }
