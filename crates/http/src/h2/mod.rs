@@ -26,7 +26,7 @@ mod streams;
 mod window;
 
 pub use bounds::Bound;
-pub use connection::Connection;
+pub use connection::{Connection, Stall};
 pub use error::{ConnectionError, ErrorCode, Violation, Why};
 pub use event::Event;
 pub use frame::{FRAME_BYTES_MAX, PAYLOAD_BYTES_MAX, PREFACE, PrefaceMatch, StreamId, match_preface};

@@ -4,7 +4,7 @@ use crate::client::{
     DATA, END_STREAM, HEADERS, PADDED, PRIORITY_UPDATE, Pair, Seen, WINDOW_UPDATE, frame, get,
     get_with_priority, post, settings, window_update,
 };
-use baton_http::h2::{BODY_WINDOW, ErrorCode, Priority, Violation};
+use baton_http::h2::{BODY_WINDOW, ErrorCode, Priority, Stall, Violation};
 
 /// The order in which streams send DATA.
 fn order(pair: &mut Pair) -> Vec<u32> {
@@ -22,10 +22,10 @@ fn frames_are_16_kib_and_windows_are_kept() {
     let [one, three] = pair.begin(&[get(1), get(3)])[..] else { panic!() };
     pair.answer(one, &[b'a'; 50_000]);
     assert_eq!(data_lens(&mut pair), [16_384, 16_384, 7_232]);
-    assert!(pair.server.is_stalled(one) && pair.server.queued(one) == 10_000);
+    assert!(pair.server.stall(one) == Some(Stall::Stream) && pair.server.queued(one) == 10_000);
     pair.answer(three, &[b'b'; 30_000]);
     assert_eq!(data_lens(&mut pair), [16_384, 9_151], "what the connection's 65535 bytes leave");
-    assert!(pair.server.is_stalled(three) && !pair.server.wants_to_send());
+    assert!(pair.server.stall(three) == Some(Stall::Connection) && !pair.server.wants_to_send());
     pair.receive(&window_update(1, 10_000)).unwrap();
     assert!(!pair.server.wants_to_send());
     pair.receive(&window_update(0, 10_001)).unwrap();

@@ -19,6 +19,8 @@ impl Http2Driver {
     pub(super) fn set_deadline(&mut self, wire: &mut Wire, ctx: &Context) {
         let limits = &ctx.plan.limits;
         let now_ms = ctx.clock.now_ms();
+        let is_in_head = !self.inbox.is_empty() || !self.connection.is_idle();
+        self.head_since_ms = is_in_head.then(|| self.head_since_ms.unwrap_or(now_ms));
         if wire.outlet.is_empty() || self.is_outlet_blocked {
             self.send_due_ms = None;
         } else if self.send_due_ms.is_none() {
@@ -44,12 +46,12 @@ impl Http2Driver {
 
     /// When a client without requests is to be gone.
     fn idle_deadline(&self, limits: &Limits) -> Option<u64> {
-        let is_in_head = !self.inbox.is_empty() || !self.connection.is_idle();
-        let timeout_ms = match self.requests == 0 || is_in_head {
-            true => limits.head_timeout_ms,
-            false => limits.idle_timeout_ms,
+        let (since_ms, timeout_ms) = match self.head_since_ms {
+            Some(since_ms) => (since_ms.max(self.idle_since_ms), limits.head_timeout_ms),
+            None if self.requests == 0 => (self.idle_since_ms, limits.head_timeout_ms),
+            None => (self.idle_since_ms, limits.idle_timeout_ms),
         };
-        self.streams.is_empty().then_some(self.idle_since_ms.saturating_add(timeout_ms))
+        self.streams.is_empty().then_some(since_ms.saturating_add(timeout_ms))
     }
 
     /// When a client that rests gives its memory back.
@@ -62,9 +64,12 @@ impl Http2Driver {
         if stream.awaits_body() {
             return Some(stream.received_ms.saturating_add(limits.body_timeout_ms));
         }
-        // A window that opens a byte at a time buys no time.
-        let is_stalled = self.connection.is_stalled(stream.id);
-        is_stalled.then_some(stream.sending_since_ms.saturating_add(limits.send_timeout_ms))
+        // A window that opens a byte at a time buys no time, but one that others use does.
+        let since_ms = match self.connection.stall(stream.id)? {
+            h2::Stall::Stream => stream.sending_since_ms,
+            h2::Stall::Connection => stream.sending_since_ms.max(self.data_sent_ms),
+        };
+        Some(since_ms.saturating_add(limits.send_timeout_ms))
     }
 
     /// The deadline has passed: a stream or the session ends, or goes on if the client turns out to have made progress.

@@ -65,7 +65,7 @@ impl Http2Driver {
 
     /// The client sends no more: answers that are under way are completed, as far as its windows go, which open no more.
     fn input_after_end(&self, wire: &Wire) -> Input {
-        let goes_on = |stream: &Stream| !stream.awaits_body() && !self.connection.is_stalled(stream.id);
+        let goes_on = |stream: &Stream| !stream.awaits_body() && self.connection.stall(stream.id).is_none();
         let is_sending = !wire.outlet.is_empty() || self.connection.wants_to_send();
         let waits = is_sending || self.streams.iter().any(goes_on);
         if waits { Input::None } else { Input::Ended }

@@ -62,6 +62,10 @@ pub(super) struct Http2Driver {
     requests: u64,
     /// Since when there has been no request.
     idle_since_ms: u64,
+    /// When bytes of a response's body were last sent, on any stream.
+    data_sent_ms: u64,
+    /// Since when a part of a frame or of a head has been there.
+    head_since_ms: Option<u64>,
     /// When the client must have taken more of what is being sent.
     send_due_ms: Option<u64>,
     is_lingering: bool,
@@ -105,6 +109,8 @@ impl Http2Driver {
             to_abandon: Vec::new(),
             requests: 0,
             idle_since_ms: now_ms,
+            data_sent_ms: now_ms,
+            head_since_ms: None,
             send_due_ms: None,
             is_lingering: false,
             is_resting: false,

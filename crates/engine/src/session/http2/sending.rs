@@ -82,6 +82,7 @@ impl Http2Driver {
         let stream = &mut self.streams[at];
         if bytes > 0 {
             stream.taken += bytes;
+            self.data_sent_ms = ctx.clock.now_ms();
             stream.exchange.record.handle_sent(bytes);
         }
         if stream.exchange.is_answered() {

@@ -79,6 +79,15 @@ pub struct Connection {
     drain: Drain,
 }
 
+/// A window that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// That of the stream.
+    Stream,
+    /// That of the connection, which all streams share.
+    Connection,
+}
+
 impl Connection {
     /// A new connection. SETTINGS wait to be sent.
     pub fn new(settings: &Settings, now_ms: u64) -> Self {
@@ -140,12 +149,15 @@ impl Connection {
         self.streams.slot_of(stream.0).map_or(0, |slot| self.streams.at(slot).body.len())
     }
 
-    /// Whether the stream has bytes that only the client's windows keep back.
-    pub fn is_stalled(&self, stream: StreamId) -> bool {
-        self.streams.slot_of(stream.0).is_some_and(|slot| {
-            let stream = self.streams.at(slot);
-            !stream.body.is_empty() && (stream.send.available() == 0 || self.send.available() == 0)
-        })
+    /// Which of the client's windows keeps bytes of this stream back, if one does.
+    pub fn stall(&self, stream: StreamId) -> Option<Stall> {
+        let stream = self.streams.at(self.streams.slot_of(stream.0)?);
+        match stream.body.is_empty() {
+            true => None,
+            false if stream.send.available() == 0 => Some(Stall::Stream),
+            false if self.send.available() == 0 => Some(Stall::Connection),
+            false => None,
+        }
     }
 
     /// When [`handle_time`](Self::handle_time) has something to do.
