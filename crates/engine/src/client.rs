@@ -1,6 +1,6 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
-use baton_gateway::{ClientSocket, News};
+use baton_gateway::{ClientSocket, ResponseEvent};
 
 use crate::clients::Connection;
 use crate::context::Context;
@@ -31,9 +31,9 @@ pub(crate) enum Wake {
     /// Another thread has run its step, which ended with this need.
     Stepped(Need),
     /// The gateway's next event for this request.
-    News(StreamId, Option<News>),
+    ResponseEvent(StreamId, Option<ResponseEvent>),
     /// There may be an event of the gateway for this request.
-    NewsReady(StreamId),
+    ResponseReady(StreamId),
     /// The application wants more of this request's body.
     BodyWanted(StreamId),
     /// Its deadline has passed.
@@ -105,12 +105,12 @@ impl Session {
                 self.handle_job(done, ctx);
                 None
             }
-            Wake::News(stream, news) => {
-                self.handle_news(stream, news, ctx);
+            Wake::ResponseEvent(stream, event) => {
+                self.handle_response_event(stream, event, ctx);
                 None
             }
-            Wake::NewsReady(stream) => {
-                self.handle_news_ready(stream);
+            Wake::ResponseReady(stream) => {
+                self.handle_response_ready(stream);
                 None
             }
             Wake::BodyWanted(stream) => {

@@ -6,7 +6,7 @@
 //!   listener ─► accept ► Client::advance ─► Need ────────────┤
 //!   client ───────────────────┘ ▲            │ Turn: at the end of the round
 //!   jobs done ──────────────────┤◄── Jobs ◄──┤ Job
-//!   applications ───────────────┘◄─ Gateway ◄┘ Delegate, News
+//!   applications ───────────────┘◄─ Gateway ◄┘ Delegate, ResponseEvent
 //! ```
 //!
 //! The loop registers a client edge-triggered, once, for both directions, and only when it has to wait for it. If the
@@ -176,7 +176,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.apply_new_orders()?;
             }
             self.gateway.handle_time(self.ctx.clock.now_ms());
-            self.bring_news();
+            self.deliver_responses();
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
                     self.advance(token, Wake::Turn);
@@ -225,7 +225,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             _ if Gateway::owns(data) => {
                 self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
                 // At once: what was just read is still in the CPU's caches, and its memory becomes free for the next.
-                self.bring_news();
+                self.deliver_responses();
                 self.gateway.serve_released(self.ctx.clock.now_ms());
             }
             _ if Acceptor::owns(data) => self.accept(data),
@@ -250,12 +250,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     }
 
     /// Wakes the clients whose requests have events from the gateway.
-    fn bring_news(&mut self) {
-        while let Some(request) = self.gateway.poll_news() {
+    fn deliver_responses(&mut self) {
+        while let Some(request) = self.gateway.poll_ready() {
             if let Some((token, stream)) = self.clients.of_request(request) {
                 let wake = match self.gateway.wants_body(request) {
                     true => Wake::BodyWanted(stream),
-                    false => Wake::NewsReady(stream),
+                    false => Wake::ResponseReady(stream),
                 };
                 self.advance(token, wake);
             }
@@ -337,7 +337,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     let now_ms = self.ctx.clock.now_ms();
                     self.gateway.begin(name, *request, now_ms);
-                    need = Need::News(stream);
+                    need = Need::ResponseEvent(stream);
                 }
                 Need::Body(stream, part) => {
                     let whose = entry.requests.of_stream(stream).expect(DELEGATED);
@@ -348,18 +348,18 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     let wake = match self.gateway.wants_body(whose) {
                         true => Wake::BodyWanted(stream),
-                        false => Wake::NewsReady(stream),
+                        false => Wake::ResponseReady(stream),
                     };
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
-                Need::News(stream) => {
+                Need::ResponseEvent(stream) => {
                     let whose = entry.requests.of_stream(stream).expect(DELEGATED);
                     self.gateway.note_sent(whose, self.ctx.clock.now_ms());
                     let wake = match self.gateway.wants_body(whose) {
                         true => Wake::BodyWanted(stream),
-                        false => Wake::News(stream, self.gateway.take(whose)),
+                        false => Wake::ResponseEvent(stream, self.gateway.take(whose)),
                     };
-                    if matches!(&wake, Wake::News(_, Some(news)) if news.is_last()) {
+                    if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
                         entry.requests.remove(stream);
                     }
                     need = entry.client.advance(wake, &mut self.ctx);
@@ -370,7 +370,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
-                Need::NewsUnderWay => {
+                Need::ResponseAwaited => {
                     // To notice a reset before the answer comes; otherwise sending it shows the reset.
                     if entry.interest == Interest::Nothing {
                         let _ = watch(&self.epoll, token, entry, Interest::Input);

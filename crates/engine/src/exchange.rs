@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_gateway::News;
+use baton_gateway::ResponseEvent;
 use baton_http::{AcceptedCodings, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use rustix::io::Errno;
 
@@ -270,9 +270,13 @@ impl Exchange {
     }
 
     /// The gateway's next event; `None`: nothing more for now. Returns the outcome if the client is gone.
-    pub(crate) fn handle_news(&mut self, env: &mut Env<'_>, news: Option<News>) -> Option<Outcome> {
+    pub(crate) fn handle_response_event(
+        &mut self,
+        env: &mut Env<'_>,
+        event: Option<ResponseEvent>,
+    ) -> Option<Outcome> {
         let State::Delegated(delegated) = &mut self.state else { return None };
-        match delegated.handle_news(env, news, &mut self.record) {
+        match delegated.handle_response_event(env, event, &mut self.record) {
             Reaction::More => {}
             Reaction::Answered => self.state = State::Answered,
             Reaction::NoClient(outcome) => return Some(outcome),

@@ -1,4 +1,4 @@
-//! A request and its response, from `begin` until the session has taken the last news.
+//! A request and its response, from `begin` until the session has taken the last event.
 
 use crate::connections::ConnectionId;
 use crate::pending_response::PendingResponse;
@@ -13,7 +13,7 @@ pub(crate) struct Exchange {
     pub(crate) response: PendingResponse,
     pub(crate) pool: usize,
     pub(crate) state: ExchangeState,
-    /// Whether it is in the list of requests with news.
+    /// Whether it is in the list of requests with event.
     pub(crate) is_announced: bool,
     /// Whether the session has yet to learn that the application wants more of the body.
     pub(crate) wants_body: bool,

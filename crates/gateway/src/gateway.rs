@@ -14,7 +14,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{Exchange, ExchangeState};
 use crate::input::Input;
 use crate::pool::Pool;
-use crate::{News, Request, RequestId, Why, report};
+use crate::{Request, RequestId, ResponseEvent, Why, report};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
 ///
@@ -28,8 +28,8 @@ pub struct Gateway {
     pub(crate) input: Input,
     /// Scratch memory for blocks of parameters.
     pub(crate) block: Vec<u8>,
-    /// Requests with news.
-    news: VecDeque<RequestId>,
+    /// Requests with event.
+    event: VecDeque<RequestId>,
     /// Connections to read in the next round without an event.
     pub(crate) requeued: VecDeque<ConnectionId>,
     /// Pools with released connections and waiting requests. The loop sends the answers first, then assigns the connections.
@@ -53,7 +53,7 @@ impl Gateway {
             exchanges: HashMap::default(),
             input: Input::new(),
             block: Vec::new(),
-            news: VecDeque::new(),
+            event: VecDeque::new(),
             requeued: VecDeque::new(),
             released: Vec::new(),
             due_ms: u64::MAX,
@@ -108,7 +108,7 @@ impl Gateway {
         }
     }
 
-    /// Handles deadlines and reads requeued connections. Call it once per round, after taking the news of all events. It
+    /// Handles deadlines and reads requeued connections. Call it once per round, after taking all responses' events. It
     /// costs nothing if nothing is due.
     pub fn handle_time(&mut self, now_ms: u64) {
         for _ in 0..self.requeued.len() {
@@ -124,7 +124,7 @@ impl Gateway {
         }
     }
 
-    /// Assigns released connections to waiting requests. Call it after taking the news of an event;
+    /// Assigns released connections to waiting requests. Call it after taking the responses' events;
     /// [`handle_time`](Self::handle_time) does it, too.
     pub fn serve_released(&mut self, now_ms: u64) {
         while let Some(index) = self.released.pop() {
@@ -140,10 +140,10 @@ impl Gateway {
         (self.due_ms != u64::MAX).then_some(self.due_ms)
     }
 
-    /// The next request that has news, each once until something changes again.
-    pub fn poll_news(&mut self) -> Option<RequestId> {
+    /// The next request that has event, each once until something changes again.
+    pub fn poll_ready(&mut self) -> Option<RequestId> {
         loop {
-            let request_id = self.news.pop_front()?;
+            let request_id = self.event.pop_front()?;
             if let Some(exchange) = self.exchanges.get_mut(&request_id)
                 && std::mem::take(&mut exchange.is_announced)
             {
@@ -156,12 +156,12 @@ impl Gateway {
     ///
     /// One piece of a body is at most as large as the memory bound of its spool. The rest comes after
     /// [`note_sent`](Self::note_sent).
-    pub fn take(&mut self, request_id: RequestId) -> Option<News> {
-        let news = self.exchanges.get_mut(&request_id)?.response.take()?;
-        if news.is_last() {
+    pub fn take(&mut self, request_id: RequestId) -> Option<ResponseEvent> {
+        let event = self.exchanges.get_mut(&request_id)?.response.take()?;
+        if event.is_last() {
             self.exchanges.remove(&request_id);
         }
-        Some(news)
+        Some(event)
     }
 
     /// The session has handed everything it took to the kernel and dropped the pieces: there is room for more.
@@ -225,13 +225,13 @@ impl Gateway {
         self.pools.iter().flatten().map(report::pool).collect()
     }
 
-    /// Tells the caller that a request has news, if it has.
+    /// Tells the caller that a request has event, if it has.
     pub(crate) fn announce(&mut self, request_id: RequestId) {
         if let Some(exchange) = self.exchanges.get_mut(&request_id)
-            && (exchange.wants_body || exchange.response.has_news())
+            && (exchange.wants_body || exchange.response.has_event())
             && !std::mem::replace(&mut exchange.is_announced, true)
         {
-            self.news.push_back(request_id);
+            self.event.push_back(request_id);
         }
     }
 

@@ -4,7 +4,7 @@
 //!   Request ─► Gateway::begin ─► Pool ─► Connection ─► application
 //!                                (queue, idle (one request     │
 //!                                connections) at a time)       │
-//!   News ◄──── Gateway::take ◄── PendingResponse ◄─────────────┘
+//!   ResponseEvent ◄──── Gateway::take ◄── PendingResponse ◄─────────────┘
 //!                                (head, Spool, end)
 //! ```
 //!
@@ -15,21 +15,21 @@
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
 //! [`Gateway::push_body`], [`Gateway::fail_body`],
-//! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_news`],
+//! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_ready`],
 //! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
-//! events, then the time, then takes the news:
+//! events, then the time, then takes the event:
 //!
 //! ```no_run
-//! # use baton_gateway::{Gateway, News};
+//! # use baton_gateway::{Gateway, ResponseEvent};
 //! # fn round(gateway: &mut Gateway, events: &[(u64, rustix::event::epoll::EventFlags)], now_ms: u64) {
 //! for (data, flags) in events.iter().filter(|event| Gateway::owns(event.0)) {
 //!     gateway.handle_event(*data, *flags, now_ms);
 //! }
 //! gateway.handle_time(now_ms);
-//! while let Some(request_id) = gateway.poll_news() {
-//!     while let Some(news) = gateway.take(request_id) {
+//! while let Some(request_id) = gateway.poll_ready() {
+//!     while let Some(event) = gateway.take(request_id) {
 //!         // Heads, bodies and ends that have come together are sent together …
-//! #       let _: News = news;
+//! #       let _: ResponseEvent = event;
 //!     }
 //!     gateway.note_sent(request_id, now_ms); // … and when all that was taken is sent, more is read.
 //! }
@@ -49,7 +49,6 @@ mod exchange;
 mod gateway;
 mod input;
 mod negotiate;
-mod news;
 mod outgoing;
 mod passfd;
 mod pending_response;
@@ -57,6 +56,7 @@ mod pool;
 mod report;
 mod request;
 mod request_body;
+mod response_event;
 mod ring;
 mod settings;
 mod shm;
@@ -71,8 +71,8 @@ pub use admission::{Admission, StreamedBodies};
 pub use backlog_notice::{BacklogNotice, BacklogNotices};
 pub use client_socket::ClientSocket;
 pub use gateway::Gateway;
-pub use news::{Failure, News, Why};
 pub use request::{BodyRest, HandOver, Request, RequestId};
+pub use response_event::{Failure, ResponseEvent, Why};
 pub use settings::{
     Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,

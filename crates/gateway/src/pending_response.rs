@@ -12,7 +12,7 @@ use baton_fcgi::{Answered, Broken, Rest};
 
 use crate::spool::{Bounds, Room, Spool};
 use crate::temporary::TemporaryFiles;
-use crate::{Failure, News, Why};
+use crate::{Failure, ResponseEvent, Why};
 
 /// The part of a response that the session has not taken yet.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ impl PendingResponse {
     }
 
     /// Whether there is something to take, now or after [`note_sent`](Self::note_sent).
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_event(&self) -> bool {
         self.is_over()
             || !self.spool.is_empty()
             || self.rest.is_some()
@@ -205,29 +205,29 @@ impl PendingResponse {
     }
 
     /// Takes the next piece.
-    pub(crate) fn take(&mut self) -> Option<News> {
+    pub(crate) fn take(&mut self) -> Option<ResponseEvent> {
         if let Some(lines) = self.take_lines() {
-            return Some(News::Stderr(lines));
+            return Some(ResponseEvent::Stderr(lines));
         }
         if let Head::Ready(_) = self.head
             && let Head::Ready(head) = std::mem::replace(&mut self.head, Head::Taken)
         {
-            return Some(News::Head(head));
+            return Some(ResponseEvent::Head(head));
         }
         if let Some(rest) = self.rest.take() {
-            return Some(News::Rest(rest));
+            return Some(ResponseEvent::Rest(rest));
         }
         if let Some(body) = self.spool.take() {
-            return Some(News::Body(body));
+            return Some(ResponseEvent::Body(body));
         }
         if !self.spool.is_empty() {
             return None;
         }
         Some(match self.ending? {
-            Ending::End { app_status } => News::End { app_status },
-            Ending::Answered(answered) => News::Answered(answered),
+            Ending::End { app_status } => ResponseEvent::End { app_status },
+            Ending::Answered(answered) => ResponseEvent::Answered(answered),
             Ending::Failed { why, client_lost } => {
-                News::Failed(Failure { why, client_lost, must_end: self.must_end })
+                ResponseEvent::Failed(Failure { why, client_lost, must_end: self.must_end })
             }
         })
     }

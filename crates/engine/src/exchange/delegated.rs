@@ -19,7 +19,7 @@ use baton_buf::{Aggregate, Piece};
 use baton_content::Found;
 use baton_fcgi::cgi::{CgiHead, Instruction};
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
-use baton_gateway::{Admission, Failure, News, Why};
+use baton_gateway::{Admission, Failure, ResponseEvent, Why};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
 
 use super::application::{Origin, Program};
@@ -158,35 +158,35 @@ impl Delegated {
             Progress::Receiving { .. } => return Ok(Wants::Body),
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
             Progress::Ready { .. } => {}
-            _ if std::mem::take(&mut self.quiet) => return Ok(Wants::NewsUnderWay),
-            _ => return Ok(Wants::News),
+            _ if std::mem::take(&mut self.quiet) => return Ok(Wants::ResponseAwaited),
+            _ => return Ok(Wants::ResponseEvent),
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
-        let Progress::Ready { program, body, admission } = progress else { return Ok(Wants::News) };
+        let Progress::Ready { program, body, admission } = progress else { return Ok(Wants::ResponseEvent) };
         Ok(Wants::Delegation(self.origin.delegation(env, &program, (body, admission))))
     }
 
     /// The gateway's next event; `None`: nothing more for now.
-    pub(super) fn handle_news(
+    pub(super) fn handle_response_event(
         &mut self,
         env: &mut Env<'_>,
-        news: Option<News>,
+        event: Option<ResponseEvent>,
         record: &mut Record,
     ) -> Reaction {
-        self.quiet = news.is_none();
+        self.quiet = event.is_none();
         // By now it is known whether the socket was passed to the application.
         if env.client.was_passed() && !self.origin.delegate.keep_passed {
             env.reply.close_behind();
         }
-        match news {
+        match event {
             None => self.begin_held(env, None, record),
-            Some(News::Head(head)) => self.take_head(Box::new(head)),
-            Some(News::Body(body)) => self.take_body(env, body, record),
-            Some(News::Rest(rest)) => self.take_rest(env, rest, record),
-            Some(News::Stderr(lines)) => self.tell(&lines, env.ctx),
-            Some(News::End { .. }) => return self.end(env, record),
-            Some(News::Answered(answered)) => return self.answered_elsewhere(env, answered, record),
-            Some(News::Failed(failure)) => return self.fail(env, &failure, record),
+            Some(ResponseEvent::Head(head)) => self.take_head(Box::new(head)),
+            Some(ResponseEvent::Body(body)) => self.take_body(env, body, record),
+            Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
+            Some(ResponseEvent::Stderr(lines)) => self.tell(&lines, env.ctx),
+            Some(ResponseEvent::End { .. }) => return self.end(env, record),
+            Some(ResponseEvent::Answered(answered)) => return self.answered_elsewhere(env, answered, record),
+            Some(ResponseEvent::Failed(failure)) => return self.fail(env, &failure, record),
         }
         Reaction::More
     }

@@ -36,12 +36,12 @@ pub(crate) enum Wants {
     Job(Job),
     /// The job that it asked for before.
     JobUnderWay,
-    /// To be delegated to its application; then [`Exchange::handle_news`](super::Exchange::handle_news).
+    /// To be delegated to its application; then [`Exchange::handle_response_event`](super::Exchange::handle_response_event).
     Delegation(Delegation),
     /// The gateway's next event.
-    News,
+    ResponseEvent,
     /// To be woken by the gateway's next event.
-    NewsUnderWay,
+    ResponseAwaited,
 }
 
 /// A request on its way to an application.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_gateway::{ClientSocket, News};
+use baton_gateway::{ClientSocket, ResponseEvent};
 
 use crate::context::Context;
 use crate::job::JobDone;
@@ -134,19 +134,24 @@ impl Session {
     }
 
     /// The gateway may have an event for a delegated request.
-    pub(crate) fn handle_news_ready(&mut self, stream: StreamId) {
+    pub(crate) fn handle_response_ready(&mut self, stream: StreamId) {
         match &mut self.protocol {
             // Its next step asks.
             Protocol::Http1(_) => {}
-            Protocol::Http2(http2) => http2.handle_news_ready(stream),
+            Protocol::Http2(http2) => http2.handle_response_ready(stream),
         }
     }
 
     /// The gateway's event for a delegated request; `None`: nothing more for now.
-    pub(crate) fn handle_news(&mut self, stream: StreamId, news: Option<News>, ctx: &mut Context) {
+    pub(crate) fn handle_response_event(
+        &mut self,
+        stream: StreamId,
+        event: Option<ResponseEvent>,
+        ctx: &mut Context,
+    ) {
         match &mut self.protocol {
-            Protocol::Http1(http1) => http1.handle_news(stream, news, &mut self.wire, ctx),
-            Protocol::Http2(http2) => http2.handle_news(stream, news, &mut self.wire, ctx),
+            Protocol::Http1(http1) => http1.handle_response_event(stream, event, &mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.handle_response_event(stream, event, &mut self.wire, ctx),
         }
     }
 

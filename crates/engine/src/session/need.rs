@@ -17,14 +17,14 @@ pub(crate) enum Need {
     Job(Job),
     /// The job that was asked for before.
     JobUnderWay,
-    /// A request to be given to its application; then [`Session::handle_news`](super::Session::handle_news).
+    /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
     Delegate(StreamId, Box<baton_gateway::Request>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
     Body(StreamId, Result<Slice, Why>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.
-    News(StreamId),
+    ResponseEvent(StreamId),
     /// To be woken by the gateway's next event for that request.
-    NewsUnderWay,
+    ResponseAwaited,
     /// This request to be taken back from its application: its client has gone.
     Abandon(StreamId),
     /// Another step, after other clients have had a turn or on a thread of the other stage.

@@ -11,7 +11,7 @@ use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_gateway::{
-    Address, Application, Endpoint, Failure, News, Settings, TemporaryFiles, TemporarySpace, Why,
+    Address, Application, Endpoint, Failure, ResponseEvent, Settings, TemporaryFiles, TemporarySpace, Why,
 };
 use baton_http::FieldRules;
 use proptest::prelude::*;
@@ -116,7 +116,7 @@ struct Game {
     ctx: Context,
     client: UnixStream,
     /// What the application says next, last first.
-    news: Vec<News>,
+    events: Vec<ResponseEvent>,
     /// The request that it was given last.
     delegated: Option<StreamId>,
     waits_for_application: bool,
@@ -137,7 +137,7 @@ impl Game {
             session,
             ctx,
             client,
-            news: Vec::new(),
+            events: Vec::new(),
             delegated: None,
             waits_for_application: false,
             _folder: folder,
@@ -162,8 +162,8 @@ impl Game {
             }
             Event::Application(told) => {
                 let Some(stream) = self.delegated.filter(|_| self.waits_for_application) else { return true };
-                self.news = told.news();
-                Wake::News(stream, self.news.pop())
+                self.events = told.events();
+                Wake::ResponseEvent(stream, self.events.pop())
             }
             Event::DeadlinePasses if self.session.deadline_ms() == u64::MAX => return true,
             Event::DeadlinePasses => Wake::TimedOut,
@@ -183,23 +183,23 @@ impl Game {
     /// Does what an event loop does, until the session waits.
     fn follow(&mut self, mut need: Need) -> bool {
         loop {
-            self.waits_for_application = matches!(need, Need::NewsUnderWay);
+            self.waits_for_application = matches!(need, Need::ResponseAwaited);
             match need {
                 Need::Readable | Need::Writable => {
                     self.assert_deadline(&need);
                     return true;
                 }
-                Need::NewsUnderWay => return true,
+                Need::ResponseAwaited => return true,
                 Need::Finished => return false,
                 Need::Turn => {}
                 Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
                 Need::Abandon(_) => panic!("HTTP/1 ends with its request"),
                 Need::Body(..) => panic!("requests are given away without bodies here"),
-                Need::Delegate(stream, _) | Need::News(stream) => {
+                Need::Delegate(stream, _) | Need::ResponseEvent(stream) => {
                     self.delegated = Some(stream);
-                    let news = self.news.pop();
-                    self.session.handle_news(stream, news, &mut self.ctx);
+                    let event = self.events.pop();
+                    self.session.handle_response_event(stream, event, &mut self.ctx);
                 }
             }
             need = self.session.step(&mut self.ctx, Stage::Any);
@@ -220,10 +220,10 @@ impl Game {
 
 impl Told {
     /// Last first.
-    fn news(self) -> Vec<News> {
+    fn events(self) -> Vec<ResponseEvent> {
         let answered = |complete, may_go_on| {
             let outcome = AnswerOutcome::Complete;
-            News::Answered(Answered {
+            ResponseEvent::Answered(Answered {
                 complete,
                 may_go_on,
                 outcome,
@@ -232,16 +232,18 @@ impl Told {
                 body_bytes: 2,
             })
         };
-        let failed = |must_end, client_lost| News::Failed(Failure { why: Why::Ended, client_lost, must_end });
-        let head = || News::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
+        let failed =
+            |must_end, client_lost| ResponseEvent::Failed(Failure { why: Why::Ended, client_lost, must_end });
+        let head =
+            || ResponseEvent::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
         let mut in_order = match self {
             Self::Answered { may_go_on } => vec![answered(true, may_go_on)],
             Self::AnsweredInPart => vec![answered(false, false)],
             Self::HandedBack { may_go_on } => {
                 let rest = Rest { may_go_on, status: 200, head_sent: 40, body_sent: 2 };
-                vec![News::Rest(rest), body(400_000), News::End { app_status: 0 }]
+                vec![ResponseEvent::Rest(rest), body(400_000), ResponseEvent::End { app_status: 0 }]
             }
-            Self::InTheOrdinaryWay => vec![head(), body(10), News::End { app_status: 0 }],
+            Self::InTheOrdinaryWay => vec![head(), body(10), ResponseEvent::End { app_status: 0 }],
             Self::BeginsAndPauses => vec![head(), body(400_000)],
             Self::FailsBeforeAll { must_end } => vec![failed(must_end, false)],
             Self::FailsWithItsClient => vec![failed(false, true)],
@@ -251,10 +253,10 @@ impl Told {
     }
 }
 
-fn body(bytes: usize) -> News {
+fn body(bytes: usize) -> ResponseEvent {
     let mut body = Aggregate::default();
     body.push(Buffer::new(vec![b'b'; bytes]));
-    News::Body(body)
+    ResponseEvent::Body(body)
 }
 
 fn context(folder: &TempDir) -> Context {

@@ -4,7 +4,7 @@
 //! ```text
 //!   agenda ─► client acts ─► link ─► poll ─► Session::step ─► Need ─┬► wait: its deadline is due when the clock says so
 //!         ├─► job done ────────────────────────────▲                ├► job: done later, in any order
-//!         ├─► application acts ─► sockets ─► round ─┤ Gateway ◄──────┴ Delegate, News
+//!         ├─► application acts ─► sockets ─► round ─┤ Gateway ◄──────┴ Delegate, ResponseEvent
 //!         └─► reload, drain, stop
 //! ```
 //!
@@ -308,13 +308,13 @@ impl<'a> World<'a> {
                 if let Some(after_ms) = self.seats[who].client.act(&mut self.choices) {
                     self.later(after_ms, Event::Act(who));
                 }
-                self.note_news(who);
+                self.note_readiness(who);
             }
             Event::Poll(who) => {
                 self.seats[who].is_poll_due = false;
-                let Some(news) = self.seats[who].client.end.take_readiness() else { return };
-                self.note(|| format!("client {who}: {news:?}"), who);
-                let Readiness { readable, input_ends, hung_up, .. } = news;
+                let Some(event) = self.seats[who].client.end.take_readiness() else { return };
+                self.note(|| format!("client {who}: {event:?}"), who);
+                let Readiness { readable, input_ends, hung_up, .. } = event;
                 let is_unanswered = |request| self.gateway.is_unanswered(request);
                 let wake = match hung_up && self.seats[who].requests.names().any(is_unanswered) {
                     true => Wake::End(Outcome::ClientGone),
@@ -339,7 +339,7 @@ impl<'a> World<'a> {
                 for who in 0..self.seats.len() {
                     // It may have written to them.
                     self.seats[who].client.observe(moment);
-                    self.note_news(who);
+                    self.note_readiness(who);
                 }
             }
             Event::Reload => {
@@ -374,7 +374,7 @@ impl<'a> World<'a> {
     }
 
     /// What an edge-triggered poller is told, it tells some time later.
-    fn note_news(&mut self, who: usize) {
+    fn note_readiness(&mut self, who: usize) {
         let seat = &mut self.seats[who];
         if seat.client.end.has_readiness() && seat.session.is_some() && !seat.is_poll_due {
             seat.is_poll_due = true;
@@ -391,18 +391,18 @@ impl<'a> World<'a> {
         epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&at_once)).unwrap();
         for event in &events {
             self.gateway.handle_event(event.data.u64(), event.flags, self.now_ms);
-            self.bring_news();
+            self.deliver_responses();
             self.gateway.serve_released(self.now_ms);
         }
         self.gateway.handle_time(self.now_ms);
-        self.bring_news();
+        self.deliver_responses();
     }
 
-    fn bring_news(&mut self) {
-        while let Some(whose) = self.gateway.poll_news() {
+    fn deliver_responses(&mut self) {
+        while let Some(whose) = self.gateway.poll_ready() {
             let who = whose.number() as u32 as usize;
             let Some(stream) = self.seats[who].requests.stream_of(whose) else { continue };
-            let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::NewsReady(stream));
+            let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
             self.advance(who, wake);
         }
     }
@@ -491,15 +491,15 @@ impl<'a> World<'a> {
                     let whose = name_request(who, stream);
                     self.seats[who].requests.insert(stream, whose);
                     self.gateway.begin(whose, *request, self.now_ms);
-                    need = Need::News(stream);
+                    need = Need::ResponseEvent(stream);
                 }
-                Need::News(stream) => {
+                Need::ResponseEvent(stream) => {
                     let whose = name_request(who, stream);
                     self.seats[who].heard_ms = self.now_ms;
                     self.gateway.note_sent(whose, self.now_ms);
                     let wake = self.wake_for_body(whose, stream);
-                    let wake = wake.unwrap_or_else(|| Wake::News(stream, self.gateway.take(whose)));
-                    if matches!(&wake, Wake::News(_, Some(news)) if news.is_last()) {
+                    let wake = wake.unwrap_or_else(|| Wake::ResponseEvent(stream, self.gateway.take(whose)));
+                    if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
                         self.seats[who].requests.remove(stream);
                     }
                     need = self.wake(who, wake);
@@ -516,10 +516,10 @@ impl<'a> World<'a> {
                         Ok(part) => self.gateway.push_body(whose, part, self.now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
                     }
-                    let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::NewsReady(stream));
+                    let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
                     need = self.wake(who, wake);
                 }
-                Need::NewsUnderWay => {
+                Need::ResponseAwaited => {
                     self.seats[who].waits = Waits::Application;
                     break;
                 }
@@ -538,7 +538,7 @@ impl<'a> World<'a> {
         let moment = self.moment();
         self.seats[who].client.observe(moment);
         self.check_wait(who);
-        self.note_news(who);
+        self.note_readiness(who);
         let read = self.seats[who].client.end.bytes_read();
         let answers = self.seats[who].client.responses.len();
         let waits = self.seats[who].session.as_ref().map(|_| self.seats[who].waits);

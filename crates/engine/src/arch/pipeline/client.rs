@@ -74,7 +74,7 @@ impl Client for PipelineClient {
         match wake {
             Wake::Resumed if self.is_away => return Need::JobUnderWay,
             Wake::Ready { .. } | Wake::Turn if self.is_away => return self.miss(wake),
-            Wake::BodyWanted(_) | Wake::NewsReady(_) if self.is_away => {
+            Wake::BodyWanted(_) | Wake::ResponseReady(_) if self.is_away => {
                 self.missed_of_applications.push(wake);
                 return self.miss(Wake::Turn);
             }
@@ -90,7 +90,8 @@ impl Client for PipelineClient {
         let mut need = session.handle_wake(wake, ctx);
         if let Some(missed) = self.missed.take() {
             session.handle_wake(missed, ctx);
-            need = need.filter(|need| !matches!(need, Need::Readable | Need::Writable | Need::NewsUnderWay));
+            need =
+                need.filter(|need| !matches!(need, Need::Readable | Need::Writable | Need::ResponseAwaited));
         }
         let need = match need {
             Some(need) => need,

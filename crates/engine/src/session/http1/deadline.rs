@@ -10,7 +10,7 @@ impl Http1Driver {
     pub(in crate::session) fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
         match self.waiting {
             Waiting::Job => Need::JobUnderWay,
-            Waiting::Application => Need::NewsUnderWay,
+            Waiting::Application => Need::ResponseAwaited,
             Waiting::Send if wire.client_takes_enough(ctx) => {
                 self.wait_for(Waiting::Send, wire, ctx);
                 Need::Writable
@@ -40,8 +40,10 @@ impl Http1Driver {
             Need::Readable => self.awaited_input(wire),
             Need::Writable => Waiting::Send,
             Need::Job(_) | Need::JobUnderWay => Waiting::Job,
-            Need::News(_) | Need::NewsUnderWay if self.awaits_body() => Waiting::Body,
-            Need::Delegate(..) | Need::Body(..) | Need::News(_) | Need::NewsUnderWay => Waiting::Application,
+            Need::ResponseEvent(_) | Need::ResponseAwaited if self.awaits_body() => Waiting::Body,
+            Need::Delegate(..) | Need::Body(..) | Need::ResponseEvent(_) | Need::ResponseAwaited => {
+                Waiting::Application
+            }
             Need::Abandon(_) | Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {

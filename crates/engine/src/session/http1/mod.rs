@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use baton_fcgi::AnswerOutcome;
-use baton_gateway::News;
+use baton_gateway::ResponseEvent;
 
 use super::need::{Need, Stage};
 use super::wire::{Closing, Wire, WireState};
@@ -189,8 +189,8 @@ impl Http1Driver {
             Wants::Delegation(delegation) => {
                 Need::Delegate(stream, self.delegate(stream, delegation, wire, &ctx.send))
             }
-            Wants::News => Need::News(stream),
-            Wants::NewsUnderWay => Need::NewsUnderWay,
+            Wants::ResponseEvent => Need::ResponseEvent(stream),
+            Wants::ResponseAwaited => Need::ResponseAwaited,
         })
     }
 
@@ -263,32 +263,35 @@ impl Http1Driver {
     }
 
     /// The gateway's event for the delegated request; `None`: nothing more for now.
-    pub(super) fn handle_news(
+    pub(super) fn handle_response_event(
         &mut self,
         stream: StreamId,
-        news: Option<News>,
+        event: Option<ResponseEvent>,
         wire: &mut Wire,
         ctx: &mut Context,
     ) {
         if !self.exchange(stream).is_some_and(|exchange| exchange.is_delegated()) {
             return;
         }
-        match &news {
-            Some(News::Rest(rest)) => handle_sent_by_others(rest.head_sent, rest.body_sent, wire, ctx),
-            Some(News::Answered(answered)) => {
+        match &event {
+            Some(ResponseEvent::Rest(rest)) => {
+                handle_sent_by_others(rest.head_sent, rest.body_sent, wire, ctx)
+            }
+            Some(ResponseEvent::Answered(answered)) => {
                 handle_sent_by_others(answered.head_bytes, answered.body_bytes, wire, ctx);
                 if !answered.complete || answered.outcome != AnswerOutcome::Complete {
                     // Closing with unread requests would send a reset, and the client would lose what it has not read.
                     wire.transport.handle_read_by_others();
                 }
             }
-            Some(News::End { .. } | News::Failed(_)) => {
+            Some(ResponseEvent::End { .. } | ResponseEvent::Failed(_)) => {
                 let left = self.stop_streaming(wire);
                 self.protocol.pass_unread(left);
             }
             _ => {}
         }
-        let (lost, _) = self.drive(stream, &[], wire, ctx, |exchange, env| exchange.handle_news(env, news));
+        let (lost, _) =
+            self.drive(stream, &[], wire, ctx, |exchange, env| exchange.handle_response_event(env, event));
         if let Some(outcome) = lost {
             self.end(outcome, wire, ctx);
         } else if self.is_answered(stream) {

@@ -19,7 +19,7 @@ mod stream;
 use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
-use baton_gateway::News;
+use baton_gateway::ResponseEvent;
 use baton_http::h2;
 
 use super::need::{Need, Stage};
@@ -295,9 +295,9 @@ impl Http2Driver {
                 self.streams[at].has_job = true;
                 Some(Need::Job(job))
             }
-            Wants::JobUnderWay | Wants::NewsUnderWay => None,
+            Wants::JobUnderWay | Wants::ResponseAwaited => None,
             Wants::Delegation(delegation) => Some(self.delegate(at, delegation)),
-            Wants::News => Some(Need::News(stream)),
+            Wants::ResponseEvent => Some(Need::ResponseEvent(stream)),
         }
     }
 
@@ -349,7 +349,7 @@ impl Http2Driver {
     }
 
     /// The gateway may have an event for a request.
-    pub(super) fn handle_news_ready(&mut self, stream: StreamId) {
+    pub(super) fn handle_response_ready(&mut self, stream: StreamId) {
         if let Some(at) = self.position(stream) {
             self.streams[at].exchange.handle_room();
             self.make_due(at);
@@ -357,10 +357,10 @@ impl Http2Driver {
     }
 
     /// The gateway's event for a request; `None`: nothing more for now.
-    pub(super) fn handle_news(
+    pub(super) fn handle_response_event(
         &mut self,
         stream: StreamId,
-        news: Option<News>,
+        event: Option<ResponseEvent>,
         wire: &mut Wire,
         ctx: &mut Context,
     ) {
@@ -368,8 +368,10 @@ impl Http2Driver {
         if !self.streams[at].exchange.is_delegated() {
             return;
         }
-        let is_quiet = news.is_none();
-        if let Some(outcome) = self.drive(at, wire, ctx, |exchange, env| exchange.handle_news(env, news)) {
+        let is_quiet = event.is_none();
+        if let Some(outcome) =
+            self.drive(at, wire, ctx, |exchange, env| exchange.handle_response_event(env, event))
+        {
             self.cancel(at, h2::ErrorCode::Cancel, outcome, wire, ctx);
         } else if self.streams[at].exchange.is_answered() {
             self.handle_answered(at, wire, ctx);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_buf::{Aggregate, Piece};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{Answered, Rest};
-use baton_gateway::{Failure, Gateway, News, Request, RequestId, Why};
+use baton_gateway::{Failure, Gateway, Request, RequestId, ResponseEvent, Why};
 use rustix::event::epoll::{self, CreateFlags, Event};
 
 /// An event loop with a gateway and nothing else.
@@ -152,14 +152,14 @@ impl Driver {
             let (data, flags) = (event.data.u64(), event.flags);
             assert!(Gateway::owns(data));
             self.gateway.handle_event(data, flags, self.now_ms());
-            self.take_news();
+            self.take_events();
         }
         self.gateway.handle_time(self.now_ms());
-        self.take_news();
+        self.take_events();
     }
 
-    fn take_news(&mut self) {
-        while let Some(id) = self.gateway.poll_news().map(RequestId::number) {
+    fn take_events(&mut self) {
+        while let Some(id) = self.gateway.poll_ready().map(RequestId::number) {
             self.note_want(id);
             if !self.slow.contains(&id) {
                 self.take(id);
@@ -169,22 +169,22 @@ impl Driver {
 
     fn take(&mut self, id: u64) {
         let got = self.got.entry(id).or_default();
-        while let Some(news) = self.gateway.take(RequestId::new(id)) {
-            assert!(!got.is_over(), "news behind the last");
-            match news {
-                News::Stderr(lines) => got.stderr.extend(lines),
-                News::Head(head) => {
+        while let Some(event) = self.gateway.take(RequestId::new(id)) {
+            assert!(!got.is_over(), "an event behind the last");
+            match event {
+                ResponseEvent::Stderr(lines) => got.stderr.extend(lines),
+                ResponseEvent::Head(head) => {
                     assert!(got.head.is_none() && got.body.is_empty());
                     got.head = Some(head);
                 }
-                News::Rest(rest) => {
+                ResponseEvent::Rest(rest) => {
                     assert!(got.head.is_none() && got.body.is_empty());
                     got.rest = Some(rest);
                 }
-                News::Body(body) => got.take_body(&body),
-                News::End { .. } => got.ending = Some(Ending::Complete),
-                News::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
-                News::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
+                ResponseEvent::Body(body) => got.take_body(&body),
+                ResponseEvent::End { .. } => got.ending = Some(Ending::Complete),
+                ResponseEvent::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
+                ResponseEvent::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
             }
         }
         self.gateway.note_sent(RequestId::new(id), self.now_ms());

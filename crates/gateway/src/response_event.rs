@@ -10,7 +10,7 @@ use rustix::io::Errno;
 /// The next piece of an answer. In order: `Head`, any number of `Body`, `End`; or `Rest`, any number of `Body`, `End`;
 /// or `Answered`. `Failed` can take the place of any of these. `Stderr` may come anywhere in front of the last.
 #[derive(Debug)]
-pub enum News {
+pub enum ResponseEvent {
     /// Complete lines that the application wrote for the error log.
     Stderr(Vec<u8>),
     /// The head of the response.
@@ -20,18 +20,18 @@ pub enum News {
     /// The application has begun to answer on the client's socket, and gives the rest back: the socket is the server's
     /// again, and every `Body` from here on is sent on it as it is.
     Rest(Rest),
-    /// The response is complete. The last news of its request.
+    /// The response is complete. The last event of its request.
     End {
         /// What the application says of itself: 0 by convention if all went well.
         app_status: u32,
     },
-    /// The application has answered on the client's socket, which is the server's again. The last news of its request.
+    /// The application has answered on the client's socket, which is the server's again. The last event of its request.
     Answered(Answered),
-    /// The response is missing or incomplete. The last news of its request.
+    /// The response is missing or incomplete. The last event of its request.
     Failed(Failure),
 }
 
-impl News {
+impl ResponseEvent {
     /// Whether it is the last of its request, which the gateway has forgotten.
     pub fn is_last(&self) -> bool {
         matches!(self, Self::End { .. } | Self::Answered(_) | Self::Failed(_))
