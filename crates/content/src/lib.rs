@@ -49,7 +49,7 @@ pub use hidden_link::HiddenLink;
 pub use listing::Listed;
 pub use policy::Policy;
 pub use query::{Found, Query};
-pub use reply::{HeadForm, Way, Whole};
+pub use reply::{BodySource, HeadForm, Whole};
 pub use roots::Roots;
 pub use settings::{CacheSettings, MEMORY_FILE_BYTES_LIMIT};
 pub use source_code::is_named_like_a_script;

@@ -38,7 +38,7 @@ impl HeadForm {
 
 /// From where a body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum BodySource {
     /// From the server's memory, together with its head: `send`.
     Memory,
     /// From the page cache: `sendfile`.

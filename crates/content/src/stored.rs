@@ -8,7 +8,7 @@ use baton_http::{ETag, Stamp};
 
 use crate::disk::Identity;
 use crate::presentation::Presentation;
-use crate::reply::{HeadForm, HeadParts, Ready, Way, Whole};
+use crate::reply::{BodySource, HeadForm, HeadParts, Ready, Whole};
 use crate::stats::Counters;
 use crate::table::{Entry, Seat};
 
@@ -99,7 +99,7 @@ impl Stored {
     }
 
     /// The reply to a plain GET; `way` decides if both are possible.
-    pub fn whole(&self, form: HeadForm, now: &Stamp, way: Way) -> Whole {
+    pub fn whole(&self, form: HeadForm, now: &Stamp, way: BodySource) -> Whole {
         let Some(heads) = &self.heads else {
             Counters::count(&self.counters.head_misses);
             return self.behind(&mut self.make_head(form, now), now, way);
@@ -133,9 +133,9 @@ impl Stored {
         match &self.body {
             Body::Memory(bytes) => bytes.slice(first as usize, (first + len) as usize).into(),
             Body::Joined(ready) => lock(ready).body(first as usize, len as usize).into(),
-            Body::File => {
-                self.file_slice(Way::File, first, len).expect("a body that is not in memory is in its file")
-            }
+            Body::File => self
+                .file_slice(BodySource::File, first, len)
+                .expect("a body that is not in memory is in its file"),
         }
     }
 
@@ -143,7 +143,7 @@ impl Stored {
     ///
     /// # Panics
     /// As [`body`](Self::body).
-    pub fn body_by(&self, way: Way, first: u64, len: u64) -> Piece {
+    pub fn body_by(&self, way: BodySource, first: u64, len: u64) -> Piece {
         match self.has_both_ways() && first.checked_add(len).is_some_and(|end| end <= self.len()) {
             true => self.file_slice(way, first, len).unwrap_or_else(|| self.body(first, len)),
             false => self.body(first, len),
@@ -156,8 +156,8 @@ impl Stored {
     }
 
     /// A range of the file, if `way` asks for it and the file is open.
-    fn file_slice(&self, way: Way, first: u64, len: u64) -> Option<Piece> {
-        let file = self.file.as_ref().filter(|_| way == Way::File)?;
+    fn file_slice(&self, way: BodySource, first: u64, len: u64) -> Option<Piece> {
+        let file = self.file.as_ref().filter(|_| way == BodySource::File)?;
         Some(FileSlice::new(Arc::clone(file), first, len).into())
     }
 
@@ -198,7 +198,7 @@ impl Stored {
     }
 
     /// This head, followed by the body.
-    fn behind(&self, head: &mut Ready, now: &Stamp, way: Way) -> Whole {
+    fn behind(&self, head: &mut Ready, now: &Stamp, way: BodySource) -> Whole {
         let whole = || self.file_slice(way, 0, self.len()).unwrap_or_else(|| self.body(0, self.len()));
         let rest = (!self.is_empty()).then(whole);
         Whole { first: head.at(now), head_len: head.head_len(), rest }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_http::h2::{Bound, ConnectionError, Why};
+use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
 
 /// Whether a value only grows.
@@ -110,21 +110,21 @@ impl Metric {
     /// The counter of connections that ended for this reason.
     pub(crate) fn of_http2_error(error: &ConnectionError) -> Self {
         match error.why {
-            Why::Violation(_) => Self::Http2Violation,
-            Why::Bound(Bound::ClientResets) => Self::Http2ClientResets,
-            Why::Bound(Bound::ProvokedResets) => Self::Http2ProvokedResets,
-            Why::Bound(Bound::RefusedStreams) => Self::Http2RefusedStreams,
-            Why::Bound(Bound::Pings) => Self::Http2Pings,
-            Why::Bound(Bound::SettingsFrames) => Self::Http2SettingsFrames,
-            Why::Bound(Bound::PriorityFrames) => Self::Http2PriorityFrames,
-            Why::Bound(Bound::EmptyFrames) => Self::Http2EmptyFrames,
-            Why::Bound(Bound::IdleFrames) => Self::Http2IdleFrames,
-            Why::Bound(Bound::WindowUpdates) => Self::Http2WindowUpdates,
-            Why::Bound(Bound::SmallData) => Self::Http2SmallData,
-            Why::Bound(Bound::Continuations) => Self::Http2Continuations,
-            Why::Bound(Bound::BlockBytes) => Self::Http2BlockBytes,
-            Why::Bound(Bound::IgnoredHeads) => Self::Http2IgnoredHeads,
-            Why::Bound(Bound::UnsentControl) => Self::Http2UnsentControl,
+            Cause::Violation(_) => Self::Http2Violation,
+            Cause::Bound(Bound::ClientResets) => Self::Http2ClientResets,
+            Cause::Bound(Bound::ProvokedResets) => Self::Http2ProvokedResets,
+            Cause::Bound(Bound::RefusedStreams) => Self::Http2RefusedStreams,
+            Cause::Bound(Bound::Pings) => Self::Http2Pings,
+            Cause::Bound(Bound::SettingsFrames) => Self::Http2SettingsFrames,
+            Cause::Bound(Bound::PriorityFrames) => Self::Http2PriorityFrames,
+            Cause::Bound(Bound::EmptyFrames) => Self::Http2EmptyFrames,
+            Cause::Bound(Bound::IdleFrames) => Self::Http2IdleFrames,
+            Cause::Bound(Bound::WindowUpdates) => Self::Http2WindowUpdates,
+            Cause::Bound(Bound::SmallData) => Self::Http2SmallData,
+            Cause::Bound(Bound::Continuations) => Self::Http2Continuations,
+            Cause::Bound(Bound::BlockBytes) => Self::Http2BlockBytes,
+            Cause::Bound(Bound::IgnoredHeads) => Self::Http2IgnoredHeads,
+            Cause::Bound(Bound::UnsentControl) => Self::Http2UnsentControl,
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use baton_content::Way;
+use baton_content::BodySource;
 use serde_json::{Value, json};
 
 use crate::settings::SendWay;
@@ -17,7 +17,7 @@ use crate::settings::SendWay;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial {
     class: usize,
-    way: Way,
+    way: BodySource,
 }
 
 /// What the ways cost, as far as one thread has seen.
@@ -30,9 +30,9 @@ pub(crate) struct SendWays {
 /// Files of similar size.
 #[derive(Clone, Debug)]
 struct Class {
-    chosen: Way,
+    chosen: BodySource,
     responses: u32,
-    /// By `Way`.
+    /// By `BodySource`.
     costs: [Costs; 2],
 }
 
@@ -45,18 +45,18 @@ struct Costs {
 
 impl SendWays {
     pub(crate) fn new(wish: SendWay) -> Self {
-        let chosen = if wish == SendWay::File { Way::File } else { Way::Memory };
+        let chosen = if wish == SendWay::File { BodySource::File } else { BodySource::Memory };
         let class = Class { chosen, responses: 0, costs: Default::default() };
         Self { wish, classes: std::array::from_fn(|_| class.clone()) }
     }
 
     /// The way for so many bytes of a file, and whether it is to be [measured](Self::handle_cost). Fewer than the
     /// smallest class has go from memory: what they cost is the cost of their heads.
-    pub(crate) fn choose(&mut self, size: u64) -> (Way, Option<Trial>) {
+    pub(crate) fn choose(&mut self, size: u64) -> (BodySource, Option<Trial>) {
         match self.wish {
-            SendWay::Memory => return (Way::Memory, None),
-            SendWay::File => return (Way::File, None),
-            SendWay::Measured if size < SMALLEST_BYTES => return (Way::Memory, None),
+            SendWay::Memory => return (BodySource::Memory, None),
+            SendWay::File => return (BodySource::File, None),
+            SendWay::Measured if size < SMALLEST_BYTES => return (BodySource::Memory, None),
             SendWay::Measured => {}
         }
         let index = class_of(size);
@@ -88,10 +88,10 @@ impl SendWays {
         let measured = self.classes.iter().enumerate().filter(|(_, class)| class.responses > 0);
         measured
             .map(|(index, class)| {
-                let [memory, file] = [Way::Memory, Way::File].map(|way| class.costs[way as usize].median());
+                let [memory, file] = [BodySource::Memory, BodySource::File].map(|way| class.costs[way as usize].median());
                 json!({
                     "from_bytes": SMALLEST_BYTES << index,
-                    "way": match class.chosen { Way::Memory => "memory", Way::File => "sendfile" },
+                    "way": match class.chosen { BodySource::Memory => "memory", BodySource::File => "sendfile" },
                     "memory_ns": memory,
                     "sendfile_ns": file,
                 })
@@ -114,10 +114,10 @@ impl Costs {
     }
 }
 
-fn other(way: Way) -> Way {
+fn other(way: BodySource) -> BodySource {
     match way {
-        Way::Memory => Way::File,
-        Way::File => Way::Memory,
+        BodySource::Memory => BodySource::File,
+        BodySource::File => BodySource::Memory,
     }
 }
 
@@ -152,11 +152,11 @@ mod tests {
         (0..responses)
             .filter(|_| {
                 let (way, trial) = ways.choose(size);
-                let cost = if way == Way::Memory { memory_ns } else { file_ns };
+                let cost = if way == BodySource::Memory { memory_ns } else { file_ns };
                 if let Some(trial) = trial {
                     ways.handle_cost(trial, Duration::from_nanos(cost));
                 }
-                way == Way::Memory
+                way == BodySource::Memory
             })
             .count() as u32
     }

@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 use crate::passfd::LOOKS;
 use crate::pool::{Acquired, Pool};
 use crate::shm::SharedRegion;
-use crate::{Application, RequestId, Why, socket};
+use crate::{Application, FailureReason, RequestId, socket};
 
 impl Gateway {
     /// The pool of an application.
@@ -63,7 +63,7 @@ impl Gateway {
                 self.advance_queue(index, now_ms);
             }
         } else {
-            self.fail(request_id, Why::QueueFull, false);
+            self.fail(request_id, FailureReason::QueueFull, false);
         }
     }
 
@@ -109,7 +109,7 @@ impl Gateway {
                             return self.put_back(request_id, index, now_ms);
                         }
                         if !has_others {
-                            return self.fail(request_id, Why::NoConnection(error), false);
+                            return self.fail(request_id, FailureReason::NoConnection(error), false);
                         }
                     }
                 },
@@ -289,13 +289,19 @@ impl Gateway {
 
     /// The application has closed a connection without answering. If it cannot have begun with the request, the gateway
     /// sends the request again on a new connection. If it may have begun, only an idempotent request is sent again, once.
-    pub(crate) fn retry_or_fail(&mut self, id: ConnectionId, request_id: RequestId, why: Why, now_ms: u64) {
+    pub(crate) fn retry_or_fail(
+        &mut self,
+        id: ConnectionId,
+        request_id: RequestId,
+        why: FailureReason,
+        now_ms: u64,
+    ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let request = exchange.request.as_ref();
         let possible = connection.was_used() && !exchange.is_partly_gone;
         let idempotent = request.is_some_and(|request| request.idempotent);
-        let harmless = why == Why::Overloaded || (idempotent && connection.client_is_untouched());
+        let harmless = why == FailureReason::Overloaded || (idempotent && connection.client_is_untouched());
         if possible && connection.is_unseen() && exchange.times_unseen < TIMES_UNSEEN_MAX {
             exchange.times_unseen += 1;
         } else if possible && harmless && !exchange.is_retried {
@@ -321,18 +327,18 @@ impl Gateway {
         &mut self,
         id: ConnectionId,
         request_id: RequestId,
-        why: Why,
+        why: FailureReason,
         now_ms: u64,
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        if why == Why::TimedOut {
+        if why == FailureReason::TimedOut {
             connection.release = connection.release.map(|_| Release::Overdue);
         }
         let mut client_lost = false;
         let was_ended =
             matches!(connection.state, ConnectionState::Ending { .. }) && connection.has_hung_up();
-        let is_gone = why == Why::Ended || was_ended;
+        let is_gone = why == FailureReason::Ended || was_ended;
         if let Some(handed) = connection.handed_over() {
             // An application that still runs may be about to write.
             client_lost = !is_gone || !handed.is_untouched();
@@ -348,7 +354,7 @@ impl Gateway {
     }
 
     /// A request fails.
-    pub(crate) fn fail(&mut self, request_id: RequestId, why: Why, client_lost: bool) {
+    pub(crate) fn fail(&mut self, request_id: RequestId, why: FailureReason, client_lost: bool) {
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         exchange.response.fail(why, client_lost);
         if let Some(pool) = &mut self.pools[exchange.pool] {

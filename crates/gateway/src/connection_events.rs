@@ -9,7 +9,7 @@ use crate::connection::{Connection, ConnectionState, ReadOutcome};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
-use crate::{RequestId, Why, socket};
+use crate::{FailureReason, RequestId, socket};
 
 impl Gateway {
     /// A connection can be read or written, or has ended.
@@ -48,7 +48,7 @@ impl Gateway {
             ConnectionState::Ending { request_id } => {
                 connection.handle_ready(readable, hung_up);
                 if hung_up {
-                    self.fail_on_connection(id, request_id, Why::TimedOut, now_ms);
+                    self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
                 }
             }
         }
@@ -129,8 +129,12 @@ impl Gateway {
                 self.finish(request_id);
                 return self.release(id, reusable, now_ms);
             }
-            ReadOutcome::Refused => return self.retry_or_fail(id, request_id, Why::Overloaded, now_ms),
-            ReadOutcome::EndedSilently => return self.retry_or_fail(id, request_id, Why::Ended, now_ms),
+            ReadOutcome::Refused => {
+                return self.retry_or_fail(id, request_id, FailureReason::Overloaded, now_ms);
+            }
+            ReadOutcome::EndedSilently => {
+                return self.retry_or_fail(id, request_id, FailureReason::Ended, now_ms);
+            }
             ReadOutcome::Failed(why) => return self.fail_on_connection(id, request_id, why, now_ms),
         }
         self.announce(request_id);
@@ -147,7 +151,7 @@ impl Gateway {
             }
             ConnectionState::Connecting { request_id } => {
                 self.close(id);
-                self.fail(request_id, Why::NoConnection(Errno::TIMEDOUT), false);
+                self.fail(request_id, FailureReason::NoConnection(Errno::TIMEDOUT), false);
                 self.advance_queue(index, now_ms);
             }
             ConnectionState::Serving { request_id } if connection.grace_until_ms <= now_ms => {
@@ -158,11 +162,11 @@ impl Gateway {
                 if !stuck {
                     self.extend_deadline(id, now_ms);
                 } else if !self.end_process(id, request_id, now_ms) {
-                    self.fail_on_connection(id, request_id, Why::TimedOut, now_ms);
+                    self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
                 }
             }
             ConnectionState::Ending { request_id } => {
-                self.fail_on_connection(id, request_id, Why::TimedOut, now_ms);
+                self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
             }
         }
     }
@@ -192,7 +196,7 @@ impl Gateway {
             Ok(()) => self.send_request(id, request_id, now_ms),
             Err(error) => {
                 self.close(id);
-                self.fail(request_id, Why::NoConnection(error), false);
+                self.fail(request_id, FailureReason::NoConnection(error), false);
                 self.advance_queue(index, now_ms);
             }
         }

@@ -14,7 +14,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{Exchange, ExchangeState};
 use crate::input::Input;
 use crate::pool::Pool;
-use crate::{Request, RequestId, ResponseEvent, Why, report};
+use crate::{FailureReason, Request, RequestId, ResponseEvent, report};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
 ///
@@ -269,8 +269,8 @@ impl Gateway {
     fn fail_in_queue(&mut self, request_id: RequestId) {
         let Some(exchange) = self.exchanges.get(&request_id) else { return };
         let why = match exchange.connecting_until_ms {
-            Some(_) => Why::NoConnection(rustix::io::Errno::AGAIN),
-            None => Why::QueueTimeout,
+            Some(_) => FailureReason::NoConnection(rustix::io::Errno::AGAIN),
+            None => FailureReason::QueueTimeout,
         };
         self.fail(request_id, why, false);
     }

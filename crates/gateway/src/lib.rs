@@ -72,7 +72,7 @@ pub use backlog_notice::{BacklogNotice, BacklogNotices};
 pub use client_socket::ClientSocket;
 pub use gateway::Gateway;
 pub use request::{BodyRest, HandOver, Request, RequestId};
-pub use response_event::{Failure, ResponseEvent, Why};
+pub use response_event::{Failure, FailureReason, ResponseEvent};
 pub use settings::{
     Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,

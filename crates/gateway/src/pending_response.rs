@@ -12,7 +12,7 @@ use baton_fcgi::{Answered, Broken, Rest};
 
 use crate::spool::{Bounds, Room, Spool};
 use crate::temporary::TemporaryFiles;
-use crate::{Failure, ResponseEvent, Why};
+use crate::{Failure, FailureReason, ResponseEvent};
 
 /// The part of a response that the session has not taken yet.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ enum Head {
 enum Ending {
     End { app_status: u32 },
     Answered(Answered),
-    Failed { why: Why, client_lost: bool },
+    Failed { why: FailureReason, client_lost: bool },
 }
 
 impl PendingResponse {
@@ -148,10 +148,10 @@ impl PendingResponse {
     /// The response is complete.
     ///
     /// # Errors
-    /// [`Why::BadHead`] if the head is incomplete.
-    pub(crate) fn handle_end(&mut self, app_status: u32) -> Result<(), Why> {
+    /// [`FailureReason::BadHead`] if the head is incomplete.
+    pub(crate) fn handle_end(&mut self, app_status: u32) -> Result<(), FailureReason> {
         if self.expects_head() {
-            self.finish_head().map_err(Why::BadHead)?;
+            self.finish_head().map_err(FailureReason::BadHead)?;
         }
         self.ending = Some(match self.form {
             ResponseForm::OnClientSocket(answered) => Ending::Answered(answered),
@@ -161,7 +161,7 @@ impl PendingResponse {
     }
 
     /// The response ends here, incomplete.
-    pub(crate) fn fail(&mut self, why: Why, client_lost: bool) {
+    pub(crate) fn fail(&mut self, why: FailureReason, client_lost: bool) {
         self.ending = Some(Ending::Failed { why, client_lost });
     }
 
@@ -256,13 +256,13 @@ impl PendingResponse {
     }
 }
 
-impl From<Broken> for Why {
+impl From<Broken> for FailureReason {
     fn from(broken: Broken) -> Self {
         Self::Broken(broken)
     }
 }
 
-impl From<BadHead> for Why {
+impl From<BadHead> for FailureReason {
     fn from(bad: BadHead) -> Self {
         Self::BadHead(bad)
     }

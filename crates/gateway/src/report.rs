@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::Why;
+use crate::FailureReason;
 use crate::pool::Pool;
 
 /// One pool.
@@ -22,6 +22,6 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "retries": tally.retries,
         "failures": tally.failures,
         "abandoned": tally.abandoned,
-        "last_failure": tally.last_failure.map(Why::label),
+        "last_failure": tally.last_failure.map(FailureReason::label),
     })
 }

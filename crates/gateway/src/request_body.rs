@@ -13,7 +13,7 @@ use baton_buf::Slice;
 use crate::connections::ConnectionId;
 use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
-use crate::{RequestId, Why};
+use crate::{FailureReason, RequestId};
 
 impl Gateway {
     /// Whether the application wants the next piece of the body. True once per piece, and again if the request is repeated
@@ -54,7 +54,7 @@ impl Gateway {
     }
 
     /// The rest of a request's body will not come. Fails the request for this reason.
-    pub fn fail_body(&mut self, request_id: RequestId, why: Why, now_ms: u64) {
+    pub fn fail_body(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) {
         let Some(exchange) = self.exchanges.get(&request_id) else { return };
         match exchange.state {
             ExchangeState::Assigned(id) => self.fail_on_connection(id, request_id, why, now_ms),

@@ -42,7 +42,7 @@ impl ResponseEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The reason.
-    pub why: Why,
+    pub why: FailureReason,
     /// Whether the application may have written to the client's socket, so that the connection cannot be used any more. It
     /// has been shut down and has to be closed.
     pub client_lost: bool,
@@ -53,7 +53,7 @@ pub struct Failure {
 
 /// The reason of a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum FailureReason {
     /// The application could not be connected to.
     NoConnection(Errno),
     /// Too many requests wait already.
@@ -78,7 +78,7 @@ pub enum Why {
     BadRequest(Broken),
 }
 
-impl Why {
+impl FailureReason {
     /// The status of the error response.
     pub fn status(self) -> u16 {
         match self {
@@ -113,7 +113,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoConnection(errno) => {

@@ -1,6 +1,6 @@
 //! Counters of a pool.
 
-use crate::Why;
+use crate::FailureReason;
 
 /// Counters of a pool since it was created.
 #[derive(Debug, Default)]
@@ -11,11 +11,11 @@ pub(crate) struct Tally {
     pub(crate) retries: u64,
     pub(crate) failures: u64,
     pub(crate) abandoned: u64,
-    pub(crate) last_failure: Option<Why>,
+    pub(crate) last_failure: Option<FailureReason>,
 }
 
 impl Tally {
-    pub(crate) fn note_failure(&mut self, why: Why) {
+    pub(crate) fn note_failure(&mut self, why: FailureReason) {
         if why.is_clients() {
             self.abandoned += 1;
             return;

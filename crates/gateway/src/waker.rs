@@ -2,7 +2,7 @@
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use crate::Why;
+use crate::FailureReason;
 use crate::assignment::is_unaccepted;
 use crate::connection::ConnectionState;
 use crate::connections::ConnectionId;
@@ -60,7 +60,7 @@ impl Gateway {
                 self.close(id);
                 self.put_back(request_id, index, now_ms);
             } else {
-                self.fail_on_connection(id, request_id, Why::Ended, now_ms);
+                self.fail_on_connection(id, request_id, FailureReason::Ended, now_ms);
             }
         }
     }

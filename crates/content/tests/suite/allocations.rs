@@ -1,7 +1,7 @@
 //! The steady state allocates nothing.
 
 use allocation_counter::measure;
-use baton_content::{Blocking, CacheSettings, Found, HeadForm, Query, Way};
+use baton_content::{Blocking, BodySource, CacheSettings, Found, HeadForm, Query};
 use baton_http::{AcceptedCodings, Coding};
 
 use crate::site::Site;
@@ -14,7 +14,7 @@ fn serve(site: &Site, path: &str, blocking: Blocking) {
     match site.cache.find(&site.tree, &query, &site.now(), blocking) {
         Ok(Found::File(stored)) => {
             for form in FORMS {
-                let whole = stored.whole(form, &site.now(), Way::Memory);
+                let whole = stored.whole(form, &site.now(), BodySource::Memory);
                 assert!(whole.head_len > 0);
             }
             let _ = stored.body(1, 2);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use baton_content::{Blocking, CacheSettings, CacheStats, Found, HeadForm, Policy, Tree, TreeConfig, Way};
+use baton_content::{
+    Blocking, BodySource, CacheSettings, CacheStats, Found, HeadForm, Policy, Tree, TreeConfig,
+};
 use baton_http::Coding;
 
 use crate::site::{Site, query, reply};
@@ -15,8 +17,8 @@ fn requests(names: bool, files: bool, heads: bool) -> CacheStats {
     for _ in 0..REQUESTS {
         let stored = site.file("/dir/");
         // Twice: the first head of a form is built in any case.
-        stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
-        stored.whole(HeadForm::Close, &site.now(), Way::Memory);
+        stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory);
+        stored.whole(HeadForm::Close, &site.now(), BodySource::Memory);
     }
     site.stats()
 }
@@ -113,7 +115,7 @@ fn trees_share_files_but_not_what_they_say() {
         }
     };
     assert!(Arc::ptr_eq(&site.file("/a.txt"), &again(true)));
-    let (head, _) = reply(&again(false).whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
+    let (head, _) = reply(&again(false).whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory));
     assert!(!head.contains("Server:"), "{head}");
 }
 

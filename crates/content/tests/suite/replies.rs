@@ -1,7 +1,7 @@
 //! Heads and bodies, also when the second changes.
 
 use baton_buf::Piece;
-use baton_content::{CacheSettings, HeadForm, Way};
+use baton_content::{BodySource, CacheSettings, HeadForm};
 use baton_http::Stamp;
 use baton_http::h2::encode_response_head;
 
@@ -29,7 +29,7 @@ fn each_reply_is_complete() {
                 let stored = site.file("/hello.txt");
                 let in_memory = memory_file_bytes_max > 0;
                 assert_eq!(stored.has_both_ways(), in_memory && content.len() >= 4096);
-                let ways = [Way::Memory, Way::File];
+                let ways = [BodySource::Memory, BodySource::File];
                 for (form, connection) in FORMS.into_iter().cycle().take(9) {
                     let [memory, file] = ways.map(|way| stored.whole(form, &site.now(), way));
                     let goes_from_file = matches!(file.rest, Some(Piece::File(_)));
@@ -64,11 +64,11 @@ fn a_head_is_kept_as_a_block_of_http2() {
     site.write("hello.txt", b"hello, world\n");
     let stored = site.file("/hello.txt");
     let block_of = || {
-        let whole = stored.whole(HeadForm::Http2, &site.now(), Way::Memory);
+        let whole = stored.whole(HeadForm::Http2, &site.now(), BodySource::Memory);
         whole.first[..whole.head_len].to_vec()
     };
     let lines_of = || {
-        let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+        let whole = stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory);
         let mut block = Vec::new();
         let date_at = encode_response_head(&whole.first[..whole.head_len], &mut block);
         (block, date_at)
@@ -87,7 +87,7 @@ fn a_small_file_and_its_head_are_one_buffer() {
     site.write("hello.txt", b"hello, world\n");
     let stored = site.file("/hello.txt");
     assert!(stored.in_memory());
-    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory);
     assert!(whole.rest.is_none());
     assert_eq!(whole.first[whole.head_len..], *b"hello, world\n");
 }
@@ -101,7 +101,7 @@ fn a_large_file_stays_on_disk() {
     assert!(site.file("/limit.bin").in_memory());
     let stored = site.file("/large.bin");
     assert!(!stored.in_memory());
-    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+    let whole = stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory);
     assert_eq!(whole.first.len(), whole.head_len);
     let Some(Piece::File(slice)) = &whole.rest else { panic!("{whole:?}") };
     assert_eq!((slice.offset(), slice.len()), (0, 5000));
@@ -137,17 +137,18 @@ fn the_date_changes_in_place_only_if_unshared() {
     let site = Site::new();
     site.write("a.txt", b"body");
     let stored = site.file("/a.txt");
-    let address = |site: &Site| stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory).first.as_ptr();
+    let address =
+        |site: &Site| stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory).first.as_ptr();
 
     let before = address(&site);
     site.wait(1);
     assert_eq!(address(&site), before, "copied although unshared");
 
-    let held = stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory);
+    let held = stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory);
     let held_range = stored.body(0, 2);
     let old_date = date_in(&reply(&held).0).to_owned();
     site.wait(1);
-    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
+    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory));
     assert_eq!((date_in(&head), &body[..]), (std::str::from_utf8(&site.now().date).unwrap(), &b"body"[..]));
     assert_eq!(date_in(&reply(&held).0), old_date);
     assert_eq!(bytes_of(&held_range), b"bo");
@@ -157,6 +158,6 @@ fn the_date_changes_in_place_only_if_unshared() {
 fn the_server_is_not_named_if_it_is_not_to_be() {
     let site = Site::configured(CacheSettings::default(), |config| config.server_header = false);
     site.write("a.txt", b"body");
-    let (head, _) = reply(&site.file("/a.txt").whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
+    let (head, _) = reply(&site.file("/a.txt").whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory));
     assert!(!head.contains("Server:"), "{head}");
 }

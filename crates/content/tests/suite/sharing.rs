@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use baton_content::{Blocking, Cache, CacheSettings, Found, HeadForm, Policy, Tree, Way};
+use baton_content::{Blocking, BodySource, Cache, CacheSettings, Found, HeadForm, Policy, Tree};
 use baton_http::Stamp;
 
 use crate::site::{Site, Stop, query, reply};
@@ -20,7 +20,7 @@ fn read_one(site: &Shared<'_>, file: usize, now: &Stamp) -> usize {
     let path = format!("/{file}");
     let found = site.cache.find(site.tree, &query(&path), now, Blocking::Allowed);
     let Ok(Found::File(stored)) = found else { panic!("{path}: {found:?}") };
-    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, now, Way::Memory));
+    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, now, BodySource::Memory));
     let text = String::from_utf8(body).unwrap();
     let version = text.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap().parse().unwrap();
     assert_eq!(text.as_bytes(), content(file, version), "{path}: a mixture");
@@ -113,7 +113,8 @@ fn a_file_that_shrinks_while_it_is_read_is_not_padded() {
         for _ in 0..500 {
             match site.find("/log") {
                 Found::File(stored) => {
-                    let (head, body) = reply(&stored.whole(HeadForm::KeepAlive, &site.now(), Way::Memory));
+                    let (head, body) =
+                        reply(&stored.whole(HeadForm::KeepAlive, &site.now(), BodySource::Memory));
                     assert_eq!(body.len() as u64, stored.len());
                     // The kernel clears the rest of the folio at which it truncates a file; a read at that instant
                     // sees zeros.

@@ -19,7 +19,7 @@ use baton_buf::{Aggregate, Piece};
 use baton_content::Found;
 use baton_fcgi::cgi::{CgiHead, Instruction};
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
-use baton_gateway::{Admission, Failure, ResponseEvent, Why};
+use baton_gateway::{Admission, Failure, FailureReason, ResponseEvent};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
 
 use super::application::{Origin, Program};
@@ -256,7 +256,7 @@ impl Delegated {
             // It ended without an answer.
             other => {
                 self.progress = other;
-                let failure = Failure { why: Why::Ended, client_lost: false, must_end: false };
+                let failure = Failure { why: FailureReason::Ended, client_lost: false, must_end: false };
                 return self.fail(env, &failure, record);
             }
         }
@@ -333,8 +333,8 @@ impl Delegated {
     /// The answer, or the rest of it, will not come.
     fn fail(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Reaction {
         let outcome = match failure.why {
-            Why::ClientGone => Outcome::ClientGone,
-            Why::BodyTimedOut => Outcome::TimedOut,
+            FailureReason::ClientGone => Outcome::ClientGone,
+            FailureReason::BodyTimedOut => Outcome::TimedOut,
             _ => Outcome::ApplicationFailed,
         };
         if outcome == Outcome::ApplicationFailed {

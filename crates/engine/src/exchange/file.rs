@@ -1,7 +1,7 @@
 //! A file as an answer: whole, in part, or not at all because the client has it.
 
 use baton_buf::Piece;
-use baton_content::{Stored, Way};
+use baton_content::{BodySource, Stored};
 use baton_http::multipart::Multipart;
 use baton_http::{ByteRange, Method, Ranges, RequestHead, Stamp, Status};
 
@@ -44,12 +44,12 @@ impl Routed<'_> {
         // The cost of a head alone says nothing about the two ways.
         let (way, mut trial) = match self.method {
             Method::Get => choose(ctx, stored, stored.len(), reply.may_send_by_reference()),
-            _ => (Way::Memory, None),
+            _ => (BodySource::Memory, None),
         };
         let mut whole = stored.whole(form, ctx.clock.stamp(), way);
         let rest = whole.rest.as_ref();
-        if way == Way::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
-            (whole, trial) = (stored.whole(form, ctx.clock.stamp(), Way::Memory), None);
+        if way == BodySource::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
+            (whole, trial) = (stored.whole(form, ctx.clock.stamp(), BodySource::Memory), None);
         }
         reply.send_whole(whole);
         Ready { trial, ..Status::OK.into() }
@@ -122,7 +122,7 @@ pub(super) fn range(
     let (way, trial) = choose(ctx, stored, len, by_reference);
     // Test the whole file, so that one test a second serves all its ranges.
     let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());
-    match way == Way::Memory || may_go() {
+    match way == BodySource::Memory || may_go() {
         true => (stored.body_by(way, first, len), trial),
         false => (stored.body(first, len), None),
     }
@@ -130,10 +130,10 @@ pub(super) fn range(
 
 /// The way for so many bytes of a file, and whether it is to be measured. `by_reference`: the client's connection takes
 /// ranges of files.
-fn choose(ctx: &mut Context, stored: &Stored, len: u64, by_reference: bool) -> (Way, Option<Trial>) {
+fn choose(ctx: &mut Context, stored: &Stored, len: u64, by_reference: bool) -> (BodySource, Option<Trial>) {
     match stored.has_both_ways() && by_reference {
         true => ctx.send_ways.choose(len),
-        false => (Way::Memory, None),
+        false => (BodySource::Memory, None),
     }
 }
 

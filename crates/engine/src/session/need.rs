@@ -1,7 +1,7 @@
 //! What a session needs before its next step.
 
 use baton_buf::Slice;
-use baton_gateway::Why;
+use baton_gateway::FailureReason;
 
 use crate::job::Job;
 use crate::protocol::StreamId;
@@ -20,7 +20,7 @@ pub(crate) enum Need {
     /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
     Delegate(StreamId, Box<baton_gateway::Request>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
-    Body(StreamId, Result<Slice, Why>),
+    Body(StreamId, Result<Slice, FailureReason>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.
     ResponseEvent(StreamId),
     /// To be woken by the gateway's next event for that request.

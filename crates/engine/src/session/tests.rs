@@ -11,7 +11,8 @@ use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_gateway::{
-    Address, Application, Endpoint, Failure, ResponseEvent, Settings, TemporaryFiles, TemporarySpace, Why,
+    Address, Application, Endpoint, Failure, FailureReason, ResponseEvent, Settings, TemporaryFiles,
+    TemporarySpace,
 };
 use baton_http::FieldRules;
 use proptest::prelude::*;
@@ -232,8 +233,9 @@ impl Told {
                 body_bytes: 2,
             })
         };
-        let failed =
-            |must_end, client_lost| ResponseEvent::Failed(Failure { why: Why::Ended, client_lost, must_end });
+        let failed = |must_end, client_lost| {
+            ResponseEvent::Failed(Failure { why: FailureReason::Ended, client_lost, must_end })
+        };
         let head =
             || ResponseEvent::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
         let mut in_order = match self {

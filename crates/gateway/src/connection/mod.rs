@@ -27,7 +27,7 @@ use crate::outgoing::{Descriptor, Outgoing};
 use crate::passfd::HandedOver;
 use crate::settings::Protocol;
 use crate::shm::SharedRegion;
-use crate::{Request, RequestId, Why};
+use crate::{FailureReason, Request, RequestId};
 
 /// A connection to an application.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Connection {
     /// wait. `block` is scratch memory.
     ///
     /// # Errors
-    /// [`Why::BadRequest`].
+    /// [`FailureReason::BadRequest`].
     pub(crate) fn begin(
         &mut self,
         request_id: RequestId,
@@ -189,7 +189,7 @@ impl Connection {
         keep: bool,
         patience_ms: u32,
         block: &mut Vec<u8>,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FailureReason> {
         let settings = request.application.settings();
         self.state = ConnectionState::Serving { request_id };
         self.release = Some(Release::Unsure);
@@ -200,7 +200,7 @@ impl Connection {
         if settings.protocol == Protocol::Scgi {
             self.keeps = false;
             self.transport = ActiveTransport::Scgi;
-            return self.outgoing.push_scgi(request).map_err(Why::BadRequest);
+            return self.outgoing.push_scgi(request).map_err(FailureReason::BadRequest);
         }
         self.keeps = keep && self.requests != settings.requests_max_per_connection;
         // Alternates, so that late records of the previous request are never taken for those of this one.

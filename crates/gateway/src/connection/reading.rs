@@ -5,7 +5,7 @@ use baton_fcgi::response::{Part, ProtocolStatus};
 use rustix::io::Errno;
 
 use super::{ActiveTransport, Connection, ConnectionState};
-use crate::Why;
+use crate::FailureReason;
 use crate::input::{Input, READ_BYTES, Received};
 use crate::pending_response::PendingResponse;
 use crate::spool::Room;
@@ -25,7 +25,7 @@ pub(crate) enum ReadOutcome {
     /// The application refused the request without an answer.
     Refused,
     /// The answer is invalid or incomplete.
-    Failed(Why),
+    Failed(FailureReason),
     /// The connection ended without an answer.
     EndedSilently,
 }
@@ -99,7 +99,7 @@ impl Connection {
         received: &Received<'_>,
         response: &mut PendingResponse,
         files: &TemporaryFiles,
-    ) -> Result<Option<Ended>, Why> {
+    ) -> Result<Option<Ended>, FailureReason> {
         let bytes = received.bytes();
         if matches!(self.transport, ActiveTransport::Scgi) {
             handle_output(response, received, 0, bytes.len(), files)?;
@@ -135,7 +135,7 @@ impl Connection {
                     return Ok(Some(Ended::Answered { nothing_behind: at == bytes.len() }));
                 }
                 Part::End { .. } if response.is_silent() => return Ok(Some(Ended::Refused)),
-                Part::End { .. } => return Err(Why::Broken(Broken::Order)),
+                Part::End { .. } => return Err(FailureReason::Broken(Broken::Order)),
                 Part::Values | Part::UnknownType(_) => {}
             }
         }
@@ -166,14 +166,18 @@ impl Connection {
         }
     }
 
-    fn handle_slices(&mut self, response: &mut PendingResponse, files: &TemporaryFiles) -> Result<(), Why> {
+    fn handle_slices(
+        &mut self,
+        response: &mut PendingResponse,
+        files: &TemporaryFiles,
+    ) -> Result<(), FailureReason> {
         let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
         else {
-            return Err(Why::Broken(Broken::HandOver));
+            return Err(FailureReason::Broken(Broken::HandOver));
         };
         let ConnectionState::Serving { request_id } = self.state else { return Ok(()) };
         for slice in self.reader.slices() {
-            let lent = region.lend(request_id, slice).map_err(|_| Why::Broken(Broken::HandOver))?;
+            let lent = region.lend(request_id, slice).map_err(|_| FailureReason::Broken(Broken::HandOver))?;
             let Some(mut shared) = lent else { continue };
             while response.expects_head() && !shared.is_empty() {
                 let mut start = Vec::new();
@@ -195,7 +199,7 @@ impl Connection {
         match self.transport {
             ActiveTransport::Scgi => match response.handle_end(0) {
                 Ok(()) => ReadOutcome::Done { reusable: false },
-                Err(_) if response.is_silent() => ReadOutcome::Failed(Why::Ended),
+                Err(_) if response.is_silent() => ReadOutcome::Failed(FailureReason::Ended),
                 Err(why) => ReadOutcome::Failed(why),
             },
             _ => self.end_abruptly(response),
@@ -203,7 +207,11 @@ impl Connection {
     }
 
     fn end_abruptly(&self, response: &PendingResponse) -> ReadOutcome {
-        if response.is_silent() { ReadOutcome::EndedSilently } else { ReadOutcome::Failed(Why::Ended) }
+        if response.is_silent() {
+            ReadOutcome::EndedSilently
+        } else {
+            ReadOutcome::Failed(FailureReason::Ended)
+        }
     }
 }
 
@@ -221,7 +229,7 @@ fn handle_output(
     mut start: usize,
     end: usize,
     files: &TemporaryFiles,
-) -> Result<(), Why> {
+) -> Result<(), FailureReason> {
     while response.expects_head() && start < end {
         let look = &received.bytes()[start..end.min(start + HEAD_LOOK_BYTES)];
         start += response.handle_head(look)?.unwrap_or(look.len());

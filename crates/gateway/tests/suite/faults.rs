@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_fcgi::cgi::BadHead;
 use baton_fcgi::record::RecordHeader;
 use baton_fcgi::{Broken, RegionSlice, application};
-use baton_gateway::{Application, ClientSocket, Failure, TransportChoice, Why};
+use baton_gateway::{Application, ClientSocket, Failure, FailureReason, TransportChoice};
 
 use crate::common::app::{App, Asked, Offered, Peer};
 use crate::common::driver::{Driver, Ending, Got};
@@ -64,7 +64,7 @@ fn closed_without_reading() {
         let mut case = Case::new(transport, |_| {});
         // The scheduler decides whether the request was written before the application ended. If it was, the client was
         // handed over.
-        let Some(Ending::Failed(Failure { why: Why::Ended, client_lost: false, must_end, .. })) =
+        let Some(Ending::Failed(Failure { why: FailureReason::Ended, client_lost: false, must_end, .. })) =
             case.got().ending
         else {
             panic!("{transport:?}: {:?}", case.got());
@@ -78,7 +78,7 @@ fn closed_after_reading() {
     for transport in EVERY {
         let mut case = Case::new(transport, |peer| drop(peer.request().unwrap()));
         let must_end = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Ended, client_lost: false, must_end };
+        let failure = Failure { why: FailureReason::Ended, client_lost: false, must_end };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)), "{transport:?}");
         rustix::io::write(&case.server, b"5").unwrap();
         assert!(!case.client_is_cut(), "{transport:?}: it can be answered");
@@ -94,7 +94,7 @@ fn closed_after_writing_to_the_client() {
             rustix::io::write(&client, b"H").unwrap();
         }
     });
-    let lost = Failure { why: Why::Ended, client_lost: true, must_end: false };
+    let lost = Failure { why: FailureReason::Ended, client_lost: true, must_end: false };
     assert_eq!(case.got().ending, Some(Ending::Failed(lost)));
     while !matches!(case.client.read(&mut [0; 1]), Ok(0) | Err(_)) {}
 
@@ -123,8 +123,9 @@ fn closed_after_any_number_of_bytes() {
                 peer.write(&some);
             });
             let got = case.got();
-            let Some(Ending::Failed(Failure { why: Why::Ended, client_lost: false, must_end, .. })) =
-                got.ending
+            let Some(Ending::Failed(Failure {
+                why: FailureReason::Ended, client_lost: false, must_end, ..
+            })) = got.ending
             else {
                 panic!("{transport:?}, {cut} bytes: {got:?}");
             };
@@ -142,7 +143,7 @@ fn closed_in_the_middle_of_a_response_through_the_region() {
         output(peer, &mut asked, b"X-A: b\n\nhalf of the bo");
     });
     let got = case.got();
-    assert_eq!((got.why(), &got.body[..]), (Why::Ended, &b"half of the bo"[..]));
+    assert_eq!((got.why(), &got.body[..]), (FailureReason::Ended, &b"half of the bo"[..]));
     assert!(got.shared_bytes > 0);
 }
 
@@ -155,7 +156,8 @@ fn garbage() {
             peer.event();
         });
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::Broken(Broken::Version(b'H')), client_lost: lost, must_end: false };
+        let failure =
+            Failure { why: FailureReason::Broken(Broken::Version(b'H')), client_lost: lost, must_end: false };
         assert_eq!(case.got().ending, Some(Ending::Failed(failure)));
         assert!(!lost || case.client_is_cut());
     }
@@ -217,7 +219,7 @@ fn heads_that_no_client_should_see() {
                 peer.end(&asked);
                 peer.event();
             });
-            assert_eq!(case.got().why(), Why::BadHead(bad), "{transport:?} {bytes:?}");
+            assert_eq!(case.got().why(), FailureReason::BadHead(bad), "{transport:?} {bytes:?}");
         }
     }
 }
@@ -229,7 +231,7 @@ fn a_head_without_an_end_is_bounded() {
             let mut asked = peer.request().unwrap();
             while output(peer, &mut asked, b"X-Long: lies about its own length\n") {}
         });
-        assert_eq!(case.got().why(), Why::BadHead(BadHead::TooLarge), "{transport:?}");
+        assert_eq!(case.got().why(), FailureReason::BadHead(BadHead::TooLarge), "{transport:?}");
     }
 }
 
@@ -250,7 +252,7 @@ fn slices_of_what_is_not_its_own() {
             peer.slices(&asked, &slices);
             peer.event();
         });
-        assert_eq!(case.got().why(), Why::Broken(Broken::HandOver), "{slices:?}");
+        assert_eq!(case.got().why(), FailureReason::Broken(Broken::HandOver), "{slices:?}");
     }
 }
 
@@ -288,7 +290,8 @@ fn hand_over_records_out_of_place() {
             fault(peer, &asked);
             peer.event();
         });
-        let Some(Ending::Failed(Failure { why: Why::Broken(Broken::HandOver), .. })) = case.got().ending
+        let Some(Ending::Failed(Failure { why: FailureReason::Broken(Broken::HandOver), .. })) =
+            case.got().ending
         else {
             panic!("{transport:?}: {:?}", case.got());
         };
@@ -314,7 +317,8 @@ fn output_behind_an_answer_given_elsewhere() {
         peer.write(&records);
         peer.event();
     });
-    let Some(Ending::Failed(Failure { why: Why::Broken(Broken::Order), .. })) = case.got().ending else {
+    let Some(Ending::Failed(Failure { why: FailureReason::Broken(Broken::Order), .. })) = case.got().ending
+    else {
         panic!("{:?}", case.got());
     };
 }
@@ -333,7 +337,7 @@ fn hanging_applications_are_given_up() {
         });
         let mut driver = Driver::new();
         let lost = transport == TransportChoice::PassFd;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: false };
+        let failure = Failure { why: FailureReason::TimedOut, client_lost: lost, must_end: false };
         assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
         let mut reset =
             || client.read(&mut [0; 1]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_gateway::{Application, ClientSocket, Request, TransportChoice, Why};
+use baton_gateway::{Application, ClientSocket, FailureReason, Request, TransportChoice};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::common::app::{App, Asked, Offered, Peer};
@@ -110,7 +110,7 @@ fn what_was_read_is_not_repeated() {
         }
         let got = driver.ask(2, once(&application, &socket, b"body"));
         let Some(Ending::Failed(failure)) = got.ending else { panic!("{got:?}") };
-        assert_eq!(failure.why, Why::Ended);
+        assert_eq!(failure.why, FailureReason::Ended);
         assert_eq!(driver.report("retries"), 0);
     }
 }
@@ -129,7 +129,7 @@ fn what_may_have_been_read_in_part_is_not_repeated() {
         }
         let got = driver.ask(2, once(&application, &socket, &body));
         let Some(Ending::Failed(failure)) = got.ending else { panic!("{speaks}: {got:?}") };
-        assert_eq!(failure.why, Why::Ended);
+        assert_eq!(failure.why, FailureReason::Ended);
         assert_eq!(driver.report("retries"), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use baton_gateway::{Application, Failure, Settings, TransportChoice, Why};
+use baton_gateway::{Application, Failure, FailureReason, Settings, TransportChoice};
 use baton_process_table::ProcessTable;
 
 use crate::common::app::{App, Offered};
@@ -154,7 +154,7 @@ fn members_in_an_unknown_state_are_left_to_the_keeper() {
     let application = application(&[&app], &table, |settings| settings.timeout_ms = 20);
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
-    assert_eq!(driver.finish(0).why(), Why::TimedOut);
+    assert_eq!(driver.finish(0).why(), FailureReason::TimedOut);
     assert!(table.is_overdue(0) && !table.is_unsure(0));
 
     table.begin(0, 2, None);
@@ -230,7 +230,7 @@ fn a_client_is_told_of_a_timeout_when_the_process_has_ended() {
         driver.begin(2, get(&application));
         end.send(()).unwrap();
         let lost = what != ENDS;
-        let failure = Failure { why: Why::TimedOut, client_lost: lost, must_end: !lost };
+        let failure = Failure { why: FailureReason::TimedOut, client_lost: lost, must_end: !lost };
         assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)), "{what}");
         // The supervisor has started the next process.
         table.end(0);
@@ -257,6 +257,6 @@ fn a_client_is_cut_off_where_the_process_goes_on() {
     });
     let (server, _client) = client();
     let mut driver = Driver::new();
-    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false };
+    let failure = Failure { why: FailureReason::TimedOut, client_lost: true, must_end: false };
     assert_eq!(driver.ask(1, handed(&application, &server)).ending, Some(Ending::Failed(failure)));
 }

@@ -156,5 +156,5 @@ fn scgi_over_tcp() {
     assert_eq!(accepted.load(Ordering::SeqCst), 3);
     let mut odd = get(&application);
     baton_fcgi::params::push(&mut odd.params, b"ODD", b"a\0b");
-    assert!(matches!(driver.ask(9, odd).why(), baton_gateway::Why::BadRequest(_)));
+    assert!(matches!(driver.ask(9, odd).why(), baton_gateway::FailureReason::BadRequest(_)));
 }

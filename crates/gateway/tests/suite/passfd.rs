@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_fcgi::{Rest, application as records};
-use baton_gateway::{ClientSocket, Failure, TransportChoice, Why};
+use baton_gateway::{ClientSocket, Failure, FailureReason, TransportChoice};
 
 use crate::common::app::{App, Asked, Event, Offered, Peer};
 use crate::common::driver::{Driver, Ending};
@@ -147,7 +147,7 @@ fn an_application_that_ends_in_the_middle_of_the_rest() {
     let (server, _client) = client();
     let mut driver = Driver::new();
     let got = driver.ask(1, handed(&offering(&app), &server));
-    assert_eq!((got.why(), &got.body[..]), (Why::Ended, &b"half"[..]));
+    assert_eq!((got.why(), &got.body[..]), (FailureReason::Ended, &b"half"[..]));
     assert!(got.rest.is_some());
 }
 
@@ -200,7 +200,7 @@ fn a_client_that_makes_progress_is_waited_for() {
     driver.run_for(Duration::from_millis(5_000));
     assert!(!driver.got(1).is_over(), "{:?}", driver.got(1));
     stop.send(()).unwrap();
-    let failure = Failure { why: Why::TimedOut, client_lost: true, must_end: false };
+    let failure = Failure { why: FailureReason::TimedOut, client_lost: true, must_end: false };
     assert_eq!(driver.finish(1).ending, Some(Ending::Failed(failure)));
     drop(reader.join().unwrap());
 }

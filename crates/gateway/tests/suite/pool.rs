@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Address, Application, Endpoint, Settings, TransportChoice, Why};
+use baton_gateway::{Address, Application, Endpoint, FailureReason, Settings, TransportChoice};
 use rustix::io::Errno;
 
 use crate::common::app::App;
@@ -70,7 +70,7 @@ fn requests_beyond_the_connections_wait_in_order_and_beyond_the_queue_are_refuse
     for id in 0..4 {
         driver.begin(id, get(&application));
     }
-    assert_eq!(driver.finish(3).why(), Why::QueueFull);
+    assert_eq!(driver.finish(3).why(), FailureReason::QueueFull);
     assert_eq!((driver.report("busy"), driver.report("waiting")), (1.into(), 2.into()));
     for id in 0..3 {
         assert!((id..3).all(|waiting| !driver.got(waiting).is_over()));
@@ -90,7 +90,7 @@ fn nobody_waits_for_longer_than_allowed() {
     });
     let mut driver = Driver::new();
     driver.begin(0, get(&application));
-    assert_eq!(driver.ask(1, get(&application)).why(), Why::QueueTimeout);
+    assert_eq!(driver.ask(1, get(&application)).why(), FailureReason::QueueTimeout);
     go.send(()).unwrap();
     assert_eq!(driver.finish(0).ending, Some(Ending::Complete));
 }
@@ -121,14 +121,14 @@ fn nobody_listens() {
     let settings = Settings::new("none", Endpoint::Shared(Address::Unix(folder.path().join("none"))));
     let mut driver = Driver::new();
     let request = get(&Application::new(settings).unwrap());
-    assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::NOENT));
+    assert_eq!(driver.ask(1, request).why(), FailureReason::NoConnection(Errno::NOENT));
     drop(UnixListener::bind(folder.path().join("refused")).unwrap());
     let settings = Settings::new("refused", Endpoint::Shared(Address::Unix(folder.path().join("refused"))));
     let request = get(&Application::new(settings).unwrap());
-    assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::CONNREFUSED));
+    assert_eq!(driver.ask(1, request).why(), FailureReason::NoConnection(Errno::CONNREFUSED));
     let settings = Settings::new("tcp", Endpoint::Shared(Address::Inet("127.0.0.1:1".parse().unwrap())));
     let request = get(&Application::new(settings).unwrap());
-    assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::CONNREFUSED));
+    assert_eq!(driver.ask(1, request).why(), FailureReason::NoConnection(Errno::CONNREFUSED));
 }
 
 /// A socket with a full backlog: a queue of one, and no process that accepts.
@@ -152,7 +152,7 @@ fn a_full_backlog_is_tried_again_until_the_time_is_up() {
     settings.connect_timeout_ms = 40;
     let mut driver = Driver::new();
     let request = get(&Application::new(settings.clone()).unwrap());
-    assert_eq!(driver.ask(1, request).why(), Why::NoConnection(Errno::AGAIN));
+    assert_eq!(driver.ask(1, request).why(), FailureReason::NoConnection(Errno::AGAIN));
 
     // The backlog has room in time: the request is served.
     settings.connect_timeout_ms = 10_000;
@@ -162,7 +162,7 @@ fn a_full_backlog_is_tried_again_until_the_time_is_up() {
     driver.run_until(|driver| driver.report("connections") == 1);
     let (server, _) = listener.accept().unwrap();
     drop(server);
-    assert_eq!(driver.finish(2).why(), Why::Ended);
+    assert_eq!(driver.finish(2).why(), FailureReason::Ended);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn what_cannot_be_asked_twice_is_not() {
     let application = application(&app, plain);
     let mut driver = Driver::new();
     driver.ask(1, post(&application, b"1"));
-    assert_eq!(driver.ask(2, post(&application, b"2")).why(), Why::Ended);
+    assert_eq!(driver.ask(2, post(&application, b"2")).why(), FailureReason::Ended);
     assert_eq!(driver.report("retries"), 0);
 }
 
@@ -236,7 +236,7 @@ fn a_request_refused_on_a_kept_connection_goes_to_another() {
     assert_eq!(driver.report("retries"), 1);
     // On a new connection a refusal is final.
     driver.ask(3, post(&application, b"3"));
-    assert_eq!(driver.got(3).why(), Why::Overloaded);
+    assert_eq!(driver.got(3).why(), FailureReason::Overloaded);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use baton_fcgi::response::ProtocolStatus;
-use baton_gateway::{Application, Failure, RequestId, Settings, StreamedBodies, TransportChoice, Why};
+use baton_gateway::{
+    Application, Failure, FailureReason, RequestId, Settings, StreamedBodies, TransportChoice,
+};
 
 use crate::common::app::{App, Event};
 use crate::common::driver::{Driver, Ending};
@@ -160,7 +162,7 @@ fn an_application_that_waits_for_the_body_is_not_late() {
 /// Goal: a body that breaks off never looks complete, and does not count as the application's failure.
 #[test]
 fn a_body_that_breaks_off_is_not_ended() {
-    for why in [Why::ClientGone, Why::BodyTimedOut] {
+    for why in [FailureReason::ClientGone, FailureReason::BodyTimedOut] {
         let (seen, see) = mpsc::channel();
         let app = App::start(move |peer| {
             peer.head().unwrap();
@@ -182,7 +184,7 @@ fn a_body_that_breaks_off_is_not_ended() {
         assert!(admits(&application));
         assert_eq!((driver.report("failures"), driver.report("abandoned")), (0.into(), 1.into()));
     }
-    assert_eq!(Why::BodyTimedOut.status(), 408);
+    assert_eq!(FailureReason::BodyTimedOut.status(), 408);
 }
 
 /// Goal: pieces that come before the request has a connection are kept for it. Method: the only connection is in use.
@@ -205,8 +207,8 @@ fn a_body_may_come_while_its_request_waits() {
         assert!(!driver.gateway.wants_body(RequestId::new(2)), "no application wants it yet");
         driver.gateway.push_body(RequestId::new(2), b"more".to_vec().into(), now_ms);
         if ends_early {
-            driver.gateway.fail_body(RequestId::new(2), Why::ClientGone, now_ms);
-            assert_eq!(driver.finish(2).why(), Why::ClientGone);
+            driver.gateway.fail_body(RequestId::new(2), FailureReason::ClientGone, now_ms);
+            assert_eq!(driver.finish(2).why(), FailureReason::ClientGone);
         }
         go.send(()).unwrap();
         assert_eq!(driver.finish(1).ending, Some(Ending::Complete));
@@ -241,9 +243,11 @@ fn an_application_may_answer_before_the_end_of_the_body() {
 /// that close without an answer, before or after some or all of the rest was passed on.
 #[test]
 fn a_request_is_not_repeated_once_its_body_was_passed_on() {
-    for (sent, expected) in
-        [(&b""[..], None), (b"more", Some(Why::Ended)), (b"more, to 10", Some(Why::Ended))]
-    {
+    for (sent, expected) in [
+        (&b""[..], None),
+        (b"more", Some(FailureReason::Ended)),
+        (b"more, to 10", Some(FailureReason::Ended)),
+    ] {
         let (seen, see) = mpsc::channel();
         let app = App::start(move |peer| {
             let asked = peer.request().unwrap();
@@ -315,7 +319,7 @@ fn a_refusal_behind_the_beginning_of_a_body_is_final() {
     driver.begin(1, streamed(&application, b"beginning", 10));
     driver.run_for(Duration::from_millis(20));
     driver.push(1, b"more");
-    assert_eq!(driver.finish(1).why(), Why::Overloaded);
+    assert_eq!(driver.finish(1).why(), FailureReason::Overloaded);
     assert_eq!(driver.report("retries"), 0);
 }
 
@@ -336,7 +340,7 @@ fn an_application_that_dies_in_the_middle() {
         // The application may close before it has all of it.
         driver.push(id, &bytes(64 << 10));
         match id {
-            0 => assert_eq!(driver.finish(id).why(), Why::Ended),
+            0 => assert_eq!(driver.finish(id).why(), FailureReason::Ended),
             _ => assert_eq!(driver.finish(id).body, b"hello"),
         }
         assert!(admits(&application));

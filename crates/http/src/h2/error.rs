@@ -170,7 +170,7 @@ violations! {
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum Cause {
     /// The client broke the protocol.
     Violation(Violation),
     /// The client went over a bound.
@@ -183,36 +183,36 @@ pub struct ConnectionError {
     /// The code that the client gets.
     pub code: ErrorCode,
     /// Why.
-    pub why: Why,
+    pub why: Cause,
 }
 
 impl ConnectionError {
     /// One word for logs and metrics.
     pub const fn label(&self) -> &'static str {
         match self.why {
-            Why::Violation(violation) => violation.label(),
-            Why::Bound(bound) => bound.label(),
+            Cause::Violation(violation) => violation.label(),
+            Cause::Bound(bound) => bound.label(),
         }
     }
 }
 
 impl From<Violation> for ConnectionError {
     fn from(violation: Violation) -> Self {
-        Self { code: violation.code(), why: Why::Violation(violation) }
+        Self { code: violation.code(), why: Cause::Violation(violation) }
     }
 }
 
 impl From<Bound> for ConnectionError {
     fn from(bound: Bound) -> Self {
-        Self { code: ErrorCode::EnhanceYourCalm, why: Why::Bound(bound) }
+        Self { code: ErrorCode::EnhanceYourCalm, why: Cause::Bound(bound) }
     }
 }
 
 impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.why {
-            Why::Violation(violation) => violation.fmt(f),
-            Why::Bound(bound) => bound.fmt(f),
+            Cause::Violation(violation) => violation.fmt(f),
+            Cause::Bound(bound) => bound.fmt(f),
         }
     }
 }

@@ -27,7 +27,7 @@ mod window;
 
 pub use bounds::Bound;
 pub use connection::{Connection, Stall};
-pub use error::{ConnectionError, ErrorCode, Violation, Why};
+pub use error::{Cause, ConnectionError, ErrorCode, Violation};
 pub use event::Event;
 pub use frame::{FRAME_BYTES_MAX, PAYLOAD_BYTES_MAX, PREFACE, PrefaceMatch, StreamId, match_preface};
 pub use framed::Framed;

@@ -275,7 +275,7 @@ impl Http1Driver {
         }
         match &event {
             Some(ResponseEvent::Rest(rest)) => {
-                handle_sent_by_others(rest.head_sent, rest.body_sent, wire, ctx)
+                handle_sent_by_others(rest.head_sent, rest.body_sent, wire, ctx);
             }
             Some(ResponseEvent::Answered(answered)) => {
                 handle_sent_by_others(answered.head_bytes, answered.body_bytes, wire, ctx);

@@ -4,7 +4,7 @@
 //! pace. It never reads more than the body: a pipelined request stays in the kernel.
 
 use baton_buf::Slice;
-use baton_gateway::Why;
+use baton_gateway::FailureReason;
 
 use super::{Http1Driver, Need, Wire};
 use crate::context::{BODY_PIECE_BYTES, Context};
@@ -41,7 +41,7 @@ impl Http1Driver {
         let memory = ctx.bodies.freeze(memory);
         let part = match received {
             Received::Nothing => return None,
-            Received::End => Err(Why::ClientGone),
+            Received::End => Err(FailureReason::ClientGone),
             // A copy, so that a small piece does not hold a large buffer.
             Received::Bytes(count) if count <= COPIED_BYTES_MAX => Ok(Slice::from(memory.to_vec())),
             Received::Bytes(_) => Ok(memory.into()),
@@ -51,11 +51,11 @@ impl Http1Driver {
     }
 
     /// The client sent nothing more of the body in time. Returns the reason to give the gateway.
-    pub(super) fn time_out_body(&mut self) -> Why {
+    pub(super) fn time_out_body(&mut self) -> FailureReason {
         if let Some(streamed_body) = &mut self.streamed_body {
             streamed_body.is_wanted = false;
         }
-        Why::BodyTimedOut
+        FailureReason::BodyTimedOut
     }
 
     /// The request is answered. Returns how many bytes of its body the session has not read.

@@ -1,7 +1,7 @@
 //! The bodies of requests: kept for applications, passed on while they arrive, or dropped.
 
 use baton_buf::Slice;
-use baton_gateway::Why;
+use baton_gateway::FailureReason;
 use baton_http::h2;
 
 use super::stream::name;
@@ -96,6 +96,6 @@ impl Http2Driver {
     pub(super) fn time_out_lent_body(&mut self, at: usize) -> Option<Need> {
         let stream = &mut self.streams[at];
         stream.lent.as_mut()?.is_wanted = false;
-        Some(Need::Body(name(stream.id), Err(Why::BodyTimedOut)))
+        Some(Need::Body(name(stream.id), Err(FailureReason::BodyTimedOut)))
     }
 }

@@ -49,11 +49,11 @@ struct Asked {
 struct Writing {
     manner: Manner,
     ending: Ending,
-    way: Way,
+    way: AnswerPath,
 }
 
 #[derive(Debug)]
-enum Way {
+enum AnswerPath {
     /// These bytes through the connection.
     Stdout(Vec<u8>),
     /// These bytes through the region, some of them through the connection.
@@ -91,7 +91,7 @@ impl FastCgi {
     /// The client's socket, while the answer is written to it.
     pub(super) fn client(&self) -> Option<BorrowedFd<'_>> {
         match &self.writing.as_ref()?.way {
-            Way::Client(on_client) => Some(on_client.as_fd()),
+            AnswerPath::Client(on_client) => Some(on_client.as_fd()),
             _ => None,
         }
     }
@@ -154,26 +154,26 @@ impl FastCgi {
     }
 
     /// Takes the offer up, or declines it.
-    fn way(&mut self, answer: Answer, choices: &mut Choices) -> Way {
+    fn way(&mut self, answer: Answer, choices: &mut Choices) -> AnswerPath {
         let value = self.asked.param(offer::NAME);
         if value.is_empty() {
-            return Way::Stdout(answer.bytes);
+            return AnswerPath::Stdout(answer.bytes);
         }
         let offer = Offer::parse(value.as_bytes()).expect("an offer");
         let mut descriptors: Vec<_> = self.descriptors.drain(..offer.fds).collect();
         if !self.knows_offers {
-            return Way::Stdout(answer.bytes);
+            return AnswerPath::Stdout(answer.bytes);
         }
         match offer.transport {
             Transport::Shm(ring) => {
                 self.region = descriptors.pop().map(Region::new).or(self.region.take());
                 self.region.as_mut().expect("a region comes with its first offer").handle_offer(ring);
-                Way::Region(answer.bytes)
+                AnswerPath::Region(answer.bytes)
             }
             Transport::PassFd(terms) => {
                 let client = descriptors.pop().expect("a socket comes with each offer");
                 let begun = OnClient::begin(&answer, client, terms, offer.fields, choices);
-                begun.map_or(Way::Stdout(answer.bytes), |begun| Way::Client(begun.into()))
+                begun.map_or(AnswerPath::Stdout(answer.bytes), |begun| AnswerPath::Client(begun.into()))
             }
             Transport::Unknown => panic!("unknown: {value}"),
         }
@@ -188,19 +188,19 @@ impl FastCgi {
     ) -> Option<Behind> {
         let Writing { manner, ending, mut way } = self.writing.take()?;
         let is_written = match &mut way {
-            Way::Stdout(bytes) => {
+            AnswerPath::Stdout(bytes) => {
                 push_records(out, self.asked.id, bytes, choices);
                 true
             }
-            Way::Region(bytes) => self.write_to_region(bytes, manner, choices, out),
-            Way::Client(on_client) => match on_client.write(bytes_max) {
+            AnswerPath::Region(bytes) => self.write_to_region(bytes, manner, choices, out),
+            AnswerPath::Client(on_client) => match on_client.write(bytes_max) {
                 Sent::Full if self.gives_back => {
                     self.writing = Some(Writing { manner, ending, way });
                     self.give_back(out);
                     return None;
                 }
                 _ if manner == Manner::DiesHolding => {
-                    let Way::Client(on_client) = way else { return None };
+                    let AnswerPath::Client(on_client) = way else { return None };
                     return Some(Behind::LeavesChild(*on_client));
                 }
                 sent @ (Sent::All | Sent::Gone) => {
@@ -252,12 +252,12 @@ impl FastCgi {
     /// Hands the rest of an answer on the client's socket back, if there is one.
     fn give_back(&mut self, out: &mut Vec<u8>) {
         self.writing = match self.writing.take() {
-            Some(Writing { manner, ending: Ending::Complete, way: Way::Client(on_client) })
+            Some(Writing { manner, ending: Ending::Complete, way: AnswerPath::Client(on_client) })
                 if on_client.is_whole() =>
             {
                 let (rest, bytes) = on_client.give_back();
                 push_rest(out, self.asked.id, &rest);
-                Some(Writing { manner, ending: Ending::Complete, way: Way::Stdout(bytes) })
+                Some(Writing { manner, ending: Ending::Complete, way: AnswerPath::Stdout(bytes) })
             }
             other => other,
         };

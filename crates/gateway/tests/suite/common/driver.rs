@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_buf::{Aggregate, Piece};
 use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::{Answered, Rest};
-use baton_gateway::{Failure, Gateway, Request, RequestId, ResponseEvent, Why};
+use baton_gateway::{Failure, FailureReason, Gateway, Request, RequestId, ResponseEvent};
 use rustix::event::epoll::{self, CreateFlags, Event};
 
 /// An event loop with a gateway and nothing else.
@@ -48,7 +48,7 @@ impl Got {
 
     /// Why it failed, provided that the client's socket is usable.
     #[track_caller]
-    pub(crate) fn why(&self) -> Why {
+    pub(crate) fn why(&self) -> FailureReason {
         match self.ending {
             Some(Ending::Failed(Failure { why, client_lost: false, .. })) => why,
             _ => panic!("{self:?}"),
