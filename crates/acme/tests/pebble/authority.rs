@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl Pebble {
     /// Starts one whose files are in `folder`. `None` where it is not installed.
     pub(crate) fn start(folder: &Path, ports: ProofPorts, habits: Habits) -> Option<Self> {
         let (command, names) = (tool("pebble")?, tool("pebble-challtestsrv")?);
-        let (port, management, dns, control) = (free_port(), free_port(), free_udp_port(), free_port());
+        let (port, management, dns, control) = (free_port(), free_port(), free_port(), free_port());
         write_identity(folder);
         let keys = if habits.known_customers_only {
             serde_json::json!({ "kid-1": HMAC_KEY })
@@ -99,6 +100,7 @@ impl Pebble {
             .spawn()
             .expect("the DNS starts");
         wait_until_open(control);
+        wait_until_open(dns);
         let folder = folder.to_owned();
         let mut pebble = Self { folder, port, management, names, child: None, command, habits, dns };
         pebble.come_back();
@@ -190,15 +192,15 @@ pub(crate) fn write_identity(folder: &Path) {
     fs::write(folder.join("pebble.key"), key.serialize_pem()).expect("a file");
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago, for TCP and UDP. It is none of those that the kernel gives to clients: another
+/// test's connection could take it before its server does.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("its address").port()
-}
-
-fn free_udp_port() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    socket.local_addr().expect("its address").port()
+    let is_free = |port: &u16| {
+        let address = (Ipv4Addr::LOCALHOST, *port);
+        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+    };
+    let any = || 10_240 + (RandomState::new().hash_one(0) % 22_000) as u16;
+    std::iter::repeat_with(any).find(is_free).expect("a port")
 }
 
 fn wait_until_open(port: u16) {
