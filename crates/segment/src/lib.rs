@@ -1,0 +1,8 @@
+//! The shared cache without I/O: what may be stored and served, which segments of which objects are here, what to keep.
+
+pub mod fill;
+pub mod index;
+pub mod layout;
+pub mod policy;
+pub mod rules;
+mod units;

@@ -1,0 +1,31 @@
+//! Which segments are kept: policies of admission and replacement, as machines without I/O.
+//!
+//! The index tells a policy which segments readers reach, which are stored and which are gone, and asks it whether a
+//! segment may displace another and which one goes. A policy knows units by number ([`UnitId`]) and objects that have
+//! gone by their handle.
+
+mod gds;
+mod interface;
+mod list;
+mod lru;
+mod name;
+mod reach;
+mod s3_fifo;
+mod wu;
+
+pub use interface::{Aim, Millis, Place, Policy, Removal};
+pub use name::{PolicyName, PolicyNameError};
+
+impl PolicyName {
+    /// A policy of this name for a cache of `bytes_max` bytes; the seed decides what is left to chance.
+    #[must_use]
+    pub fn machine(self, aim: Aim, bytes_max: u64, seed: u64) -> Box<dyn Policy> {
+        match self {
+            Self::Lru => Box::new(lru::Lru::default()),
+            Self::Gds => Box::new(gds::Gds::default()),
+            Self::S3Fifo => Box::new(s3_fifo::S3Fifo::default()),
+            Self::Wu => Box::new(wu::Wu::new(bytes_max)),
+            Self::Reach => Box::new(reach::Reach::new(aim, bytes_max, seed)),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! S3-FIFO: a small queue through which most segments pass once, a main queue, and keys of those that passed.
+//!
+//! ```text
+//! new ──► small (10 %) ──used twice──► main (90 %) ──used──► main again
+//!            │                ▲           │
+//!            └─► ghosts ──────┘ comes     └─► gone
+//! ```
+//!
+//! J. Yang and others, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023, algorithm 1. Queues are measured
+//! in bytes, ghosts by the bytes that they had: as many as the main queue holds.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashSet;
+
+use super::interface::{Millis, Place, Policy, Removal};
+use super::list::{Links, List};
+use crate::layout::SegmentNumber;
+use crate::units::{UnitId, Units};
+
+#[derive(Debug, Default)]
+pub(super) struct S3Fifo {
+    links: Links,
+    small: Queue,
+    main: Queue,
+    /// By unit.
+    states: Vec<State>,
+    ghosts: Ghosts,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    list: List,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    in_main: bool,
+    /// Uses since it came, or since it passed the end of the main queue; 3 at most.
+    uses: u8,
+}
+
+/// The published share of the small queue.
+const SMALL_SHARE: f64 = 0.1;
+const USES_MAX: u8 = 3;
+
+impl S3Fifo {
+    fn queue_of(&mut self, unit: UnitId) -> &mut Queue {
+        if self.states[unit.at()].in_main { &mut self.main } else { &mut self.small }
+    }
+
+    fn move_to_main(&mut self, unit: UnitId, bytes: u64) {
+        self.small.list.remove(&mut self.links, unit.0);
+        self.small.bytes -= bytes;
+        self.main.list.push(&mut self.links, unit.0);
+        self.main.bytes += bytes;
+        self.states[unit.at()] = State { in_main: true, uses: 0 };
+    }
+}
+
+impl Policy for S3Fifo {
+    fn handle_use(&mut self, _: Millis, _: &Place, unit: Option<UnitId>, _: Option<SegmentNumber>) {
+        if let Some(unit) = unit {
+            let uses = &mut self.states[unit.at()].uses;
+            *uses = USES_MAX.min(*uses + 1);
+        }
+    }
+
+    fn admits(&mut self, _: Millis, _: &Place, _: &Units) -> bool {
+        true
+    }
+
+    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &Place) {
+        if self.states.len() <= unit.at() {
+            self.states.resize(unit.at() + 1, State::default());
+        }
+        let in_main = self.ghosts.take(place);
+        self.states[unit.at()] = State { in_main, uses: 0 };
+        let queue = if in_main { &mut self.main } else { &mut self.small };
+        queue.list.push(&mut self.links, unit.0);
+    }
+
+    fn handle_resized(&mut self, unit: UnitId, before: u64, after: u64) {
+        let queue = self.queue_of(unit);
+        queue.bytes = queue.bytes - before + after;
+    }
+
+    fn handle_removed(&mut self, unit: UnitId, place: &Place, why: Removal) {
+        let in_main = self.states[unit.at()].in_main;
+        let queue = if in_main { &mut self.main } else { &mut self.small };
+        queue.list.remove(&mut self.links, unit.0);
+        if why == Removal::Evicted && !in_main {
+            let bytes_max = ((self.small.bytes + self.main.bytes) as f64 * (1.0 - SMALL_SHARE)) as u64;
+            self.ghosts.add(place, bytes_max);
+        }
+    }
+
+    fn victim(&mut self, _: Millis, units: &Units) -> Option<UnitId> {
+        loop {
+            let small_max = (self.small.bytes + self.main.bytes) as f64 * SMALL_SHARE;
+            let oldest_small = self.small.list.oldest().map(UnitId);
+            let oldest_main = self.main.list.oldest().map(UnitId);
+            let from_small = self.small.bytes as f64 > small_max || oldest_main.is_none();
+            match (oldest_small.filter(|_| from_small), oldest_main) {
+                (Some(unit), _) if self.states[unit.at()].uses > 1 => {
+                    self.move_to_main(unit, units.bytes_of(unit));
+                }
+                (Some(unit), _) => return Some(unit),
+                (None, Some(unit)) if self.states[unit.at()].uses > 0 => {
+                    self.states[unit.at()].uses -= 1;
+                    self.main.list.renew(&mut self.links, unit.0);
+                }
+                (None, Some(unit)) => return Some(unit),
+                (None, None) => return oldest_small,
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.links.heap_bytes() + self.states.capacity() * size_of::<State>() + self.ghosts.heap_bytes()
+    }
+}
+
+type GhostKey = (u64, SegmentNumber);
+
+/// Segments that were evicted from the small queue, the oldest forgotten first.
+#[derive(Debug, Default)]
+struct Ghosts {
+    queue: VecDeque<(GhostKey, u64)>,
+    keys: HashSet<GhostKey, foldhash::fast::FixedState>,
+    bytes: u64,
+}
+
+/// A bound in number, for segments of few bytes.
+const GHOSTS_MAX: usize = 1 << 20;
+
+impl Ghosts {
+    fn add(&mut self, place: &Place, bytes_max: u64) {
+        if self.keys.insert((place.key, place.segment)) {
+            self.queue.push_back(((place.key, place.segment), place.bytes));
+            self.bytes += place.bytes;
+        }
+        while (self.bytes > bytes_max || self.queue.len() > GHOSTS_MAX)
+            && let Some((key, bytes)) = self.queue.pop_front()
+        {
+            self.keys.remove(&key);
+            self.bytes -= bytes;
+        }
+    }
+
+    /// Whether it is one; it stays in the queue until its turn.
+    fn take(&mut self, place: &Place) -> bool {
+        self.keys.contains(&(place.key, place.segment))
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<(GhostKey, u64)>() + self.keys.allocation_size()
+    }
+}
