@@ -1,0 +1,10 @@
+//! The life of a store, seen from outside: what is kept, what is sent, what a crash and a broken disk leave.
+
+mod common;
+mod damage;
+mod kill;
+mod life;
+mod model;
+mod sending;
+mod threads;
+mod trouble;
