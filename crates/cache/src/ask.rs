@@ -1,0 +1,123 @@
+//! What the cache is asked: a request in the form in which it counts.
+
+use std::sync::Arc;
+
+use baton_http::origin::PathRule;
+use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead};
+use baton_segment::rules::{
+    Asked, Bypass, FieldUse, Key, KeySecret, Scheme, field_use, push_reduced_codings,
+};
+
+use crate::{CachedRoute, PurgeOrder};
+
+/// A request that the cache may answer.
+#[derive(Debug)]
+pub struct Ask {
+    pub(crate) route: Arc<CachedRoute>,
+    pub(crate) key: Key,
+    pub(crate) hash: u64,
+    pub(crate) head: KeptHead,
+    forwarded: KeptHead,
+}
+
+/// The key of a request, and its hash.
+#[derive(Debug)]
+pub struct AskKey {
+    pub(crate) key: Key,
+    pub(crate) hash: u64,
+}
+
+impl CachedRoute {
+    /// What a response to this request is found by.
+    ///
+    /// # Errors
+    /// The cache has nothing to do with the request.
+    pub fn key_of(&self, scheme: Scheme, head: &RequestHead<'_>) -> Result<Key, Bypass> {
+        Asked::of(&self.rules, head)?;
+        Ask::cachable_uri_of(self, scheme, head)
+    }
+}
+
+impl Ask {
+    /// The key of a request, which [may be answered](Asked::of) by the cache.
+    ///
+    /// # Errors
+    /// The cache has nothing to do with its path.
+    pub(crate) fn key_of(
+        route: &CachedRoute,
+        secret: &KeySecret,
+        scheme: Scheme,
+        head: &RequestHead<'_>,
+    ) -> Result<AskKey, Bypass> {
+        let key = Self::cachable_uri_of(route, scheme, head)?;
+        let hash = key.hash_within(secret, route.partition.as_bytes()).0 as u64;
+        Ok(AskKey { key, hash })
+    }
+
+    fn cachable_uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Result<Key, Bypass> {
+        let key = Self::uri_of(route, scheme, head).ok_or(Bypass::Path)?;
+        // No purge could name it.
+        if key.as_bytes().len() > PurgeOrder::TEXT_BYTES_MAX {
+            return Err(Bypass::Path);
+        }
+        Ok(key)
+    }
+
+    /// The key of a request with any method.
+    pub(crate) fn uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Option<Key> {
+        let query = route.rules.query.normalise(head.query);
+        let mut target =
+            Vec::with_capacity(head.path.len() + query.as_ref().map_or(0, |query| query.len() + 1));
+        PathRule::default().push_target(&mut target, head.path, query.as_deref()).ok()?;
+        let (path, query) = match target.iter().position(|byte| *byte == b'?') {
+            Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
+            None => (&target[..], None),
+        };
+        Some(Key::new(scheme, head.host.unwrap_or_default(), head.port, path, query))
+    }
+
+    /// What is asked with a request. `None`: the origin's form of the request exceeds `limits`.
+    pub fn new(
+        route: &Arc<CachedRoute>,
+        AskKey { key, hash }: AskKey,
+        head: &RequestHead<'_>,
+        limits: &HeadLimits,
+    ) -> Option<Self> {
+        let kept = head.keep();
+        let mut codings = Vec::new();
+        // A part is one of the bytes as they are: those of a coding differ each time that it is made.
+        let accepted = head.accept_encoding.filter(|_| head.range.is_none());
+        push_reduced_codings(&mut codings, AcceptedCodings::parse(accepted));
+        let host = head.host.map(|host| match head.port {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        });
+        // The host that is in the key, which an absolute target may have named.
+        let mut more: Vec<(&str, &[u8])> = vec![("Host", host.as_deref().unwrap_or_default().as_bytes())];
+        more.push(("Accept-Encoding", &codings));
+        let method = if head.method == Method::Head { "HEAD" } else { "GET" };
+        let keeps = |name: &str| {
+            !name.eq_ignore_ascii_case("Host") && field_use(name.as_bytes()) == FieldUse::Forward
+        };
+        let forwarded = kept.rewritten(method, key.target(), keeps, &more, limits).ok()?;
+        Some(Self { route: Arc::clone(route), key, hash, head: kept, forwarded })
+    }
+
+    /// The request as it goes to the origin: without conditions and ranges, which the cache has of its own, and without
+    /// what no key has.
+    pub fn forwarded(&self) -> RequestHead<'_> {
+        self.forwarded.get()
+    }
+
+    /// The client's conditions and range, for a request that the cache only passes on.
+    pub(crate) fn own_conditions(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
+        let head = self.head.get();
+        let fields: Vec<_> = head
+            .fields()
+            .filter(|(name, _)| field_use(name.as_bytes()) == FieldUse::Rewrite)
+            .filter(|(name, _)| !name.eq_ignore_ascii_case("Accept-Encoding"))
+            .map(|(name, value)| (name.to_owned(), value.to_vec()))
+            .collect();
+        fields.into_iter()
+    }
+}

@@ -1,0 +1,67 @@
+//! The shared cache: between an exchange and what answers it elsewhere.
+//!
+//! ```text
+//!              ┌─ look: a fresh response is here ──────────────────────────────────────────► head, body
+//!   exchange ──┤                                              ┌─ Store: blocks ◄──┐
+//!              └─ begin ─► CachingGateway ─┬─ serve ──────────┤                   │ pump
+//!                            │             ├─ join ──► Fill ◄─┴──── Gateway ◄─────┘
+//!                            │             └─ fetch ─► Fill         │
+//!                            └─ pass ───────────────────────────────┘
+//! ```
+//!
+//! [`SharedCache`] is one per process. It knows what is stored, and what is being fetched. Each event loop has a
+//! [`CachingGateway`] in front of its [`Gateway`](baton_upstream::Gateway): the same methods, so that an exchange does not
+//! know whether bytes come from an origin, from the store, or from a response that another loop is reading. A [fill](fill)
+//! is one response on its way into the store, with the clients that read it meanwhile.
+//!
+//! What may be stored and served the rules of [`baton_segment`] decide, what is kept its index, where the bytes are
+//! [`baton_store`].
+
+mod answer;
+mod ask;
+mod blocks;
+mod counters;
+mod directory;
+mod exchange;
+mod fill;
+mod gateway;
+mod head_news;
+mod held;
+mod interim;
+mod live;
+mod mp4;
+mod object;
+mod opened;
+mod part_pump;
+mod parts;
+mod pump;
+mod purge;
+mod purging;
+mod reading;
+mod record;
+mod recovery;
+mod request;
+mod route;
+mod serving;
+mod settings;
+mod settling;
+mod shared;
+mod sources;
+mod template;
+mod visit;
+mod word;
+
+pub use answer::{Answer, Look};
+pub use ask::{Ask, AskKey};
+pub use baton_segment::policy::PolicyName;
+pub use baton_segment::rules::{Bypass, QueryRule, RouteRules, Scheme};
+pub use baton_store::NotDurable;
+pub use counters::{CacheCounters, CacheStats, DiskStats};
+pub use gateway::CachingGateway;
+pub use purge::{PurgeOrder, PurgeOutbox, PurgeRefusal};
+pub use request::Request;
+pub use route::CachedRoute;
+pub use settings::{DiskSettings, Settings};
+pub use shared::SharedCache;
+pub use sources::Sources;
+pub use word::CacheWord;

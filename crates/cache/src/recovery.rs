@@ -1,0 +1,103 @@
+//! After a start: what the folder has is found again, behind the clients.
+//!
+//! Until then their requests go to the origin. Purges come first: no response is found before all that may concern it is
+//! known.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak, mpsc};
+use std::time::Duration;
+
+use baton_store::{NotDurable, WalkedObject};
+
+use crate::object::Object;
+use crate::record::{ResponseRecord, kind, purge_from_bytes};
+use crate::{CacheCounters, SharedCache};
+
+fn run(cache: &Weak<SharedCache>) {
+    while let Some(opened) = wait_for_journal(cache) {
+        match opened {
+            Ok(()) => {
+                if let Some(cache) = cache.upgrade() {
+                    cache.recover();
+                }
+                return;
+            }
+            // Another process has the folder, or the disk does not work. The store says so, and tries again.
+            Err(NotDurable) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Waits until the store has read its journal, or cannot. `None`: the cache is gone.
+fn wait_for_journal(cache: &Weak<SharedCache>) -> Option<Result<(), NotDurable>> {
+    let (opened, is_opened) = mpsc::channel();
+    cache.upgrade()?.blocks.store().sync(move |durable| {
+        // The thread waits for it.
+        let _ = opened.send(durable);
+    });
+    is_opened.recv().ok()
+}
+
+impl SharedCache {
+    /// Has a thread find what the folder has, if there is one.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn recover_behind(self: &Arc<Self>) -> io::Result<()> {
+        if !self.blocks.has_disk() {
+            return Ok(());
+        }
+        let cache = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("cache-recovery".into());
+        thread.spawn(move || run(&cache)).map(drop)
+    }
+
+    fn recover(&self) {
+        let store = self.blocks.store();
+        for mark in store.objects().of_kind(kind::PURGE) {
+            match purge_from_bytes(&mark.record, self.fingerprint) {
+                Some(purged) => self.purges.restore(purged),
+                None => store.remove(&mark.key),
+            }
+        }
+        // Most responses are of a few routes.
+        let mut partitions = HashMap::new();
+        for found in store.objects().of_kind(kind::RESPONSE) {
+            self.recover_response(&found, &mut partitions);
+        }
+        self.is_recovered.store(true, Ordering::Relaxed);
+    }
+
+    fn recover_response(&self, found: &WalkedObject, partitions: &mut HashMap<String, Arc<str>>) {
+        let record = ResponseRecord::from_bytes(&found.record, self.fingerprint);
+        let Some((record, length)) = record.and_then(|record| record.length.map(|length| (record, length)))
+        else {
+            return self.blocks.store().remove(&found.key);
+        };
+        if record.process == self.process {
+            // It has come since the start.
+            return;
+        }
+        let partition =
+            partitions.entry(record.partition.clone()).or_insert_with(|| record.partition.as_str().into());
+        let key = record.key.clone();
+        let hash = key.hash_within(&self.secret, partition.as_bytes()).0 as u64;
+        let content = u128::from(found.key);
+        let object = Arc::new(Object::recovered(&self.blocks, content, record));
+        let needs_all = !object.is_combinable();
+        // A client may ask for it from now on. The index comes second: what it refuses goes from both.
+        if !self.directory.recover(hash, &key, partition, object) {
+            return;
+        }
+        if self.blocks.recover(content, (length, needs_all), hash, &found.blocks) {
+            CacheCounters::add(self.counters.recovered, 1);
+        } else {
+            self.directory.forget(hash, content);
+        }
+    }
+}
+
+/// Between two looks whether the folder can be used by now.
+const PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,21 @@
+//! A request for what answers elsewhere, and what the cache is asked about it.
+
+use std::sync::Arc;
+
+use crate::Ask;
+
+/// A request that the cache may answer.
+#[derive(Debug)]
+pub struct Request {
+    /// As it goes to the origin or application. If there is something to `ask`, without conditions and ranges, and in the
+    /// form of [`Ask::forwarded`].
+    pub upstream: Box<baton_upstream::Request>,
+    /// What the cache is asked; `None`: it has nothing to do with the request.
+    pub ask: Option<Arc<Ask>>,
+}
+
+impl From<Box<baton_upstream::Request>> for Request {
+    fn from(upstream: Box<baton_upstream::Request>) -> Self {
+        Self { upstream, ask: None }
+    }
+}

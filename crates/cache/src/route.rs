@@ -1,0 +1,14 @@
+//! A route whose responses are cached.
+
+use std::sync::Arc;
+
+use baton_segment::rules::RouteRules;
+
+/// How the responses of a route are cached.
+#[derive(Clone, Debug)]
+pub struct CachedRoute {
+    /// Which sites and origins share what they have stored: the name of the site, and of what answers.
+    pub partition: Arc<str>,
+    /// What the protocol leaves to the operator.
+    pub rules: RouteRules,
+}

@@ -1,0 +1,187 @@
+//! A reader of a content, as the policies of the indexes know it: which segments it reaches, and where it leaves.
+//!
+//! Policies that look at readers on their way have to hear that one leaves, or they keep bytes for it for as long as the
+//! content is here. So a visit ends with its value, however its request ends, and waits for an index that another loop has:
+//! for microseconds, twice a segment. A content of one segment has no way through it. Uses of it that meet are not all counted,
+//! and no client waits.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use baton_segment::layout::BlockNumber;
+
+use crate::blocks::Waiting;
+use crate::object::Content;
+
+/// A reader of a content.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    content: Arc<Content>,
+    /// The block that it has reached last, as far as the indexes were told.
+    last: Option<BlockNumber>,
+    supply: Supply,
+}
+
+/// Where a reader's bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// The store, or a response that another request has caused.
+    Cache,
+    /// The response that it has caused itself.
+    Origin,
+}
+
+impl Visit {
+    /// A reader that has reached nothing yet.
+    pub(crate) fn new(content: &Arc<Content>) -> Self {
+        Self { content: Arc::clone(content), last: None, supply: Supply::Cache }
+    }
+
+    /// The reader for whom a content was [begun](crate::blocks::Blocks::begin) with this block.
+    pub(crate) fn begun(content: &Arc<Content>, first: BlockNumber) -> Self {
+        Self { content: Arc::clone(content), last: Some(first), supply: Supply::Origin }
+    }
+
+    pub(crate) fn supply(&self) -> Supply {
+        self.supply
+    }
+
+    /// The reader gets these bytes.
+    pub(crate) fn note_read(&mut self, bytes: &Range<u64>, now_ms: u64) {
+        let blocks = self.content.blocks().layout().blocks_over(bytes);
+        let from = self.last;
+        let Some(last) = blocks.clone().next_back().filter(|last| from != Some(*last)) else { return };
+        let waiting = if self.has_way() { Waiting::Yes } else { Waiting::No };
+        self.content.blocks().note(self.content.key, waiting, |index, object| {
+            let mut from = from;
+            for block in blocks.clone() {
+                match self.supply {
+                    Supply::Cache => index.handle_use(object, from, block, now_ms),
+                    Supply::Origin => index.handle_miss(object, from, block, now_ms),
+                }
+                from = Some(block);
+            }
+        });
+        self.last = Some(last);
+    }
+
+    /// A reader gets these bytes of a content, all that it wants, at once. No client waits for that to be noted.
+    pub(crate) fn note_short(content: &Content, bytes: &Range<u64>, now_ms: u64) {
+        let blocks = content.blocks().layout().blocks_over(bytes);
+        content.blocks().note(content.key, Waiting::No, |index, object| {
+            let mut from = None;
+            for block in blocks.clone() {
+                index.handle_use(object, from, block, now_ms);
+                from = Some(block);
+            }
+            if let Some(last) = from {
+                index.handle_leave(object, last);
+            }
+        });
+    }
+
+    /// Whether the content has more segments than one.
+    fn has_way(&self) -> bool {
+        let layout = self.content.blocks().layout();
+        self.content.length().is_none_or(|length| layout.segments_in(layout.blocks_in(length)) > 1)
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some(last) = self.last.filter(|_| self.has_way()) {
+            let blocks = self.content.blocks();
+            blocks.note(self.content.key, Waiting::Yes, |index, object| index.handle_leave(object, last));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use baton_buf::Slice;
+    use baton_segment::policy::PolicyName;
+
+    use super::*;
+    use crate::blocks::Blocks;
+    use crate::{CacheCounters, Settings};
+
+    const BLOCK: u64 = 4096;
+
+    fn counters() -> CacheCounters {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        CacheCounters {
+            stored: &COUNT,
+            evicted: &COUNT,
+            purged: &COUNT,
+            saved_bytes: &COUNT,
+            not_written: &COUNT,
+            lost: &COUNT,
+            recovered: &COUNT,
+        }
+    }
+
+    struct Films {
+        blocks: Arc<Blocks>,
+        now_ms: u64,
+    }
+
+    impl Films {
+        fn begin(&self, key: u128, blocks: u64) -> Arc<Content> {
+            let begun = self.blocks.begin(key, Some(blocks * BLOCK), 0, key as u64, Vec::new(), self.now_ms);
+            assert_eq!(begun.0, Ok(()));
+            Arc::new(Content::new(&self.blocks, key, Some(blocks * BLOCK)))
+        }
+
+        /// Reads blocks one by one, a second each.
+        fn read(&mut self, visit: &mut Visit, blocks: Range<u64>) {
+            for block in blocks {
+                self.now_ms += 1000;
+                visit.note_read(&(block * BLOCK..(block + 1) * BLOCK), self.now_ms);
+                // Whether it is kept is what the test asks afterwards.
+                let bytes = Slice::from(vec![0; BLOCK as usize]);
+                let _ = self.blocks.put(visit.content.key, block as u32, &bytes, self.now_ms);
+            }
+        }
+
+        fn blocks_of(&self, content: &Content, blocks: Range<u32>) -> usize {
+            blocks.filter(|block| self.blocks.contains(content.key, *block)).count()
+        }
+    }
+
+    /// Goal: the policy keeps what a reader is about to want, and no longer than it reads. Method: two films that were begun as
+    /// often; a reader is halfway through one, or was, and another film becomes popular.
+    #[test]
+    fn blocks_ahead_of_a_reader_stay_until_it_leaves() {
+        let end_is_kept = |leaves: bool| {
+            let settings = Settings {
+                memory_bytes_max: 192 * BLOCK,
+                block_bytes: BLOCK as u32,
+                policy: PolicyName::Reach,
+                ..Settings::default()
+            };
+            let blocks = Arc::new(Blocks::open(&settings, counters(), 1).expect("a cache"));
+            let mut films = Films { blocks, now_ms: 0 };
+            let contents = [1, 2].map(|key| films.begin(key, 97));
+            for content in &contents {
+                let mut first = Visit::begun(content, 0);
+                films.read(&mut first, 0..96);
+            }
+            let mut reader = Some(Visit::new(&contents[0]));
+            films.read(reader.as_mut().expect("a reader"), 0..60);
+            reader = reader.filter(|_| !leaves);
+            films.read(&mut Visit::new(&contents[1]), 0..60);
+            let popular = films.begin(3, 49);
+            for _ in 0..12 {
+                films.read(&mut Visit::new(&popular), 0..48);
+            }
+            drop(reader);
+            contents.each_ref().map(|content| films.blocks_of(content, 64..96))
+        };
+        let [ahead, elsewhere] = end_is_kept(false);
+        assert!(ahead > elsewhere, "{ahead} blocks ahead of the reader, {elsewhere} of the other film");
+        let [behind, _] = end_is_kept(true);
+        assert!(ahead > behind, "{ahead} blocks while it reads, {behind} after it has left");
+    }
+}
