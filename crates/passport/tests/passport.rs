@@ -1,0 +1,68 @@
+//! Goal: what is written is read again, and nothing else is taken for it.
+
+use baton_passport::{Address, Passport, Refused, UNREAD_BYTES_MAX};
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/src/passport.rs"]
+pub mod invariants;
+#[path = "../../../fuzz/src/replay.rs"]
+pub mod replay;
+
+#[test]
+fn the_fuzz_corpus() {
+    replay::replay("passport", invariants::message);
+}
+
+fn passport(unread: Vec<u8>) -> Passport {
+    Passport {
+        listener: Address::Tcp("0.0.0.0:80".parse().unwrap()),
+        peer: Some("[2001:db8::1]:40000".parse().unwrap()),
+        requests: 7,
+        written: 123_456,
+        was_passed: true,
+        unread,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_passport_is_read_as_it_was_written(
+        unread in proptest::collection::vec(any::<u8>(), 0..2_000),
+        numbers in any::<(u64, u64, bool)>(),
+        is_unix in any::<bool>(),
+    ) {
+        let (requests, written, was_passed) = numbers;
+        let mut written_one = Passport { requests, written, was_passed, ..passport(unread) };
+        if is_unix {
+            (written_one.listener, written_one.peer) = (Address::Unix("/run/front.sock".into()), None);
+        }
+        let message = written_one.to_message().unwrap();
+        prop_assert_eq!(Passport::from_message(&message), Ok(written_one));
+    }
+
+    #[test]
+    fn a_message_that_is_cut_is_refused(at in 0..1_000_usize) {
+        let message = passport(b"GET / HTTP/1.1\r\n".to_vec()).to_message().unwrap();
+        let at = at % message.len();
+        prop_assert!(Passport::from_message(&message[..at]).is_err());
+    }
+}
+
+#[test]
+fn too_much_input_does_not_travel() {
+    assert!(passport(vec![b'x'; UNREAD_BYTES_MAX]).to_message().is_some());
+    assert_eq!(passport(vec![b'x'; UNREAD_BYTES_MAX + 1]).to_message(), None);
+}
+
+#[test]
+fn another_version_says_which() {
+    let message = passport(Vec::new()).to_message().unwrap();
+    let text = String::from_utf8(message).unwrap();
+    let later = text.replace("\"version\":1", "\"version\":9").replace("\"requests\":7,", "");
+    assert_eq!(Passport::from_message(later.as_bytes()), Err(Refused::Version(9)));
+    let extended = text.replace("\"requests\":7", "\"requests\":7,\"more\":[1]");
+    assert_eq!(Passport::from_message(extended.as_bytes()), Ok(passport(Vec::new())));
+    let lacking = text.replace("\"requests\":7,", "");
+    assert_eq!(Passport::from_message(lacking.as_bytes()), Err(Refused::Malformed));
+    assert_eq!(Passport::from_message((text + "x").as_bytes()), Err(Refused::Length));
+}
