@@ -12,7 +12,9 @@ pub use bad_head::BadHead;
 pub use edits::{Edits, push_default, push_drop};
 pub use reader::{HeadReader, HeadStep, find_end};
 
-pub use crate::http_head::{Framing, LAST_CHUNK, push_chunk_head, push_http_head};
+pub use crate::http_head::{
+    Framing, HeadParts, LAST_CHUNK, push_chunk_head, push_head_parts, push_http_head,
+};
 
 use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};
 use crate::zero_copy::NameMap;
@@ -111,7 +113,7 @@ impl CgiHead {
     }
 
     /// All fields in order, blanks around the values removed.
-    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         lines(&self.text).filter_map(split_line)
     }
 
@@ -122,8 +124,13 @@ impl CgiHead {
 
     /// The fields for the client: without those for the server, those of the connection, and Date, Server and
     /// Content-Length, which the sender of the response adds.
-    pub fn forwarded(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn forwarded(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         self.fields().filter(|(name, _)| !is_kept_back(name))
+    }
+
+    /// Takes the head apart: the lines, whose memory it gives up, and the instruction.
+    pub fn into_parts(self) -> (Vec<u8>, Instruction) {
+        (self.text, self.instruction)
     }
 
     /// Gives the memory back, for [`HeadReader::with_buffer`].
@@ -221,7 +228,7 @@ fn ends_with_blank_line(text: &[u8]) -> bool {
 }
 
 /// The lines up to a blank one, without their ends.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = memchr::memchr(b'\n', rest)?;
@@ -237,7 +244,8 @@ fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..colon], trim_blanks(&line[colon + 1..])))
 }
 
-fn is_kept_back(name: &[u8]) -> bool {
+/// Whether a field of this name is not for the client: see [`CgiHead::forwarded`].
+pub fn is_kept_back(name: &[u8]) -> bool {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     // Lengths tell most names apart.
     let is_known = match name.len() {

@@ -17,13 +17,29 @@ pub enum Framing {
     Close,
 }
 
+/// A head to be written, as an application or an origin server has composed it.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadParts<'a, F> {
+    /// The status, 200 to 999.
+    pub status: u16,
+    /// The reason phrase, possibly empty.
+    pub reason: &'a [u8],
+    /// The fields for the client, names and values: none that frames the body or is about a connection.
+    pub fields: F,
+}
+
 impl Framing {
     /// `body_len`: the length of the body in bytes, if all of it is known when the head is written.
     pub const fn choose(head: &CgiHead, body_len: Option<u64>, client: Client) -> Self {
-        if let Some(framing) = Self::without_body(head.status()) {
+        Self::of(head.status(), head.content_length(), body_len, client)
+    }
+
+    /// The same for any head; `declared`: the length that it declares.
+    pub const fn of(status: u16, declared: Option<u64>, body_len: Option<u64>, client: Client) -> Self {
+        if let Some(framing) = Self::without_body(status) {
             return framing;
         }
-        match (head.content_length(), body_len) {
+        match (declared, body_len) {
             (Some(length), _) => Self::Length(length),
             // The application may have omitted the body, so its length is unknown (RFC 9110 section 8.6).
             _ if client.head => Self::None,
@@ -58,21 +74,34 @@ pub fn push_http_head(
     client: Client,
     offer_fields: &[u8],
 ) {
+    let (status, reason, fields) = (head.status(), head.reason(), head.forwarded());
+    push_head_parts(out, HeadParts { status, reason, fields }, framing, client, offer_fields);
+}
+
+/// The same for a head that is in parts.
+pub fn push_head_parts<'a, F: Iterator<Item = (&'a [u8], &'a [u8])> + Clone>(
+    out: &mut Vec<u8>,
+    head: HeadParts<'a, F>,
+    framing: Framing,
+    client: Client,
+    offer_fields: &[u8],
+) {
     out.extend_from_slice(b"HTTP/1.1 ");
-    push_decimal(out, u64::from(head.status()));
+    push_decimal(out, u64::from(head.status));
     // The blank stays where the phrase is missing (RFC 9112 section 4).
     out.push(b' ');
-    out.extend_from_slice(head.reason());
+    out.extend_from_slice(head.reason);
     out.extend_from_slice(b"\r\n");
     let (edits, fields) = Edits::split(offer_fields);
     out.extend_from_slice(fields);
-    for (name, value) in head.forwarded().filter(|(name, _)| !edits.drop(name)) {
+    let drops_any = edits.drops_any();
+    for (name, value) in head.fields.clone().filter(|(name, _)| !drops_any || !edits.drop(name)) {
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");
         out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
     }
-    edits.push_defaults(head, out);
+    edits.push_defaults(head.fields, out);
     match framing {
         Framing::None | Framing::Close => {}
         Framing::Length(length) => {

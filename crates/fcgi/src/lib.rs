@@ -9,7 +9,7 @@
 //!                    ▲ offer                                          │
 //!   response::ResponseReader ◄──────────────────── application::push_*
 //!        │ Stdout
-//!   cgi::HeadReader ─► CgiHead ─► push_http_head    (both ends: whoever answers the client)
+//!   cgi::HeadReader ─► CgiHead ─► push_http_head    (both ends: what answers the client)
 //!                        └─► Instruction: named files (zero_copy), redirects within the server
 //! ```
 //!

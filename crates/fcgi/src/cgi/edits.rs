@@ -6,8 +6,6 @@
 //!   ?Name: value     this field is added where the application has none of this name, those that are dropped not counted
 //! ```
 
-use super::CgiHead;
-
 /// The lines, each with its CR LF.
 #[derive(Clone, Copy, Debug)]
 pub struct Edits<'a>(&'a [u8]);
@@ -27,17 +25,26 @@ impl<'a> Edits<'a> {
         self.0.is_empty()
     }
 
+    /// Whether any of the application's fields may be dropped.
+    pub(crate) fn drops_any(self) -> bool {
+        self.lines(DROP).next().is_some()
+    }
+
     /// Whether the application's fields of this name are dropped.
     pub(crate) fn drop(self, name: &[u8]) -> bool {
         self.lines(DROP).any(|dropped| dropped.eq_ignore_ascii_case(name))
     }
 
-    /// Appends the defaults that the application's head lacks.
-    pub(crate) fn push_defaults(self, head: &CgiHead, out: &mut Vec<u8>) {
+    /// Appends the defaults that the application's `fields` lack.
+    pub(crate) fn push_defaults<'f>(
+        self,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        out: &mut Vec<u8>,
+    ) {
         for line in self.lines(DEFAULT) {
             let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
             let has_it = |(own, _): (&[u8], &[u8])| own.eq_ignore_ascii_case(name) && !self.drop(own);
-            if !head.forwarded().any(has_it) {
+            if !fields.clone().any(has_it) {
                 out.extend_from_slice(line);
                 out.extend_from_slice(b"\r\n");
             }
@@ -59,10 +66,10 @@ pub fn push_drop(out: &mut Vec<u8>, name: &str) {
 }
 
 /// Appends an edit: a field is added where the application has none of its name.
-pub fn push_default(out: &mut Vec<u8>, name: &str, value: &str) {
+pub fn push_default(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
     out.push(DEFAULT);
-    for part in [name, ": ", value, "\r\n"] {
-        out.extend_from_slice(part.as_bytes());
+    for part in [name.as_bytes(), b": ", value.as_ref(), b"\r\n"] {
+        out.extend_from_slice(part);
     }
 }
 

@@ -1,0 +1,243 @@
+//! FastCGI, and the hand-over protocol on it: a response comes through the connection, through shared memory, or goes to
+//! the client's own socket.
+
+use baton_buf::Buffer;
+use baton_fcgi::Broken;
+use baton_fcgi::record::MANAGEMENT_ID;
+use baton_fcgi::request;
+use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
+
+use super::cgi_output::CgiOutput;
+use super::turn::{Ended, OfferedTransport, Turn};
+use crate::outgoing::{Descriptor, Outgoing};
+use crate::passfd::HandedOver;
+use crate::pending_response::PendingResponse;
+use crate::shm::SharedRegion;
+use crate::temporary::TemporaryFiles;
+use crate::{FailureReason, RequestId};
+
+/// FastCGI on a connection.
+#[derive(Debug)]
+pub(crate) struct FastCgi {
+    reader: ResponseReader,
+    output: CgiOutput,
+    transport: ActiveTransport,
+    region: Option<SharedRegion>,
+    id: u16,
+    request_id: Option<RequestId>,
+    offered: OfferedTransport,
+    took_offer_up: bool,
+    /// The application has used the hand-over protocol on this connection.
+    speaks_handover: bool,
+}
+
+/// The transport of the current request's answer.
+#[derive(Debug)]
+enum ActiveTransport {
+    Plain,
+    Shm,
+    PassFd(HandedOver),
+}
+
+impl Default for FastCgi {
+    fn default() -> Self {
+        Self {
+            reader: ResponseReader::new(MANAGEMENT_ID),
+            output: CgiOutput::default(),
+            transport: ActiveTransport::Plain,
+            region: None,
+            id: 0,
+            request_id: None,
+            offered: OfferedTransport::Nothing,
+            took_offer_up: false,
+            speaks_handover: false,
+        }
+    }
+}
+
+impl FastCgi {
+    pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {
+        let Turn { request, offered, block, patience_ms, .. } = turn;
+        self.output = CgiOutput::begin(turn.memory);
+        self.request_id = Some(turn.request_id);
+        (self.offered, self.took_offer_up) = (offered, false);
+        // Alternates, so that late records of the previous request are never taken for those of this one.
+        self.id = if self.id == 1 { 2 } else { 1 };
+        self.reader.begin(self.id);
+        block.clear();
+        self.transport = ActiveTransport::Plain;
+        let mut descriptor = None;
+        match (offered, &request.handover) {
+            (OfferedTransport::PassFd, Some(handover)) => {
+                let handed = HandedOver::offer(handover, patience_ms, block);
+                descriptor = Some(Descriptor::Client(handed.client()));
+                self.transport = ActiveTransport::PassFd(handed);
+            }
+            (OfferedTransport::Shm, _) => {
+                if self.region.is_none() {
+                    // Without a region (no memory, no descriptors) the answer comes through the socket.
+                    let bytes = request.application.settings().region_bytes;
+                    self.region = SharedRegion::create(bytes).ok();
+                }
+                if let Some(region) = &mut self.region {
+                    descriptor = region.offer(patience_ms, block).map(Descriptor::Region);
+                    self.transport = ActiveTransport::Shm;
+                }
+            }
+            _ => {}
+        }
+        let block = if block.is_empty() {
+            &request.text
+        } else {
+            block.extend_from_slice(&request.text);
+            &*block
+        };
+        let splits = turn.shows_acceptance && turn.keeps;
+        outgoing.push_fastcgi(self.id, turn.keeps, block, splits, request);
+        if let Some(descriptor) = descriptor {
+            outgoing.attach(descriptor);
+        }
+    }
+
+    pub(super) fn read(
+        &mut self,
+        received: &Buffer,
+        response: &mut PendingResponse,
+        files: &TemporaryFiles,
+    ) -> Result<Option<Ended>, FailureReason> {
+        let mut at = 0;
+        loop {
+            let (count, part) = self.reader.read(&received[at..])?;
+            let start = at;
+            at += count;
+            match part {
+                Part::NeedMore => return Ok(None),
+                Part::Stdout(range) => {
+                    self.note_output();
+                    self.output.take(response, received, start + range.start, start + range.end, files)?;
+                }
+                Part::Stderr(range) => response.handle_stderr(&received[start..][range]),
+                Part::Slices => {
+                    self.handle_slices(response, files)?;
+                    self.note_handover();
+                }
+                Part::Answered(answered) => {
+                    self.take_client_back()?;
+                    response.handle_answered(answered)?;
+                }
+                Part::Rest(rest) => {
+                    self.take_client_back()?;
+                    response.handle_rest(rest)?;
+                }
+                Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
+                    self.note_output();
+                    self.output.finish(response)?;
+                    response.handle_end(app_status);
+                    self.transport = ActiveTransport::Plain;
+                    let may_follow = at == received.len() && self.reader.is_between_records();
+                    return Ok(Some(Ended::Answered { may_follow }));
+                }
+                Part::End { .. } if response.is_silent() => return Ok(Some(Ended::Refused)),
+                Part::End { .. } => return Err(FailureReason::Broken(Broken::Order)),
+                Part::Values | Part::UnknownType(_) => {}
+            }
+        }
+    }
+
+    /// The application answers through the connection, so it has not used the client's socket if it had it.
+    fn note_output(&mut self) {
+        if matches!(self.transport, ActiveTransport::PassFd(_)) {
+            self.transport = ActiveTransport::Plain;
+        }
+    }
+
+    fn note_handover(&mut self) {
+        (self.speaks_handover, self.took_offer_up) = (true, true);
+    }
+
+    /// The application gives the client's socket back.
+    fn take_client_back(&mut self) -> Result<(), Broken> {
+        match std::mem::replace(&mut self.transport, ActiveTransport::Plain) {
+            ActiveTransport::PassFd(_) => {
+                self.note_handover();
+                Ok(())
+            }
+            other => {
+                self.transport = other;
+                Err(Broken::HandOver)
+            }
+        }
+    }
+
+    fn handle_slices(
+        &mut self,
+        response: &mut PendingResponse,
+        files: &TemporaryFiles,
+    ) -> Result<(), FailureReason> {
+        let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
+        else {
+            return Err(FailureReason::Broken(Broken::HandOver));
+        };
+        let Some(request_id) = self.request_id else { return Ok(()) };
+        for slice in self.reader.slices() {
+            let lent = region.lend(request_id, slice).map_err(|_| FailureReason::Broken(Broken::HandOver))?;
+            if let Some(shared) = lent {
+                self.output.take_shared(response, shared, files)?;
+            }
+        }
+        if response.is_slow() {
+            region.move_out();
+        }
+        Ok(())
+    }
+
+    /// The transport offered with the current request, and whether the application took it up.
+    pub(crate) fn offer(&self) -> (OfferedTransport, bool) {
+        (self.offered, self.took_offer_up)
+    }
+
+    /// Whether the application has used the hand-over protocol on this connection.
+    pub(crate) fn speaks_handover(&self) -> bool {
+        self.speaks_handover
+    }
+
+    /// The client's socket, if it goes with the current request.
+    pub(crate) fn handed_over(&mut self) -> Option<&mut HandedOver> {
+        match &mut self.transport {
+            ActiveTransport::PassFd(handed) => Some(handed),
+            _ => None,
+        }
+    }
+
+    /// Queues an order to give the client's socket back, if the application has it.
+    pub(crate) fn push_give_back(&mut self, outgoing: &mut Outgoing) -> bool {
+        let handed_over = matches!(self.transport, ActiveTransport::PassFd(_));
+        if handed_over {
+            outgoing.push_order(|out| request::push_give_back(out, self.id));
+        }
+        handed_over
+    }
+
+    /// The region that the connection shares with the application.
+    pub(crate) fn region(&mut self) -> Option<&mut SharedRegion> {
+        self.region.as_mut()
+    }
+
+    /// Whether the application will soon have to wait for its region, or does already.
+    pub(crate) fn waits_for_region(&self) -> bool {
+        matches!(self.transport, ActiveTransport::Shm)
+            && self.region.as_ref().is_some_and(SharedRegion::is_short)
+    }
+
+    /// Queues a message with the bytes that the application may reuse in its region. Returns whether there is one.
+    pub(crate) fn push_free(&mut self, outgoing: &mut Outgoing) -> bool {
+        let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
+        else {
+            return false;
+        };
+        region.end_loans();
+        let Some(bytes) = region.tell_free() else { return false };
+        outgoing.push_order(|out| request::push_freed(out, self.id, bytes));
+        true
+    }
+}

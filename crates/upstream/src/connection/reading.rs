@@ -1,0 +1,130 @@
+//! Reading answers.
+
+use baton_buf::Buffer;
+use rustix::io::Errno;
+
+use super::Connection;
+use super::receiving::Arrived;
+use crate::FailureReason;
+use crate::codec::{Ended, StreamEnd};
+use crate::input::{Input, READ_BYTES};
+use crate::pending_response::PendingResponse;
+use crate::spool::Room;
+use crate::temporary::TemporaryFiles;
+
+/// What reading an answer has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOutcome {
+    /// All input has been read.
+    Wait,
+    /// There may be more input, but other connections come first.
+    Yield,
+    /// The client has to take something first, within its grace period or without a deadline.
+    Full { grace: bool },
+    /// The answer is complete; whether the connection can be used again.
+    Done { reusable: bool },
+    /// The application refused the request without an answer.
+    Refused,
+    /// The answer is invalid or incomplete.
+    Failed(FailureReason),
+    /// The connection ended without an answer.
+    EndedSilently,
+    /// The other side of a tunnel sends no more.
+    HalfOver,
+}
+
+impl Connection {
+    /// Reads the answer, as far as there is room for it.
+    pub(crate) fn read(
+        &mut self,
+        input: &mut Input,
+        response: &mut PendingResponse,
+        files: &TemporaryFiles,
+    ) -> ReadOutcome {
+        let mut turn_bytes = 0;
+        while self.readable && !self.is_half_over {
+            match response.room() {
+                Room::AfterGrace => return ReadOutcome::Full { grace: true },
+                Room::None => return ReadOutcome::Full { grace: false },
+                Room::Memory | Room::File if turn_bytes >= TURN_BYTES => return ReadOutcome::Yield,
+                Room::Memory | Room::File => {}
+            }
+            let (received, count, may_be_more) = match self.receive(input, response, files) {
+                Ok(Arrived::End) => return self.end(response, false),
+                Ok(Arrived::AfterClient) => return ReadOutcome::Full { grace: false },
+                // The codec sees whether that was all of the body.
+                Ok(Arrived::Moved(count)) => (Buffer::default(), count as usize, true),
+                Ok(Arrived::Bytes { bytes, may_be_more }) => {
+                    let count = bytes.len();
+                    (bytes, count, may_be_more)
+                }
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    break;
+                }
+                Err(Errno::INTR) => continue,
+                Err(error) => {
+                    // A Unix socket is reset if it is closed with unread input.
+                    self.was_left_unread = error == Errno::CONNRESET
+                        && self.is_local
+                        && self.speaks_handover()
+                        && !self.has_heard
+                        && self.outgoing.is_one_message();
+                    // Under TLS, this is also an end without a word: what has arrived may have been cut.
+                    let is_cut = self.channel.is_secured() || error != Errno::CONNRESET;
+                    return match is_cut {
+                        true => self.outcome_of(StreamEnd::abrupt(response)),
+                        false => self.end(response, true),
+                    };
+                }
+            };
+            turn_bytes += count;
+            (self.is_accepted, self.has_heard) = (true, true);
+            let ended = match self.codec.read(&received, response, files) {
+                Ok(ended) => ended,
+                Err(why) => return ReadOutcome::Failed(why),
+            };
+            // After a hang-up, read on until the end.
+            self.readable = may_be_more || self.hung_up;
+            match ended {
+                Some(Ended::Refused) => return ReadOutcome::Refused,
+                Some(Ended::Answered { may_follow }) => {
+                    self.pipe = None;
+                    let is_quiet = match may_be_more {
+                        true => !self.hung_up && !self.channel.has_stray_input(),
+                        false => !self.readable,
+                    };
+                    let reusable = self.keeps
+                        && may_follow
+                        && is_quiet
+                        && self.outgoing.is_empty()
+                        && !self.outgoing.is_open();
+                    return ReadOutcome::Done { reusable };
+                }
+                None => {}
+            }
+        }
+        ReadOutcome::Wait
+    }
+
+    /// The other side has closed the connection.
+    fn end(&mut self, response: &mut PendingResponse, is_reset: bool) -> ReadOutcome {
+        let end = self.codec.handle_end(response, is_reset);
+        self.outcome_of(end)
+    }
+
+    fn outcome_of(&mut self, end: StreamEnd) -> ReadOutcome {
+        match end {
+            StreamEnd::Complete => ReadOutcome::Done { reusable: false },
+            StreamEnd::Silent => ReadOutcome::EndedSilently,
+            StreamEnd::Failed(why) => ReadOutcome::Failed(why),
+            StreamEnd::Half => {
+                self.is_half_over = true;
+                ReadOutcome::HalfOver
+            }
+        }
+    }
+}
+
+/// Bytes to read from one connection before others are served.
+const TURN_BYTES: usize = 2 * READ_BYTES;

@@ -1,0 +1,341 @@
+//! Events of connections: readable, writable, closed, timed out.
+
+use baton_process_table::Release;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::assignment::INPUT;
+use crate::channel::Established;
+use crate::connection::{Connection, ConnectionState, ReadOutcome};
+use crate::connections::ConnectionId;
+use crate::gateway::Gateway;
+use crate::passfd::{HandedOver, LOOKS};
+use crate::{FailureReason, RequestId, socket};
+
+impl Gateway {
+    /// A connection can be read or written, or has ended.
+    pub(crate) fn handle_ready(
+        &mut self,
+        id: ConnectionId,
+        readable: bool,
+        writable: bool,
+        hung_up: bool,
+        now_ms: u64,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match connection.state {
+            ConnectionState::Connecting { request_id } => {
+                if writable {
+                    self.handle_connected(id, request_id, now_ms);
+                }
+            }
+            ConnectionState::Securing { request_id } => self.secure(id, request_id, now_ms),
+            ConnectionState::Serving { .. } => {
+                connection.handle_ready(readable, hung_up);
+                if writable && connection.has_to_write() {
+                    self.write(id);
+                }
+                self.read(id, now_ms);
+                self.ask_for_body(id);
+                self.end_tunnel_if_over(id, now_ms);
+            }
+            // No request is under way: the application has closed the connection or sends what was not asked for, unless
+            // the event announces bytes that a requeued read has consumed already.
+            ConnectionState::Idle => {
+                if hung_up || connection.has_input() {
+                    connection.release = Some(Release::Unsure);
+                    self.close(id);
+                }
+            }
+            // Too late for an answer: only the end of the process counts.
+            ConnectionState::Ending { request_id } => {
+                connection.handle_ready(readable, hung_up);
+                if hung_up {
+                    self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
+                }
+            }
+        }
+    }
+
+    /// The client has taken everything: resume reading from the application.
+    pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.grace_until_ms != u64::MAX {
+            connection.grace_until_ms = u64::MAX;
+            self.extend_deadline(id, now_ms);
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let ConnectionState::Serving { request_id } = connection.state else { return };
+        if connection.is_readable() {
+            self.requeue(id);
+        }
+        self.serve_region(id, request_id, now_ms);
+    }
+
+    /// Writes until the socket is full. False: the connection is gone, but there may still be input to read.
+    pub(crate) fn write(&mut self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return true };
+        let Ok(done) = connection.write() else {
+            connection.handle_broken_pipe();
+            return false;
+        };
+        if done == connection.watches_room {
+            // Watch for room only while there is something to write. Otherwise each read of the application would be an
+            // event.
+            connection.watches_room = !done;
+            let flags = if done { INPUT } else { INPUT | EventFlags::OUT };
+            let data = EventData::new_u64(id.to_data());
+            if epoll::modify(&self.epoll, &connection.channel, data, flags).is_err() {
+                connection.handle_broken_pipe();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads an answer as far as it has come.
+    pub(crate) fn read(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let ConnectionState::Serving { request_id } = connection.state else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(request) = &exchange.request else { return };
+        let outcome = connection.read(
+            &mut self.input,
+            &mut exchange.response,
+            &request.application.settings().temporary,
+        );
+        if connection.is_accepted
+            && !std::mem::replace(&mut connection.is_counted, true)
+            && let Some(pool) = &mut self.pools[connection.pool]
+        {
+            pool.note_process(now_ms);
+        }
+        if exchange.response.has_head() {
+            connection.head_due_ms = u64::MAX;
+            exchange.trail.note_head(now_ms);
+            if let Some(at_origin) = &mut exchange.at_origin {
+                at_origin.note_head(now_ms);
+            }
+            if let (Some(turn), Some(status)) = (&mut exchange.turn, exchange.response.status()) {
+                self.news.push(turn.note_status(status, now_ms));
+            }
+        }
+        match outcome {
+            ReadOutcome::Wait => {
+                self.extend_deadline(id, now_ms);
+                self.serve_region(id, request_id, now_ms);
+            }
+            ReadOutcome::Yield => {
+                self.requeue(id);
+                self.extend_deadline(id, now_ms);
+            }
+            ReadOutcome::Full { grace: true } => {
+                self.extend_deadline(id, now_ms);
+                self.give_grace(id, now_ms);
+            }
+            // Without a deadline: the client is the one to act.
+            ReadOutcome::Full { grace: false } => connection.deadline_ms = u64::MAX,
+            ReadOutcome::Done { reusable } => {
+                if let Some(pool) = &mut self.pools[connection.pool] {
+                    let (offered, was_taken_up) = connection.offer();
+                    pool.negotiation.note_answer(offered, was_taken_up, now_ms);
+                }
+                self.finish(request_id);
+                return self.release(id, reusable, now_ms);
+            }
+            ReadOutcome::Refused => {
+                return self.retry_or_fail(id, request_id, FailureReason::Overloaded, now_ms);
+            }
+            ReadOutcome::EndedSilently => {
+                return self.retry_or_fail(id, request_id, FailureReason::Ended, now_ms);
+            }
+            ReadOutcome::HalfOver => {
+                self.extend_deadline(id, now_ms);
+                self.end_tunnel_if_over(id, now_ms);
+            }
+            ReadOutcome::Failed(why) => return self.fail_on_connection(id, request_id, why, now_ms),
+        }
+        self.announce(request_id);
+    }
+
+    /// The deadline of a connection has passed.
+    pub(crate) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let index = connection.pool;
+        match connection.state {
+            ConnectionState::Idle => {
+                self.close(id);
+                self.retire(index);
+            }
+            ConnectionState::Connecting { request_id } | ConnectionState::Securing { request_id } => {
+                let why = match connection.is_http() {
+                    true => FailureReason::ConnectTimedOut,
+                    false => FailureReason::NoConnection(Errno::TIMEDOUT),
+                };
+                self.connect_elsewhere_or_fail(id, request_id, why, now_ms);
+            }
+            ConnectionState::Serving { request_id } if connection.grace_until_ms <= now_ms => {
+                self.handle_grace_over(id, request_id, now_ms);
+            }
+            ConnectionState::Serving { request_id } => {
+                let why = connection.overdue();
+                let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
+                if !stuck {
+                    self.extend_deadline(id, now_ms);
+                    return;
+                }
+                let goes_elsewhere =
+                    why == FailureReason::HeadTimedOut && self.send_elsewhere(id, request_id, why, now_ms);
+                if !goes_elsewhere && !self.end_process(id, request_id, now_ms) {
+                    self.fail_on_connection(id, request_id, why, now_ms);
+                }
+            }
+            ConnectionState::Ending { request_id } => {
+                self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
+            }
+        }
+    }
+
+    /// Ends a process that holds the client's socket and has timed out. When the process is gone, the client can still get
+    /// an error response. False: the process has begun to answer, or may not be ended.
+    fn end_process(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let (index, lane) = (connection.pool, connection.lane);
+        if !connection.handed_over().is_some_and(|handed| handed.is_untouched()) {
+            return false;
+        }
+        let Some(pool) = &mut self.pools[index] else { return false };
+        if !pool.end_process(lane) {
+            return false;
+        }
+        (connection.state, connection.release) = (ConnectionState::Ending { request_id }, None);
+        self.set_deadline(id, now_ms + END_MS);
+        self.advance_queue(index, now_ms);
+        true
+    }
+
+    fn handle_connected(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match socket::finish_connecting(&connection.channel) {
+            Ok(()) => self.secure(id, request_id, now_ms),
+            Err(error) => {
+                self.connect_elsewhere_or_fail(id, request_id, FailureReason::NoConnection(error), now_ms);
+            }
+        }
+    }
+
+    /// Sends a request on a connection as soon as bytes may flow on it.
+    pub(crate) fn secure(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.state = ConnectionState::Securing { request_id };
+        match connection.channel.establish() {
+            Ok(Established::Yes) => self.send_request(id, request_id, now_ms),
+            Ok(Established::NeedsInput) => {}
+            Ok(Established::NeedsRoom) if connection.watches_room => {}
+            Ok(Established::NeedsRoom) => {
+                connection.watches_room = true;
+                let data = EventData::new_u64(id.to_data());
+                if let Err(error) =
+                    epoll::modify(&self.epoll, &connection.channel, data, INPUT | EventFlags::OUT)
+                {
+                    let why = FailureReason::NoConnection(error);
+                    self.connect_elsewhere_or_fail(id, request_id, why, now_ms);
+                }
+            }
+            Err(trouble) => {
+                self.connect_elsewhere_or_fail(id, request_id, FailureReason::Tls(trouble), now_ms);
+            }
+        }
+    }
+
+    /// The client has taken nothing in its grace period: spool the rest, so that the application can go on.
+    fn handle_grace_over(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(request) = &exchange.request else { return };
+        connection.grace_until_ms = u64::MAX;
+        exchange.response.mark_slow(&request.application.settings().temporary);
+        self.make_room(id, request_id);
+        if let Some(region) = self.connections.get_mut(id).and_then(Connection::region) {
+            region.move_out();
+        }
+        self.extend_deadline(id, now_ms);
+        self.tell_free(id);
+        self.read(id, now_ms);
+    }
+
+    fn tell_free(&mut self, id: ConnectionId) {
+        if self.connections.get_mut(id).is_some_and(Connection::tell_free) {
+            self.write(id);
+        }
+    }
+
+    /// Tells the application what it may write again. If that is too little, takes back what other clients have on loan,
+    /// and gives the client of this request a grace period.
+    fn serve_region(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+        self.tell_free(id);
+        let waits =
+            |gateway: &mut Self| gateway.connections.get_mut(id).is_some_and(Connection::waits_for_region);
+        if waits(self) {
+            self.make_room(id, request_id);
+            self.tell_free(id);
+            if waits(self) {
+                self.give_grace(id, now_ms);
+            }
+        }
+    }
+
+    fn give_grace(&mut self, id: ConnectionId, now_ms: u64) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.grace_until_ms = connection.grace_until_ms.min(now_ms + CLIENT_GRACE_MS);
+            let due_ms = connection.grace_until_ms;
+            self.note_due(due_ms);
+        }
+    }
+
+    /// Lets a connection be read in the next round without an event.
+    pub(crate) fn requeue(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id)
+            && !std::mem::replace(&mut connection.is_requeued, true)
+        {
+            self.requeued.push_back(id);
+        }
+    }
+
+    /// Some of the request's body was passed on: the head of the response may take its whole time from now on.
+    pub(crate) fn restart_head_deadline(&mut self, id: ConnectionId, now_ms: u64) {
+        if let Some(connection) = self.connections.get_mut(id)
+            && connection.head_due_ms != u64::MAX
+            && let Some(pool) = &self.pools[connection.pool]
+        {
+            let head_ms = pool.application.settings().head_timeout_ms;
+            connection.head_due_ms = head_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
+        }
+    }
+
+    /// There was progress: restart the application's timeout, or stop it while the gateway waits for the client.
+    pub(crate) fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &self.pools[connection.pool] else { return };
+        let settings = pool.application.settings();
+        let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
+        connection.deadline_ms = if connection.is_tunnel() {
+            now_ms + settings.tunnel_idle_timeout_ms
+        } else if connection.awaits_client() {
+            u64::MAX
+        } else if connection.head_due_ms != u64::MAX {
+            connection.head_due_ms
+        } else {
+            now_ms + settings.timeout_ms.div_ceil(looks)
+        };
+        let due_ms = connection.deadline_ms;
+        self.note_due(due_ms);
+    }
+}
+
+/// Grace period for a client whose response fills its memory. A client that keeps up takes something within the same round
+/// of the loop. The application should not wait for slower ones.
+const CLIENT_GRACE_MS: u64 = 20;
+
+/// How long a process may take to end. After that its client is cut off without an error response. Few handle the signal.
+const END_MS: u64 = 1_000;

@@ -1,0 +1,79 @@
+//! A request and its response, from `begin` until the session has taken the last event.
+
+use crate::connections::ConnectionId;
+use crate::origins::AtOrigin;
+use crate::peers::Turn;
+use crate::pending_response::PendingResponse;
+use crate::spool::Bounds;
+use crate::trail::TrailSoFar;
+use crate::{Request, Settings};
+
+/// A request and its response.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// `None` once it has been answered.
+    pub(crate) request: Option<Request>,
+    pub(crate) response: PendingResponse,
+    /// Memory for the head of the response.
+    pub(crate) memory: Vec<u8>,
+    pub(crate) pool: usize,
+    /// Its turn at a peer, if there are several.
+    pub(crate) turn: Option<Turn>,
+    /// Its part of the counts of an origin. Checks have none.
+    pub(crate) at_origin: Option<AtOrigin>,
+    pub(crate) state: ExchangeState,
+    /// Whether it is in the list of requests with events to take.
+    pub(crate) is_announced: bool,
+    /// Whether the session has yet to learn that the application wants more of the body.
+    pub(crate) wants_body: bool,
+    /// Whether pieces of the body were sent and dropped. Then the request cannot be repeated.
+    pub(crate) is_partly_gone: bool,
+    /// Whether it was sent a second time after the application may have begun with it.
+    pub(crate) is_retried: bool,
+    /// How often it was sent to a process that ended without reading it.
+    pub(crate) times_unseen: u8,
+    /// Addresses of the application's host that could not be connected to.
+    pub(crate) addresses_tried: usize,
+    /// When to give up if the application's backlog stays full.
+    pub(crate) connecting_until_ms: Option<u64>,
+    /// What the log says of its way.
+    pub(crate) trail: TrailSoFar,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExchangeState {
+    /// In the queue of its pool.
+    Queued,
+    /// On a connection.
+    Assigned(ConnectionId),
+    /// Answered or failed.
+    Finished,
+}
+
+impl Exchange {
+    pub(crate) fn new(request: Request, pool: usize, memory: Vec<u8>, now_ms: u64) -> Self {
+        let response = PendingResponse::new(bounds(request.application.settings()));
+        Self {
+            request: Some(request),
+            response,
+            memory,
+            pool,
+            turn: None,
+            at_origin: None,
+            state: ExchangeState::Queued,
+            is_announced: false,
+            wants_body: false,
+            is_partly_gone: false,
+            is_retried: false,
+            times_unseen: 0,
+            addresses_tried: 0,
+            connecting_until_ms: None,
+            trail: TrailSoFar::new(now_ms),
+        }
+    }
+}
+
+fn bounds(settings: &Settings) -> Bounds {
+    Bounds { memory: settings.spool_memory_bytes, file: settings.spool_file_bytes_max }
+}

@@ -1,0 +1,329 @@
+//! The applications of one event loop.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use rustix::event::epoll::EventFlags;
+use serde_json::Value;
+
+use crate::backlog::precise_us;
+use crate::connection::Connection;
+use crate::connections::{ConnectionId, Connections};
+use crate::exchange::{Exchange, ExchangeState};
+use crate::input::Input;
+use crate::loop_checks::Checks;
+use crate::origins::AtOrigin;
+use crate::peers::{NewsQueue, Turn};
+use crate::pool::Pool;
+use crate::{FailureReason, PeerNews, Protocol, Request, RequestId, ResponseEvent, report};
+
+/// The connections of one event loop to applications, and the requests on them; see the [crate].
+///
+/// The caller chooses the [`RequestId`]s, but for those whose lower 32 bits are all set: the gateway's own requests, by which
+/// it checks origins, have these.
+#[derive(Debug)]
+pub struct Gateway {
+    pub(crate) epoll: Arc<OwnedFd>,
+    pub(crate) pools: Vec<Option<Pool>>,
+    pub(crate) connections: Connections,
+    pub(crate) exchanges: HashMap<RequestId, Exchange, RandomState>,
+    pub(crate) input: Input,
+    /// Scratch memory for blocks of parameters.
+    pub(crate) block: Vec<u8>,
+    pub(crate) checks: Checks,
+    pub(crate) news: NewsQueue,
+    /// Requests with events to take.
+    announced: VecDeque<RequestId>,
+    /// Connections to read in the next round without an event.
+    pub(crate) requeued: VecDeque<ConnectionId>,
+    /// Pools with released connections and waiting requests. The loop sends the answers first, then assigns the connections.
+    pub(crate) released: Vec<usize>,
+    /// The earliest deadline; `u64::MAX`: there is none.
+    pub(crate) due_ms: u64,
+    /// Memory of heads and parameters, for reuse.
+    spare: Vec<Vec<u8>>,
+    ids: Vec<ConnectionId>,
+    /// A precise clock that all loops share, in microseconds.
+    pub(crate) precise_us: fn() -> u64,
+}
+
+impl Gateway {
+    /// Watches its sockets with the loop's `epoll`, edge-triggered, with event data that [`owns`](Self::owns) recognizes.
+    pub fn new(epoll: OwnedFd) -> Self {
+        Self {
+            epoll: Arc::new(epoll),
+            pools: Vec::new(),
+            connections: Connections::default(),
+            exchanges: HashMap::default(),
+            input: Input::new(),
+            block: Vec::new(),
+            checks: Checks::default(),
+            news: NewsQueue::default(),
+            announced: VecDeque::new(),
+            requeued: VecDeque::new(),
+            released: Vec::new(),
+            due_ms: u64::MAX,
+            spare: Vec::new(),
+            ids: Vec::new(),
+            precise_us,
+        }
+    }
+
+    /// Replaces the kernel's clock (in microseconds) for pools created from now on. Simulations use this.
+    #[must_use]
+    pub fn with_precise_clock(self, precise_us: fn() -> u64) -> Self {
+        Self { precise_us, ..self }
+    }
+
+    /// Whether an event with this data is for [`handle_event`](Self::handle_event): 2^31 to 2^32.
+    pub fn owns(data: u64) -> bool {
+        ConnectionId::DATA.contains(&data)
+    }
+
+    /// Empty memory for the parameters of a request, used before if there is any.
+    pub fn spare_memory(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes memory back, of a head for instance.
+    pub fn keep_memory(&mut self, mut memory: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&memory.capacity()) {
+            memory.clear();
+            self.spare.push(memory);
+        }
+    }
+
+    /// Begins a request. It is sent at once on an idle or new connection if the pool has one, and queued otherwise.
+    pub fn begin(&mut self, request_id: RequestId, mut request: Request, now_ms: u64) {
+        debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
+        let turn = request.peers.take().and_then(|sought| Turn::begin(sought, now_ms));
+        if let Some(turn) = &turn {
+            request.application = Arc::clone(turn.application());
+        }
+        let settings = request.application.settings();
+        let is_counted = settings.protocol == Protocol::Http1 && !Self::is_check(request_id);
+        let at_origin = is_counted.then(|| AtOrigin::begin(&settings.record, now_ms));
+        let is_drained = is_counted && turn.is_none() && settings.record.is_drained();
+        let pool = self.pool_of(&request.application);
+        let memory = self.spare_memory();
+        let exchange = Exchange { turn, at_origin, ..Exchange::new(request, pool, memory, now_ms) };
+        self.exchanges.insert(request_id, exchange);
+        if is_drained {
+            self.fail(request_id, FailureReason::Drained, false);
+        } else {
+            self.assign_or_queue(request_id, pool, now_ms);
+        }
+    }
+
+    /// Takes note of an event of a connection.
+    pub fn handle_event(&mut self, data: u64, flags: EventFlags, now_ms: u64) {
+        let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        let readable = hung_up || flags.contains(EventFlags::IN);
+        let writable = hung_up || flags.contains(EventFlags::OUT);
+        let id = ConnectionId::from_data(data);
+        match id.pool_of_waker() {
+            Some(pool) => self.handle_wakeup(pool, now_ms),
+            None => self.handle_ready(id, readable, writable, hung_up, now_ms),
+        }
+    }
+
+    /// Handles deadlines and reads requeued connections. Call it once per round, after taking all responses' events. It
+    /// costs nothing if nothing is due.
+    pub fn handle_time(&mut self, now_ms: u64) {
+        for _ in 0..self.requeued.len() {
+            let Some(id) = self.requeued.pop_front() else { break };
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.is_requeued = false;
+                self.read(id, now_ms);
+            }
+        }
+        self.serve_released(now_ms);
+        if now_ms >= self.due_ms {
+            self.handle_overdue(now_ms);
+        }
+        self.handle_checks(now_ms);
+    }
+
+    /// Assigns released connections to waiting requests. Call it after taking the responses' events;
+    /// [`handle_time`](Self::handle_time) does it, too.
+    pub fn serve_released(&mut self, now_ms: u64) {
+        while let Some(index) = self.released.pop() {
+            self.advance_queue(index, now_ms);
+        }
+    }
+
+    /// When to call [`handle_time`](Self::handle_time) next; it may be in the past.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        if !self.requeued.is_empty() || !self.released.is_empty() {
+            return Some(0);
+        }
+        let due_ms = self.due_ms.min(self.checks.due_ms());
+        (due_ms != u64::MAX).then_some(due_ms)
+    }
+
+    /// The next request with events to take, each once until something changes again.
+    pub fn poll_ready(&mut self) -> Option<RequestId> {
+        loop {
+            let request_id = self.announced.pop_front()?;
+            if let Some(exchange) = self.exchanges.get_mut(&request_id)
+                && std::mem::take(&mut exchange.is_announced)
+                && !Self::is_check(request_id)
+            {
+                return Some(request_id);
+            }
+        }
+    }
+
+    /// What the operator should know of origins.
+    pub fn poll_news(&mut self) -> Option<PeerNews> {
+        self.news.poll()
+    }
+
+    /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
+    ///
+    /// One piece of a body is at most as large as the memory bound of its spool. The rest comes after
+    /// [`note_sent`](Self::note_sent).
+    pub fn take(&mut self, request_id: RequestId) -> Option<ResponseEvent> {
+        let event = self.exchanges.get_mut(&request_id)?.response.take()?;
+        match event {
+            ResponseEvent::Switch(_) => self.open_tunnel(request_id),
+            _ if event.is_last() => _ = self.exchanges.remove(&request_id),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// The session has handed everything it took to the kernel and dropped the pieces: there is room for more.
+    pub fn note_sent(&mut self, request_id: RequestId, now_ms: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        exchange.response.note_sent();
+        let state = exchange.state;
+        self.announce(request_id);
+        if let ExchangeState::Assigned(id) = state {
+            self.handle_room(id, now_ms);
+        }
+    }
+
+    /// Whether the application cannot have answered a running request by itself: it does not have the client's socket, or
+    /// has written nothing to it. If the client is gone then, the request can be [abandoned](Self::abandon). Otherwise the
+    /// application notices by itself and reports what it has sent.
+    pub fn is_unanswered(&mut self, request_id: RequestId) -> bool {
+        match self.exchanges.get(&request_id).map(|exchange| exchange.state) {
+            Some(ExchangeState::Queued) => true,
+            Some(ExchangeState::Assigned(id)) => self.connections.get_mut(id).is_some_and(|connection| {
+                // The halves of a tunnel end on their own.
+                !connection.is_tunnel() && connection.handed_over().is_none_or(|handed| handed.is_untouched())
+            }),
+            Some(ExchangeState::Finished) | None => false,
+        }
+    }
+
+    /// How far a request to an origin has come that is about to be abandoned. `None`: it is known already, or no origin's.
+    pub fn trail(&self, request_id: RequestId) -> Option<ResponseEvent> {
+        let exchange = self.exchanges.get(&request_id)?;
+        let application = &exchange.request.as_ref()?.application;
+        let is_origin = application.settings().protocol == Protocol::Http1;
+        is_origin.then(|| ResponseEvent::Trail(Arc::clone(application), exchange.trail.told()))
+    }
+
+    /// Whether a request has become a tunnel.
+    pub fn is_tunnel(&mut self, request_id: RequestId) -> bool {
+        let state = self.exchanges.get(&request_id).map(|exchange| exchange.state);
+        let Some(ExchangeState::Assigned(id)) = state else { return false };
+        self.connections.get_mut(id).is_some_and(|connection| connection.is_tunnel())
+    }
+
+    /// Cancels a request: closes its connection, which tells the application, and resets the client's socket if the
+    /// application has it. Does nothing for an unknown or answered request.
+    pub fn abandon(&mut self, request_id: RequestId, now_ms: u64) {
+        let Some(exchange) = self.exchanges.remove(&request_id) else { return };
+        if exchange.state == ExchangeState::Finished {
+            return;
+        }
+        if let Some(pool) = &mut self.pools[exchange.pool] {
+            pool.tally.abandoned += 1;
+            pool.leave(request_id);
+        }
+        if let ExchangeState::Assigned(id) = exchange.state {
+            if let Some(handed) = self.connections.get_mut(id).and_then(Connection::handed_over) {
+                handed.cut();
+            }
+            self.close(id);
+            self.advance_queue(exchange.pool, now_ms);
+        }
+    }
+
+    /// Asks the applications to give back the clients' sockets they have, and makes no more checks.
+    pub fn drain(&mut self) {
+        self.checks.watched.clear();
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.extend(self.connections.iter().map(|(id, _)| id));
+        for id in ids.drain(..) {
+            if self.connections.get_mut(id).is_some_and(Connection::release) {
+                self.write(id);
+            }
+        }
+        self.ids = ids;
+    }
+
+    /// The state of all pools, for the status page.
+    pub fn report(&self) -> Value {
+        self.pools.iter().flatten().map(report::pool).collect()
+    }
+
+    /// Tells the caller that a request has events to take, if it has.
+    pub(crate) fn announce(&mut self, request_id: RequestId) {
+        if let Some(exchange) = self.exchanges.get_mut(&request_id)
+            && (exchange.wants_body || exchange.response.has_event())
+            && !std::mem::replace(&mut exchange.is_announced, true)
+        {
+            self.announced.push_back(request_id);
+        }
+    }
+
+    /// Moves the earliest deadline forward if this one is earlier.
+    pub(crate) fn note_due(&mut self, due_ms: u64) {
+        self.due_ms = self.due_ms.min(due_ms);
+    }
+
+    /// Checks every deadline. There are few connections to applications, and most deadlines move before they come, so a scan
+    /// is cheaper than an ordered queue.
+    fn handle_overdue(&mut self, now_ms: u64) {
+        let mut ids = std::mem::take(&mut self.ids);
+        let due = |connection: &Connection| connection.deadline_ms.min(connection.grace_until_ms);
+        ids.extend(self.connections.iter().filter(|(_, c)| due(c) <= now_ms).map(|(id, _)| id));
+        for id in ids.drain(..) {
+            self.handle_timeout(id, now_ms);
+        }
+        self.ids = ids;
+        for index in 0..self.pools.len() {
+            while let Some(request_id) = self.pools[index].as_mut().and_then(|pool| pool.next_overdue(now_ms))
+            {
+                self.fail_in_queue(request_id);
+            }
+            self.advance_queue(index, now_ms);
+            self.feed_starving(index, now_ms);
+            self.retire(index);
+        }
+        self.due_ms =
+            self.connections.iter().map(|(_, connection)| due(connection)).min().unwrap_or(u64::MAX);
+        for pool in self.pools.iter().flatten() {
+            self.due_ms = self.due_ms.min(pool.deadline_ms(now_ms).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn fail_in_queue(&mut self, request_id: RequestId) {
+        let Some(exchange) = self.exchanges.get(&request_id) else { return };
+        let why = match exchange.connecting_until_ms {
+            Some(_) => FailureReason::NoConnection(rustix::io::Errno::AGAIN),
+            None => FailureReason::QueueTimeout,
+        };
+        self.fail(request_id, why, false);
+    }
+}
+
+/// Pieces of memory kept for heads and parameters, and the most of each.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,48 @@
+//! What all processes of a server know of its origins, in memory that they share.
+//!
+//! ```text
+//!   OriginTable      a row for each origin of each route        written by
+//!     ├─ name        by which workers find the row              the master
+//!     ├─ drained     whether an operator wants it left out      the master
+//!     ├─ verdicts    ejection, checks                           the process that comes to one
+//!     └─ counts      requests, failures, times; per worker      each worker its own
+//! ```
+//!
+//! Rows outlive configurations and workers. There is no lock, since a process that dies with one would stop the others:
+//! fields are written one by one, and two processes that count a failure in the same moment may count one. No verdict is
+//! lost by that, since it is written only by the process that comes to it.
+
+mod counts;
+mod record;
+mod table;
+
+pub(crate) use counts::AtOrigin;
+pub use counts::{FAILURE_LABELS, OriginCounts};
+pub use record::OriginRecord;
+pub use table::{OriginName, OriginTable};
+
+/// Words of a row that all processes write: two cache lines.
+const SHARED_WORDS: usize = 16;
+
+/// Words of a row that one worker writes: whole pairs of cache lines, so that no line is written by two CPUs.
+const COUNT_WORDS: usize = 32;
+
+/// The words of a row that all processes write, by their places.
+pub(crate) mod word {
+    use std::ops::Range;
+
+    pub(super) const NAME: usize = 0;
+    pub(super) const DRAINED: usize = 1;
+    /// See `Standing`.
+    pub(crate) const STANDING: Range<usize> = 2..7;
+    /// The cause of the last ejection; see `Cause`.
+    pub(crate) const EJECTION_CAUSE: usize = 7;
+    /// When the next check is due, in milliseconds.
+    pub(crate) const CHECK_DUE: usize = 8;
+    /// See `Checked`.
+    pub(crate) const CHECKED: Range<usize> = 9..11;
+    /// The cause of the last failed check.
+    pub(crate) const CHECK_CAUSE: usize = 11;
+    /// When it last came back, in milliseconds; 0: never.
+    pub(crate) const RETURNED: usize = 12;
+}

@@ -1,0 +1,116 @@
+//! Several origins behind one route, its *peers*: which of them gets a request, and which are left out.
+//!
+//! ```text
+//!   request ─► Balance: policy, weights ─► Turn at a peer ─► pool of that peer ─► its connections
+//!                 ▲                          │    ▲ │
+//!                 └── Standing ◄─ outcomes ──┘    └─┘ a failure that another peer may make good
+//! ```
+//!
+//! The loops of a process share loads under a lock, which is held for one decision; requests to origins cost far more. All
+//! processes of a server share verdicts: see [`origins`](crate::origins).
+
+mod balance;
+mod cause;
+mod checks;
+mod news;
+mod standing;
+mod turn;
+mod view;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_dispatch::target_hash;
+
+pub use balance::{BalanceSettings, PEERS_MAX};
+pub(crate) use cause::Cause;
+pub use checks::CheckSettings;
+pub(crate) use news::NewsQueue;
+pub use news::PeerNews;
+pub use standing::Ejection;
+pub(crate) use turn::Turn;
+pub use turn::TurnSought;
+pub use view::{JudgedBy, OriginState};
+
+use crate::Application;
+use balance::{Balance, Member};
+use news::Change;
+
+/// The peers of a route.
+#[derive(Debug)]
+pub struct Peers {
+    peers: Vec<Peer>,
+    check: Option<CheckSettings>,
+    balance: Mutex<Balance>,
+}
+
+/// One origin among several.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The origin, which has a pool of its own in each loop.
+    pub application: Arc<Application>,
+    /// Its part of the requests, in relation to the weights of the others; at least 1.
+    pub weight: u32,
+    /// Whether it is asked only if no other is in.
+    pub is_backup: bool,
+    /// The head of the request that checks it.
+    pub check_text: Vec<u8>,
+}
+
+impl Peers {
+    /// These peers: `None` if there are none, or more than [`PEERS_MAX`].
+    pub fn new(peers: Vec<Peer>, settings: &BalanceSettings) -> Option<Arc<Self>> {
+        (1..=PEERS_MAX).contains(&peers.len()).then(|| {
+            let member = |peer: &Peer| Member {
+                weight: peer.weight,
+                is_backup: peer.is_backup,
+                record: peer.application.settings().record.clone(),
+            };
+            let balance = Mutex::new(Balance::new(peers.iter().map(member).collect(), settings));
+            Arc::new(Self { peers, check: settings.check.clone(), balance })
+        })
+    }
+
+    /// How they are checked, if they are.
+    pub fn check(&self) -> Option<&CheckSettings> {
+        self.check.as_ref()
+    }
+
+    /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
+    pub fn rehearse(&self, target: &[u8]) -> Option<&Arc<Application>> {
+        let mut balance = self.balance();
+        let chosen = balance.choose(target_hash(target), 0)?;
+        balance.end(chosen);
+        Some(self.application(chosen))
+    }
+
+    /// A peer.
+    pub(crate) fn application(&self, peer: usize) -> &Arc<Application> {
+        &self.peers[peer].application
+    }
+
+    /// What checks a peer.
+    pub(crate) fn check_text(&self, peer: usize) -> &[u8] {
+        &self.peers[peer].check_text
+    }
+
+    /// A peer whose check is due. The caller makes the check.
+    pub(crate) fn take_due_check(&self, now_ms: u64) -> Option<usize> {
+        self.balance().take_due_check(self.check.as_ref()?, now_ms)
+    }
+
+    /// When the next check is due; `u64::MAX`: never.
+    pub(crate) fn next_check_ms(&self) -> u64 {
+        self.balance().next_check_ms()
+    }
+
+    /// The result of a check: why it has failed, if it has.
+    pub(crate) fn handle_check(&self, peer: usize, failed: Option<Cause>, now_ms: u64) -> Option<PeerNews> {
+        let turns = self.balance().handle_check(peer, self.check.as_ref()?, failed, now_ms);
+        let change = failed.map_or(Change::Up, |cause| Change::Down { cause });
+        turns.then(|| PeerNews { origin: Arc::clone(self.application(peer)), change })
+    }
+
+    fn balance(&self) -> MutexGuard<'_, Balance> {
+        self.balance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,102 @@
+//! A request at a peer: it counts for the peer's load, and its outcome for the peer's standing.
+
+use std::sync::Arc;
+
+use baton_dispatch::target_hash;
+
+use super::Peers;
+use super::cause::Cause;
+use super::news::{Change, PeerNews};
+use crate::{Application, FailureReason};
+
+/// A request that any of these peers may answer.
+#[derive(Clone, Debug)]
+pub struct TurnSought {
+    peers: Arc<Peers>,
+    hash: u64,
+}
+
+/// A request at one of the peers, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    peers: Arc<Peers>,
+    peer: usize,
+    /// Those that had the request, as bits.
+    tried: u64,
+    begun_ms: u64,
+    /// Whether the head of the response, or a failure, has been counted.
+    has_answered: bool,
+    has_failed: bool,
+}
+
+impl TurnSought {
+    /// A request for this target, by which some policies choose.
+    pub fn new(peers: Arc<Peers>, target: &[u8]) -> Self {
+        Self { peers, hash: target_hash(target) }
+    }
+}
+
+impl Turn {
+    /// Lets the policy choose a peer; `None`: all are drained.
+    pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Option<Self> {
+        let TurnSought { peers, hash } = sought;
+        let peer = {
+            let mut balance = peers.balance();
+            balance.retry_budget.note_request();
+            balance.choose(hash, now_ms)?
+        };
+        Some(Self { peers, peer, tried: 1 << peer, begun_ms: now_ms, has_answered: false, has_failed: false })
+    }
+
+    /// The peer.
+    pub(crate) fn application(&self) -> &Arc<Application> {
+        self.peers.application(self.peer)
+    }
+
+    /// The head of the response has come; the first call counts.
+    pub(crate) fn note_status(&mut self, status: u16, now_ms: u64) -> Option<PeerNews> {
+        if std::mem::replace(&mut self.has_answered, true) {
+            return None;
+        }
+        let out_ms = self.peers.balance().handle_status(self.peer, status, self.begun_ms, now_ms)?;
+        Some(self.ejected(out_ms, Cause::Status(status)))
+    }
+
+    /// The request has failed at the peer; the first call counts.
+    pub(crate) fn note_failure(&mut self, why: FailureReason, now_ms: u64) -> Option<PeerNews> {
+        if !why.is_fault_of_peer() || std::mem::replace(&mut self.has_failed, true) {
+            return None;
+        }
+        let cause = Cause::Failure(why);
+        let out_ms = self.peers.balance().handle_failure(self.peer, cause, now_ms)?;
+        Some(self.ejected(out_ms, cause))
+    }
+
+    fn ejected(&self, out_ms: u64, cause: Cause) -> PeerNews {
+        PeerNews { origin: Arc::clone(self.application()), change: Change::Ejected { out_ms, cause } }
+    }
+
+    /// Goes on to a peer that was not tried, if there is one and the budget of retries allows it. What a full queue refuses
+    /// has cost no peer anything, and takes nothing from the budget.
+    pub(crate) fn move_on(&mut self, why: FailureReason, now_ms: u64) -> bool {
+        let mut balance = self.peers.balance();
+        let is_free = why == FailureReason::QueueFull;
+        let all = u64::MAX >> (u64::BITS as usize - self.peers.peers.len());
+        if self.tried == all || !(is_free || balance.retry_budget.take()) {
+            return false;
+        }
+        let Some(next) = balance.choose_other(self.tried, now_ms) else { return false };
+        balance.end(self.peer);
+        drop(balance);
+        (self.peer, self.begun_ms) = (next, now_ms);
+        (self.has_answered, self.has_failed) = (false, false);
+        self.tried |= 1 << next;
+        true
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.peers.balance().end(self.peer);
+    }
+}

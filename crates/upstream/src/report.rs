@@ -1,0 +1,28 @@
+//! The numbers of pools on the status page.
+
+use serde_json::{Value, json};
+
+use crate::pool::Pool;
+use crate::{FailureReason, Protocol};
+
+/// One pool.
+pub(crate) fn pool(pool: &Pool) -> Value {
+    let tally = &pool.tally;
+    json!({
+        "application": pool.application.name(),
+        "address": pool.application.shown_address().to_string(),
+        "transport": pool.negotiation.label(),
+        "passfd_withheld": pool.negotiation.withheld(),
+        "connections": pool.open(),
+        "idle": pool.idle(),
+        "busy": pool.busy(),
+        "waiting": pool.waiting(),
+        "requests": tally.requests,
+        "connections_opened": tally.opened,
+        "retries": tally.retries,
+        "failures": tally.failures,
+        "abandoned": tally.abandoned,
+        "is_origin": pool.application.settings().protocol == Protocol::Http1,
+        "last_failure": tally.last_failure.map(FailureReason::label),
+    })
+}

@@ -1,0 +1,45 @@
+//! What is known of a request's way to an origin, for the log.
+
+/// The way of a request to an origin. Times count from the moment at which the gateway got the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    /// How often a connection was tried for it, or the request was sent: 1 if all went well.
+    pub tries: u32,
+    /// Milliseconds until the request was sent, for the last time: the wait for a connection, and for TLS.
+    pub connect_ms: Option<u64>,
+    /// Milliseconds until the head of the response had come.
+    pub head_ms: Option<u64>,
+}
+
+/// A trail that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrailSoFar {
+    begun_ms: u64,
+    trail: Trail,
+}
+
+impl TrailSoFar {
+    pub(crate) fn new(now_ms: u64) -> Self {
+        Self { begun_ms: now_ms, trail: Trail::default() }
+    }
+
+    /// A connection could not be established.
+    pub(crate) fn note_try(&mut self) {
+        self.trail.tries += 1;
+    }
+
+    /// The request is sent on a connection.
+    pub(crate) fn note_sent(&mut self, now_ms: u64) {
+        self.trail.tries += 1;
+        self.trail.connect_ms = Some(now_ms.saturating_sub(self.begun_ms));
+    }
+
+    /// The head of the response is there; the first call counts.
+    pub(crate) fn note_head(&mut self, now_ms: u64) {
+        self.trail.head_ms.get_or_insert(now_ms.saturating_sub(self.begun_ms));
+    }
+
+    pub(crate) fn told(&self) -> Trail {
+        self.trail
+    }
+}
