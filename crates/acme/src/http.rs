@@ -45,7 +45,7 @@ impl Http {
     pub(crate) fn new(roots: Option<&Path>) -> Result<Self, Trouble> {
         let roots = match roots {
             Some(file) => from_file(file)?,
-            None => from_system()?,
+            None => baton_tls::system_authorities()?,
         };
         let roots: Vec<_> = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
         let tls = TlsConfig::builder()
@@ -109,16 +109,6 @@ fn from_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, Trouble> {
         CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?.collect();
     let found = found.map_err(|error| failed(&error))?;
     if found.is_empty() { Err(failed(&"there is none in it")) } else { Ok(found) }
-}
-
-fn from_system() -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    let found = rustls_native_certs::load_native_certs();
-    if !found.certs.is_empty() {
-        return Ok(found.certs);
-    }
-    let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-    Err(Trouble::new(format!("cannot find the root certificates of this system{reason}"))
-        .remedy("install the package ca-certificates"))
 }
 
 /// RFC 9110, 10.2.3: seconds, or a date.

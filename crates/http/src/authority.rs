@@ -4,16 +4,16 @@ use std::net::Ipv6Addr;
 
 /// An authority without user information, which no request may have (RFC 9110 section 4.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Authority<'a> {
+pub struct Authority<'a> {
     /// A name or an address as the client spelt it, not empty; one in brackets keeps them.
-    pub(crate) host: &'a str,
+    pub host: &'a str,
     /// `None` without a port, or with an empty one, which the grammar allows.
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 }
 
 impl<'a> Authority<'a> {
-    /// `None` if `text` is anything but a non-empty host with an optional port.
-    pub(crate) fn parse(text: &'a [u8]) -> Option<Self> {
+    /// Reads an authority. `None` if `text` is anything but a non-empty host with an optional port.
+    pub fn parse(text: &'a [u8]) -> Option<Self> {
         let host_len = match text {
             [b'[', ..] => {
                 let end = memchr::memchr(b']', text)?;

@@ -1,4 +1,4 @@
-//! Reads a request's body as it arrives, and knows where it ends.
+//! Reads a body as it arrives, and knows where it ends: a request's, or that of an origin's response.
 
 use crate::fields::{is_token_byte, is_value_byte};
 use crate::{BodyFraming, Refusal};
@@ -10,6 +10,8 @@ pub struct BodyReader {
     state: State,
     extension_bytes: usize,
     trailer_bytes: usize,
+    /// The lines of the trailer section, where they are wanted.
+    trailers: Option<Vec<u8>>,
 }
 
 /// What [`BodyReader::read`] found. `consumed` counts from the beginning of the input that it was given.
@@ -82,7 +84,17 @@ impl BodyReader {
             BodyFraming::Length(remaining) => State::Data { remaining, in_chunk: false },
             BodyFraming::Chunked => State::Framing(CHUNK_START),
         };
-        Self { state, extension_bytes: 0, trailer_bytes: 0 }
+        Self { state, extension_bytes: 0, trailer_bytes: 0, trailers: None }
+    }
+
+    /// The same, keeping the trailer fields.
+    pub(crate) fn keeping_trailers(framing: BodyFraming) -> Self {
+        Self { trailers: Some(Vec::new()), ..Self::new(framing) }
+    }
+
+    /// The lines of the trailer section, checked, with their ends.
+    pub(crate) fn take_trailers(&mut self) -> Vec<u8> {
+        self.trailers.take().unwrap_or_default()
     }
 
     /// Reads on in `input`, which begins where the last call stopped consuming.
@@ -112,6 +124,21 @@ impl BodyReader {
                 }
             }
         }
+    }
+
+    /// Bytes that are still to come of a body with a length, which have no framing between them; 0 of others.
+    pub const fn plain_left(&self) -> u64 {
+        match self.state {
+            State::Data { remaining, in_chunk: false } => remaining,
+            _ => 0,
+        }
+    }
+
+    /// So many bytes of [`plain_left`](Self::plain_left) went another way.
+    pub fn pass(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.plain_left(), "more than the rest of the body");
+        let remaining = self.plain_left().saturating_sub(bytes);
+        self.state = if remaining > 0 { State::Data { remaining, in_chunk: false } } else { State::End };
     }
 
     /// Whether the body is complete: [`read`](Self::read) would answer `End` without any input.
@@ -164,13 +191,13 @@ impl BodyReader {
             (Framing::DataCarriageReturn | Framing::DataLineFeed, _) => return Err(Refusal::ChunkEnd),
 
             (Framing::TrailerStart, b'\r') => Framing::LastLineFeed,
-            (Framing::TrailerName, b':') => self.trail(Framing::TrailerValue)?,
+            (Framing::TrailerName, b':') => self.trail(byte, Framing::TrailerValue)?,
             (Framing::TrailerStart | Framing::TrailerName, _) if is_token_byte(byte) => {
-                self.trail(Framing::TrailerName)?
+                self.trail(byte, Framing::TrailerName)?
             }
-            (Framing::TrailerValue, b'\r') => self.trail(Framing::TrailerLineFeed)?,
-            (Framing::TrailerValue, _) if is_value_byte(byte) => self.trail(framing)?,
-            (Framing::TrailerLineFeed, b'\n') => self.trail(Framing::TrailerStart)?,
+            (Framing::TrailerValue, b'\r') => self.trail(byte, Framing::TrailerLineFeed)?,
+            (Framing::TrailerValue, _) if is_value_byte(byte) => self.trail(byte, framing)?,
+            (Framing::TrailerLineFeed, b'\n') => self.trail(byte, Framing::TrailerStart)?,
             (Framing::LastLineFeed, b'\n') => return Ok(State::End),
             _ => return Err(Refusal::TrailerInvalid),
         };
@@ -182,8 +209,11 @@ impl BodyReader {
         if self.extension_bytes > EXTENSION_BYTES_MAX { Err(Refusal::ChunkExtension) } else { Ok(next) }
     }
 
-    fn trail(&mut self, next: Framing) -> Result<Framing, Refusal> {
+    fn trail(&mut self, byte: u8, next: Framing) -> Result<Framing, Refusal> {
         self.trailer_bytes += 1;
+        if let Some(trailers) = &mut self.trailers {
+            trailers.push(byte);
+        }
         if self.trailer_bytes > TRAILER_BYTES_MAX { Err(Refusal::TrailerTooLarge) } else { Ok(next) }
     }
 }
@@ -197,5 +227,5 @@ const SIZE_DIGITS_MAX: u8 = 16;
 /// 7.1.1 asks for a bound).
 pub const EXTENSION_BYTES_MAX: usize = 1024;
 
-/// Most bytes of trailer fields in one body. They are discarded.
+/// Most bytes of trailer fields in one body.
 pub const TRAILER_BYTES_MAX: usize = 8192;

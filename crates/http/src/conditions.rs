@@ -1,8 +1,7 @@
 //! Conditional requests (RFC 9110 section 13).
 
-use crate::etag::TagInField;
 use crate::fields::field_lines;
-use crate::{ETag, Method, parse_date};
+use crate::{ETag, EntityTag, Method, parse_date};
 
 /// The conditions of a request: the unevaluated values of the five fields.
 ///
@@ -70,6 +69,7 @@ impl<'a> Conditions<'a> {
     /// Evaluates the preconditions in the order of RFC 9110 section 13.2.2, for a representation that
     /// exists, with its (strong) tag and the second in which it was last modified.
     pub fn evaluate(&self, method: Method, etag: &ETag, modified_unix_seconds: u64) -> Precondition {
+        let etag = etag.as_tag();
         let reads = matches!(method, Method::Get | Method::Head);
         if let Some(first) = self.if_match {
             if !self.any_tag("If-Match", first, |tag| tag.matches_strongly(etag)) {
@@ -80,17 +80,29 @@ impl<'a> Conditions<'a> {
         {
             return Precondition::Failed;
         }
-        if let Some(first) = self.if_none_match {
-            if self.any_tag("If-None-Match", first, |tag| tag.matches_weakly(etag)) {
-                return if reads { Precondition::NotModified } else { Precondition::Failed };
+        if self.names_current(Some(etag), Some(modified_unix_seconds)) {
+            match (self.if_none_match, reads) {
+                (_, true) => return Precondition::NotModified,
+                (Some(_), false) => return Precondition::Failed,
+                // If-Modified-Since is about reading only.
+                (None, false) => {}
             }
-        } else if let Some(limit) = self.if_modified_since.and_then(parse_date)
-            && reads
-            && modified_unix_seconds <= limit
-        {
-            return Precondition::NotModified;
         }
         Precondition::Proceed
+    }
+
+    /// Whether If-None-Match, or else If-Modified-Since, says that the client has the representation with this tag and
+    /// date: the part of the evaluation that a cache does (RFC 9111 section 4.3.2).
+    pub fn names_current(&self, etag: Option<EntityTag<'_>>, modified_unix_seconds: Option<u64>) -> bool {
+        match self.if_none_match {
+            Some(first) => {
+                self.any_tag("If-None-Match", first, |tag| etag.is_some_and(|etag| tag.matches_weakly(etag)))
+            }
+            None => {
+                let limit = self.if_modified_since.and_then(parse_date);
+                limit.zip(modified_unix_seconds).is_some_and(|(limit, modified)| modified <= limit)
+            }
+        }
     }
 
     /// Whether the Range field applies: there is no If-Range, or it names this representation, by strong comparison
@@ -99,19 +111,28 @@ impl<'a> Conditions<'a> {
     /// `now_unix_seconds` is the Date of the response. A date that is not at least a second older matches nothing:
     /// the file may change again within that second (section 8.8.2.2).
     pub fn range_applies(&self, etag: &ETag, modified_unix_seconds: u64, now_unix_seconds: u64) -> bool {
+        self.range_names(Some(etag.as_tag()), Some(modified_unix_seconds), now_unix_seconds)
+    }
+
+    /// The same for a representation of another server, which may lack either; its tag may be weak.
+    pub fn range_names(
+        &self,
+        etag: Option<EntityTag<'_>>,
+        modified_unix_seconds: Option<u64>,
+        date_unix_seconds: u64,
+    ) -> bool {
         let Some(value) = self.if_range else {
             return true;
         };
-        match TagInField::parse(value) {
-            Some((tag, rest)) => rest.is_empty() && tag.matches_strongly(etag),
-            None => {
-                modified_unix_seconds < now_unix_seconds && parse_date(value) == Some(modified_unix_seconds)
-            }
+        match EntityTag::parse(value) {
+            Some((tag, rest)) => rest.is_empty() && etag.is_some_and(|etag| tag.matches_strongly(etag)),
+            None => modified_unix_seconds
+                .is_some_and(|modified| modified < date_unix_seconds && parse_date(value) == Some(modified)),
         }
     }
 
     /// Whether a tag of the list matches, or the list is `*`. Where a list is malformed it ends.
-    fn any_tag(&self, name: &str, first: &[u8], matches: impl Fn(TagInField<'_>) -> bool) -> bool {
+    fn any_tag(&self, name: &str, first: &[u8], matches: impl Fn(EntityTag<'_>) -> bool) -> bool {
         match self.section {
             None => line_has(first, &matches),
             Some(section) => field_lines(section)
@@ -121,7 +142,7 @@ impl<'a> Conditions<'a> {
     }
 }
 
-fn line_has(line: &[u8], matches: impl Fn(TagInField<'_>) -> bool) -> bool {
+fn line_has(line: &[u8], matches: impl Fn(EntityTag<'_>) -> bool) -> bool {
     if line == b"*" {
         return true;
     }
@@ -129,7 +150,7 @@ fn line_has(line: &[u8], matches: impl Fn(TagInField<'_>) -> bool) -> bool {
     loop {
         // Lists may have empty members (RFC 9110 section 5.6.1.2).
         let start = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','));
-        let Some((tag, tail)) = start.and_then(|start| TagInField::parse(&rest[start..])) else {
+        let Some((tag, tail)) = start.and_then(|start| EntityTag::parse(&rest[start..])) else {
             return false;
         };
         if !matches!(tail.trim_ascii_start(), [] | [b',', ..]) {

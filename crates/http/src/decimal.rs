@@ -1,7 +1,7 @@
 //! Decimal numbers of the grammar: digits only, no sign, no blanks.
 
 /// Appends `number` in decimal.
-pub(crate) fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
+pub fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0u8; DIGITS_MAX];
     let mut first = digits.len();
     loop {
@@ -24,7 +24,7 @@ pub(crate) const fn decimal_len(number: u64) -> u64 {
 }
 
 /// `1*DIGIT` as a number; `None` if it is anything else or does not fit.
-pub(crate) fn parse_decimal(text: &[u8]) -> Option<u64> {
+pub fn parse_decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

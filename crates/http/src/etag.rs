@@ -36,6 +36,11 @@ impl ETag {
         }
     }
 
+    /// The same as a tag of a field.
+    pub fn as_tag(&self) -> EntityTag<'_> {
+        EntityTag { is_weak: false, opaque: self.as_ref() }
+    }
+
     fn write(text: fmt::Arguments<'_>) -> Self {
         let mut bytes = [0; Self::BYTES_MAX];
         let mut rest: &mut [u8] = &mut bytes;
@@ -66,18 +71,18 @@ impl fmt::Debug for ETag {
     }
 }
 
-/// An entity tag in a condition.
+/// An entity tag of any server, as it stands in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TagInField<'a> {
-    weak: bool,
+pub struct EntityTag<'a> {
+    is_weak: bool,
     /// Quotes included.
     opaque: &'a [u8],
 }
 
-impl<'a> TagInField<'a> {
+impl<'a> EntityTag<'a> {
     /// The tag at the beginning of `text`, and what follows it.
-    pub(crate) fn parse(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let (weak, quoted) = match text {
+    pub fn parse(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (is_weak, quoted) = match text {
             [b'W', b'/', quoted @ ..] => (true, quoted),
             _ => (false, text),
         };
@@ -88,17 +93,27 @@ impl<'a> TagInField<'a> {
             return None;
         }
         let (opaque, rest) = quoted.split_at(len + 2);
-        Some((Self { weak, opaque }, rest))
+        Some((Self { is_weak, opaque }, rest))
+    }
+
+    /// The tag that is the whole of `text`: the value of an ETag field.
+    pub fn of_field(text: &'a [u8]) -> Option<Self> {
+        Self::parse(text).filter(|(_, rest)| rest.is_empty()).map(|(tag, _)| tag)
+    }
+
+    /// Whether it is marked as weak: equal weak tags do not promise equal bytes.
+    pub const fn is_weak(self) -> bool {
+        self.is_weak
     }
 
     /// Weak comparison (RFC 9110 section 8.8.3.2).
-    pub(crate) fn matches_weakly(self, etag: &ETag) -> bool {
-        self.opaque == etag.as_ref()
+    pub fn matches_weakly(self, other: EntityTag<'_>) -> bool {
+        self.opaque == other.opaque
     }
 
-    /// Strong comparison: ours is always strong.
-    pub(crate) fn matches_strongly(self, etag: &ETag) -> bool {
-        !self.weak && self.matches_weakly(etag)
+    /// Strong comparison: a weak tag matches none.
+    pub fn matches_strongly(self, other: EntityTag<'_>) -> bool {
+        !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 }
 
@@ -124,8 +139,8 @@ mod tests {
         ];
         for (index, tag) in tags.iter().enumerate() {
             assert_eq!(tags.iter().position(|other| other == tag), Some(index));
-            let (parsed, rest) = TagInField::parse(tag.as_ref()).unwrap();
-            assert!(rest.is_empty() && parsed.matches_strongly(tag), "{tag:?}");
+            let parsed = EntityTag::of_field(tag.as_ref()).unwrap();
+            assert!(parsed.matches_strongly(tag.as_tag()), "{tag:?}");
         }
         assert_eq!(ETag::of_file(1, 2, 3, (4, 5)), ETag::of_file(1, 2, 3, (4, 5)));
         assert_eq!(tags[0].in_coding(Coding::Identity), tags[0]);
@@ -140,9 +155,10 @@ mod tests {
     #[test]
     fn malformed_tags_are_none() {
         for text in ["", "a", "\"", "\"a", "w/\"a\"", "W/", "W/a", "\"a b\"", "\"a\x7f\"", "*", "'a'"] {
-            assert_eq!(TagInField::parse(text.as_bytes()), None, "{text:?}");
+            assert_eq!(EntityTag::parse(text.as_bytes()), None, "{text:?}");
         }
-        let (tag, rest) = TagInField::parse(b"W/\"a,b\", \"c\"").unwrap();
-        assert_eq!((tag.weak, tag.opaque, rest), (true, &b"\"a,b\""[..], &b", \"c\""[..]));
+        assert_eq!(EntityTag::of_field(b"\"a\" "), None);
+        let (tag, rest) = EntityTag::parse(b"W/\"a,b\", \"c\"").unwrap();
+        assert_eq!((tag.is_weak, tag.opaque, rest), (true, &b"\"a,b\""[..], &b", \"c\""[..]));
     }
 }

@@ -115,13 +115,31 @@ impl KeptHead {
     /// # Errors
     /// There can be no such target.
     pub fn redirected(&self, target: &[u8], limits: &HeadLimits) -> Result<Self, Refusal> {
+        let method = if self.method == Method::Head { "HEAD" } else { "GET" };
+        self.rewritten(method, target, |name| !belongs_to_the_first(name), &[], limits)
+    }
+
+    /// The head of a request without a body, with this method and target, those fields that `keeps` accepts, and `more`.
+    ///
+    /// # Errors
+    /// There can be no such target, or the head exceeds the limits.
+    pub fn rewritten(
+        &self,
+        method: &str,
+        target: &[u8],
+        keeps: impl Fn(&str) -> bool,
+        more: &[(&str, &[u8])],
+        limits: &HeadLimits,
+    ) -> Result<Self, Refusal> {
         if target.is_empty() || !target.iter().all(u8::is_ascii_graphic) {
             return Err(Refusal::TargetBytes);
         }
-        let method: &[u8] = if self.method == Method::Head { b"HEAD" } else { b"GET" };
+        let method = method.as_bytes();
         let mut bytes = [method, b" ", target, b" ", self.version.as_str().as_bytes(), b"\r\n"].concat();
         let section_at = bytes.len();
-        for (name, value) in self.get().fields().filter(|(name, _)| !belongs_to_the_first(name)) {
+        let head = self.get();
+        let kept = head.fields().filter(|(name, _)| keeps(name));
+        for (name, value) in kept.chain(more.iter().copied()) {
             bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
         let section = &bytes[section_at..];

@@ -15,6 +15,8 @@
 //!
 //! HTTP/2 ([`h2`]) has heads of its own form, which are turned into this one and out of it.
 //!
+//! What a proxy says to an origin, and what it reads back, is in [`origin`].
+//!
 //! Requests that two servers in a row might read differently are refused: every reason is a [`Refusal`], with its
 //! status, a word for logs and metrics, and a sentence for people.
 
@@ -22,6 +24,7 @@ mod authority;
 mod body;
 mod coding;
 mod conditions;
+mod content_range;
 mod date;
 mod decimal;
 mod diagnose;
@@ -35,6 +38,7 @@ mod line;
 mod media;
 mod method;
 pub mod multipart;
+pub mod origin;
 mod path;
 mod ranges;
 mod refusal;
@@ -45,17 +49,21 @@ mod scanner;
 mod status;
 mod target;
 
+pub use authority::Authority;
 pub use body::{BodyReader, BodyStep, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
 pub use coding::{AcceptedCodings, Coding};
 pub use conditions::{Conditions, Precondition};
+pub use content_range::ContentRange;
 pub use date::{Stamp, parse_date};
-pub use etag::ETag;
+pub use decimal::{parse_decimal, push_decimal};
+pub use etag::{ETag, EntityTag};
+pub use fields::{is_token_byte, list_members};
 pub use framing::BodyFraming;
 pub use kept::KeptHead;
 pub use media::MediaTypes;
 pub use method::{Method, Version};
 pub use path::{PathRefusal, decode_any_path, decode_path};
-pub use ranges::{ByteRange, RangeList, Ranges, select_ranges};
+pub use ranges::{ByteRange, RangeList, RangeSpec, Ranges, select_ranges};
 pub use refusal::Refusal;
 pub use reply::{ReplyHead, field_name_is_safe, field_value_is_safe};
 pub use request::{FIELDS_CAP, HeadLimits, RequestHead};

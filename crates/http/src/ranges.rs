@@ -112,10 +112,10 @@ pub fn select_ranges(field: &[u8], length: u64, ranges_max: usize) -> Ranges {
         if count > ranges_max {
             return Ranges::Whole;
         }
-        let Some(spec) = Spec::parse(spec) else {
+        let Some(spec) = RangeSpec::parse(spec) else {
             return Ranges::Whole;
         };
-        empty_suffix |= length == 0 && matches!(spec, Spec::Suffix(1..));
+        empty_suffix |= length == 0 && matches!(spec, RangeSpec::Suffix(1..));
         if let Some(range) = spec.within(length) {
             match &mut selected {
                 None => selected = Some(RangeList(Kept::One([range]))),
@@ -137,12 +137,27 @@ fn strip_unit(field: &[u8]) -> Option<&[u8]> {
 
 /// One `range-spec`. Numbers beyond 64 bits are as good as the greatest one: no representation reaches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spec {
-    From { first: u64, last: Option<u64> },
+pub enum RangeSpec {
+    /// From an offset on, up to the last byte if that is named: `first <= last`.
+    From {
+        /// Offset of the first byte.
+        first: u64,
+        /// Offset of the last byte.
+        last: Option<u64>,
+    },
+    /// So many of the last bytes.
     Suffix(u64),
 }
 
-impl Spec {
+impl RangeSpec {
+    /// The only range that a Range field names, for a representation whose length is not known yet. `None`: the field is
+    /// malformed, of another unit, or names several.
+    pub fn only(field: &[u8]) -> Option<Self> {
+        let mut specs = list_members(strip_unit(field)?);
+        let spec = Self::parse(specs.next()?)?;
+        specs.next().is_none().then_some(spec)
+    }
+
     fn parse(text: &[u8]) -> Option<Self> {
         let dash = memchr::memchr(b'-', text)?;
         match (&text[..dash], &text[dash + 1..]) {
@@ -173,4 +188,25 @@ fn parse_position(digits: &[u8]) -> Option<u64> {
         return None;
     }
     Some(crate::decimal::parse_decimal(digits).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc9110_14_1_2_the_only_range_of_a_field() {
+        for (field, expected) in [
+            ("bytes=5-9", Some(RangeSpec::From { first: 5, last: Some(9) })),
+            ("Bytes= 5-", Some(RangeSpec::From { first: 5, last: None })),
+            ("bytes=-5", Some(RangeSpec::Suffix(5))),
+            ("bytes=5-9,", Some(RangeSpec::From { first: 5, last: Some(9) })),
+            ("bytes=5-9, 20-", None),
+            ("bytes=9-5", None),
+            ("bytes=", None),
+            ("items=5-9", None),
+        ] {
+            assert_eq!(RangeSpec::only(field.as_bytes()), expected, "{field}");
+        }
+    }
 }

@@ -4,9 +4,13 @@
 use baton_buf::{Aggregate, Buffer, Slice};
 use baton_http::h2::hpack::Decoder;
 use baton_http::h2::{Connection, Event, HeadText, PREFACE, Packer, Settings, encode_response_head};
+use baton_http::origin::{
+    Asked, ForwardedBody, ForwardedClient, ForwardedRequest, Forwarding, HostRule, PathRule, ResponsePart,
+    ResponseReader,
+};
 use baton_http::{
-    AcceptedCodings, BodyFraming, BodyReader, BodyStep, ETag, HeadLimits, HeadScanner, Precondition, Ranges,
-    ReplyHead, RequestHead, Stamp, Status, decode_path, select_ranges,
+    AcceptedCodings, BodyFraming, BodyReader, BodyStep, ETag, FieldRules, HeadLimits, HeadScanner,
+    Precondition, Ranges, ReplyHead, RequestHead, Stamp, Status, decode_path, select_ranges,
 };
 
 const REQUEST: &[u8] =
@@ -47,6 +51,55 @@ fn discarding_a_body_allocates_nothing() {
             rest = &rest[consumed..];
         }
         assert!(reader.is_finished());
+    });
+    assert_eq!(allocations.count_total, 0);
+}
+
+/// A request goes on and is answered, on a connection that persists.
+#[test]
+fn an_exchange_with_an_origin_allocates_nothing() {
+    const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: origin\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+        Connection: keep-alive\r\nKeep-Alive: timeout=5\r\nTransfer-Encoding: chunked\r\n\r\n\
+        5\r\nhello\r\n0\r\n\r\n";
+    let forwarding = Forwarding {
+        host: HostRule::Client,
+        authority: "origin".into(),
+        path: PathRule::default(),
+        pseudonym: "baton".into(),
+        rules: FieldRules::default(),
+    };
+    let limits = HeadLimits::default();
+    let mut out = Vec::with_capacity(1024);
+    let mut reader = ResponseReader::new(4096);
+    let mut spare = Vec::with_capacity(1024);
+    let allocations = allocation_counter::measure(|| {
+        let head = RequestHead::parse(REQUEST, &limits).unwrap();
+        let client =
+            ForwardedClient { address: Some([192, 0, 2, 1].into()), is_https: true, is_trusted: false };
+        let request = ForwardedRequest {
+            head: &head,
+            client,
+            body: ForwardedBody::None,
+            awaits_continue: false,
+            keeps: true,
+            upgrade: None,
+            websocket_key: None,
+        };
+        for _ in 0..2 {
+            out.clear();
+            forwarding.push_head(&mut out, &request).unwrap();
+            reader.begin(Asked::Usual, std::mem::take(&mut spare));
+            let mut rest = RESPONSE;
+            loop {
+                let (count, part) = reader.read(rest).unwrap();
+                rest = &rest[count..];
+                match part {
+                    ResponsePart::Head(head) => spare = head.into_buffer(),
+                    ResponsePart::End { reusable } => break assert!(reusable),
+                    _ => {}
+                }
+            }
+        }
     });
     assert_eq!(allocations.count_total, 0);
 }

@@ -6,6 +6,8 @@ pub mod invariants;
 pub mod invariants2;
 #[path = "../../../fuzz/src/http2_connection.rs"]
 pub mod invariants2_connection;
+#[path = "../../../fuzz/src/origin.rs"]
+pub mod invariants_origin;
 #[path = "../../../fuzz/src/replay.rs"]
 pub mod replay;
 
@@ -54,4 +56,14 @@ fn http2_response_heads() {
 #[test]
 fn http2_connections() {
     replay("http2_connection", invariants2_connection::connection);
+}
+
+#[test]
+fn responses_of_origins() {
+    replay("http_origin_response", invariants_origin::response);
+}
+
+#[test]
+fn heads_for_origins() {
+    replay("http_forwarded_head", invariants_origin::forwarded_head);
 }

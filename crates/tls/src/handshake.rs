@@ -9,11 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use rustls::{Error, HandshakeKind};
 
 use crate::client_hello::{Asked, ClientHello};
-use crate::record_key::HEADER_BYTES;
+use crate::key_schedule::KeySchedule;
+use crate::library::{self, Progress, handle_state};
 use crate::{Alert, Facts, FailureReason, HandshakeFailure, PolicyId, Records, Server};
 
 /// The most unread input that a handshake keeps. Clients' first messages have 2 KB, chains of client certificates
@@ -158,12 +159,7 @@ impl Handshake {
 
     /// The end of the next record that the library has not seen, if all of it is there.
     fn next_record_end(&self) -> Option<usize> {
-        let header: &[u8; HEADER_BYTES] = self.input[self.seen..].first_chunk()?;
-        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
-        // The library refuses a header like this without having seen the rest.
-        let is_hopeless = header[1] != 3 || len > (1 << 14) + 2048;
-        let end = if is_hopeless { self.input.len() } else { self.seen + HEADER_BYTES + len };
-        (end <= self.input.len()).then_some(end)
+        library::next_record_end(&self.input, self.seen)
     }
 
     /// Gives the library the input up to the end of one more record. It gets no more than that: it would open records
@@ -174,22 +170,22 @@ impl Handshake {
         loop {
             let UnbufferedStatus { discard, state } =
                 running.connection.process_tls_records(&mut self.input[..self.seen]);
-            let step = match state {
-                Ok(state) => handle_state(state, &mut self.output),
-                Err(error) => Err(error.into()),
-            };
+            let progress = state.map(|state| handle_state(state, &mut self.output));
             self.input.drain(..discard);
             self.seen -= discard;
-            match step {
-                Ok(Progress::Goes) => {}
+            let failure = match progress {
+                Ok(Progress::Goes) => continue,
                 Ok(Progress::Waits) if running.connection.is_handshaking() => return,
                 Ok(Progress::Waits) => break,
-                Err(failure) => {
-                    push_alert(&mut running.connection, &mut self.output);
-                    self.phase = Phase::Failed(failure);
-                    return;
+                Ok(Progress::Ended) => {
+                    HandshakeFailure::new(FailureReason::Left, "the client ended the handshake")
                 }
-            }
+                Ok(Progress::Failed(detail)) => HandshakeFailure::new(FailureReason::Internal, detail),
+                Err(error) => error.into(),
+            };
+            push_alert(&mut running.connection, &mut self.output);
+            self.phase = Phase::Failed(failure);
+            return;
         }
         if let Phase::Running(running) = std::mem::replace(&mut self.phase, Phase::Over) {
             self.phase = match running.establish(std::mem::take(&mut self.input)) {
@@ -217,60 +213,9 @@ impl Running {
         let facts = Facts::of(&self.connection, self.server_name, self.policy);
         let facts = facts.ok_or(Error::HandshakeNotComplete)?;
         let (secrets, keys) = self.connection.dangerous_into_kernel_connection()?;
-        let records = Records::new(facts.version, secrets, keys)
+        let records = Records::new(facts.version, secrets, KeySchedule::of_server(keys))
             .map_err(|error| HandshakeFailure::new(FailureReason::Internal, error.to_string()))?;
         Ok(Established { records, facts, unread })
-    }
-}
-
-/// Whether the library goes on by itself.
-enum Progress {
-    Goes,
-    Waits,
-}
-
-/// Does what the library asks for.
-fn handle_state(
-    state: ConnectionState<'_, '_, rustls::server::ServerConnectionData>,
-    output: &mut Vec<u8>,
-) -> Result<Progress, HandshakeFailure> {
-    match state {
-        ConnectionState::EncodeTlsData(mut data) => {
-            push(output, |room| data.encode(room))?;
-            Ok(Progress::Goes)
-        }
-        // Whoever takes the output sends it before anything else.
-        ConnectionState::TransmitTlsData(data) => {
-            data.done();
-            Ok(Progress::Goes)
-        }
-        ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_) => Ok(Progress::Waits),
-        ConnectionState::PeerClosed | ConnectionState::Closed => {
-            Err(HandshakeFailure::new(FailureReason::Left, "the client ended the handshake"))
-        }
-        other => Err(HandshakeFailure::new(FailureReason::Misbehaved, format!("data came early: {other:?}"))),
-    }
-}
-
-/// Lets the library encode a message behind what there is.
-fn push(
-    output: &mut Vec<u8>,
-    mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
-) -> Result<(), HandshakeFailure> {
-    let start = output.len();
-    let mut room = 0;
-    loop {
-        output.resize(start + room, 0);
-        match encode(&mut output[start..]) {
-            Ok(written) => {
-                output.truncate(start + written);
-                return Ok(());
-            }
-            Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
-                room = required_size;
-            }
-            Err(error) => return Err(HandshakeFailure::new(FailureReason::Internal, error.to_string())),
-        }
     }
 }
 
@@ -279,7 +224,7 @@ fn push(
 fn push_alert(connection: &mut UnbufferedServerConnection, output: &mut Vec<u8>) {
     while connection.wants_write()
         && let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process_tls_records(&mut []).state
-        && push(output, |room| data.encode(room)).is_ok()
+        && library::push(output, |room| data.encode(room)).is_ok()
     {}
 }
 

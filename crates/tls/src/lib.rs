@@ -1,14 +1,19 @@
-//! TLS for the connections of clients, without I/O: bytes and the time go in, bytes and decisions come out.
+//! TLS for the connections of clients, and to origins, without I/O: bytes and the time go in, bytes and decisions come
+//! out.
 //!
 //! ```text
-//! bytes ─► looks_like_tls ─► Handshake ──► Established { Records, Facts }
+//! client ─► looks_like_tls ─► Handshake ──► Established { Records, Facts }
 //!                                │ work(): key exchange and signature, on any thread
+//!
+//! OriginPolicy ─► OriginHandshake ──► OriginEstablished { Records }
 //! ```
 //!
-//! [`Handshake`] drives the library (rustls, with the primitives of AWS-LC), [`Records`] seals and opens records in the
-//! caller's memory, [`Server`] holds certificates and configurations. Nothing outside this crate knows the library.
+//! [`Handshake`] and [`OriginHandshake`] drive the library (rustls, with the primitives of AWS-LC), [`Records`] seals and
+//! opens records in the caller's memory, [`Server`] and [`OriginPolicy`] hold certificates and configurations. Nothing
+//! outside this crate knows the library.
 
 mod alert;
+mod any_certificate;
 mod certificate;
 mod client_certificate;
 mod client_hello;
@@ -18,6 +23,11 @@ mod failure;
 mod handshake;
 mod identity;
 mod kernel;
+mod key_schedule;
+mod library;
+mod origin;
+mod origin_handshake;
+mod origin_trouble;
 mod pace;
 mod pem;
 mod proofs;
@@ -27,6 +37,7 @@ mod record_key;
 mod records;
 mod self_signed;
 mod server;
+mod system;
 mod tickets;
 
 pub use alert::Alert;
@@ -39,12 +50,16 @@ pub use failure::{FailureReason, HandshakeFailure};
 pub use handshake::{Established, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Needs};
 pub use identity::Identity;
 pub use kernel::KernelTransmit;
+pub use origin::{OriginPolicy, Trust};
+pub use origin_handshake::{OriginEstablished, OriginHandshake, OriginNeeds};
+pub use origin_trouble::OriginTrouble;
 pub use pem::PemFile;
 pub use proofs::Proofs;
 pub use record_error::RecordError;
 pub use records::{ALERT_BYTES_MAX, Opened, RECORD_BYTES_MAX, Records, Sealed};
 pub use self_signed::{SELF_SIGNED_LIFE, self_signed};
 pub use server::{Protocol, Server, Site};
+pub use system::system_authorities;
 pub use tickets::{NoRandomness, TICKETS_OPEN_S, TicketSecrets, Tickets};
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PeerAlert(alert) => write!(f, "the client sent the alert {alert}"),
+            Self::PeerAlert(alert) => write!(f, "the peer sent the alert {alert}"),
             other => f.write_str(match other {
                 Self::Corrupt => "a record does not decrypt",
                 Self::TooLarge => "a record is too large",

@@ -9,9 +9,8 @@ use std::fmt;
 use std::ops::Range;
 
 use rustls::ExtractedSecrets;
-use rustls::kernel::KernelConnection;
-use rustls::server::ServerConnectionData;
 
+use crate::key_schedule::KeySchedule;
 use crate::pace::Pace;
 use crate::record_key::{
     ContentType, Gather, HEADER_BYTES, OVERHEAD_BYTES_MAX, PLAINTEXT_BYTES_MAX, RecordKey,
@@ -38,12 +37,20 @@ const BYTES_BY_KERNEL_MAX: u64 = (1 << 24) * PLAINTEXT_BYTES_MAX as u64;
 /// receiver to change its key, too.
 const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
 
+/// A ticket of a server (RFC 8446, section 4.6.1), its type and length, and the most that is kept of one: those of real
+/// servers have some hundred bytes, more with client certificates.
+const NEW_SESSION_TICKET: u8 = 4;
+const MESSAGE_HEAD_BYTES: usize = 4;
+const TICKET_BYTES_MAX: usize = 32 * 1024;
+
 /// The records of a connection.
 pub struct Records {
     transmit: RecordKey,
     receive: RecordKey,
     /// Makes new keys. `None`: TLS 1.2, whose keys last.
-    keys: Option<Box<KernelConnection<ServerConnectionData>>>,
+    keys: Option<KeySchedule>,
+    /// The beginning of a message of the handshake protocol that goes on in the next record: of a server's tickets only.
+    message: Vec<u8>,
     pace: Pace,
     /// The client has asked for a new key of ours, which is due before more data (RFC 8446, section 4.6.3).
     owes_key_update: bool,
@@ -90,7 +97,7 @@ impl Records {
     pub(crate) fn new(
         version: Version,
         secrets: ExtractedSecrets,
-        keys: KernelConnection<ServerConnectionData>,
+        keys: KeySchedule,
     ) -> Result<Self, RecordError> {
         let (transmit_sequence, transmit) = secrets.tx;
         let (receive_sequence, receive) = secrets.rx;
@@ -99,7 +106,8 @@ impl Records {
             records_per_key_max: transmit.records_max(),
             transmit,
             receive: RecordKey::new(version, receive, receive_sequence)?,
-            keys: (version == Version::Tls13).then(|| Box::new(keys)),
+            keys: (version == Version::Tls13).then_some(keys),
+            message: Vec::new(),
             pace: Pace::new(),
             owes_key_update: false,
             sealed_by_kernel: None,
@@ -175,7 +183,7 @@ impl Records {
         match content_type {
             ContentType::Data => {}
             ContentType::Alert => self.handle_alert(&buffer[content])?,
-            ContentType::Handshake => self.handle_message(&buffer[content])?,
+            ContentType::Handshake => self.handle_messages(&buffer[content])?,
         }
         Ok(if self.has_ended { Opened::End } else { Opened::Control { consumed } })
     }
@@ -227,16 +235,42 @@ impl Records {
         }
     }
 
-    /// A message of the handshake protocol. The only one that has a place here fits one record, behind which the key is
-    /// another.
-    fn handle_message(&mut self, message: &[u8]) -> Result<(), RecordError> {
+    /// Messages of the handshake protocol. A change of keys ends its record, since the key behind it is another; a server's
+    /// tickets may share records, or go on in the next one.
+    fn handle_messages(&mut self, content: &[u8]) -> Result<(), RecordError> {
         let Some(keys) = &mut self.keys else { return Err(RecordError::Renegotiation) };
-        let Some(&[asks_for_ours @ (0 | 1)]) = message.strip_prefix(&KEY_UPDATE) else {
-            return Err(RecordError::Unexpected);
-        };
+        self.message.extend_from_slice(content);
+        while keys.may_get_tickets()
+            && let Some(&[NEW_SESSION_TICKET, a, b, c]) = self.message.first_chunk()
+        {
+            let len = u32::from_be_bytes([0, a, b, c]) as usize;
+            if len > TICKET_BYTES_MAX {
+                return Err(RecordError::Unexpected);
+            }
+            let Some(payload) = self.message.get(MESSAGE_HEAD_BYTES..MESSAGE_HEAD_BYTES + len) else {
+                return Ok(());
+            };
+            if !keys.handle_ticket(payload) {
+                return Err(RecordError::Unexpected);
+            }
+            self.message.drain(..MESSAGE_HEAD_BYTES + len);
+        }
+        let is_part_of_ticket = keys.may_get_tickets() && self.message.first() == Some(&NEW_SESSION_TICKET);
+        if self.message.is_empty() || is_part_of_ticket {
+            return Ok(());
+        }
+        let message = std::mem::take(&mut self.message);
+        match message.strip_prefix(&KEY_UPDATE) {
+            Some(&[asks_for_ours @ (0 | 1)]) => self.handle_key_update(asks_for_ours == 1),
+            _ => Err(RecordError::Unexpected),
+        }
+    }
+
+    fn handle_key_update(&mut self, asks_for_ours: bool) -> Result<(), RecordError> {
+        let keys = self.keys.as_mut().ok_or(RecordError::Renegotiation)?;
         let (sequence, secrets) = keys.update_rx_secret().map_err(|_| RecordError::Internal)?;
         self.receive = RecordKey::new(Version::Tls13, secrets, sequence)?;
-        self.owes_key_update |= asks_for_ours == 1;
+        self.owes_key_update |= asks_for_ours;
         // The kernel keeps its key (before Linux 6.14 it must). No answer may follow under the old one but those that are
         // on their way, so that further requests would be in vain.
         self.has_ended |= self.owes_key_update && self.sealed_by_kernel.is_some();
@@ -259,7 +293,7 @@ impl Records {
         Ok(written)
     }
 
-    fn seal_message(
+    pub(crate) fn seal_message(
         &mut self,
         content_type: ContentType,
         message: &[u8],

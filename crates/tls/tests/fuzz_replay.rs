@@ -23,3 +23,8 @@ fn pem_files() {
 fn records() {
     replay("tls_records", invariants::records);
 }
+
+#[test]
+fn origins() {
+    replay("tls_origin", invariants::origin);
+}

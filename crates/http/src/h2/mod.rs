@@ -35,6 +35,6 @@ pub use head::{CRUMBS_MAX, HeadText, Request};
 pub use malformed::{HeadError, Malformed};
 pub use packer::Packer;
 pub use priority::Priority;
-pub use response_head::encode_response_head;
+pub use response_head::{encode_response_head, encode_trailers};
 pub use settings::Settings;
 pub use window::{BODY_WINDOW, CONNECTION_WINDOW};

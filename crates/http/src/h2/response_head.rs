@@ -35,6 +35,14 @@ pub fn encode_response_head(lines: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     date_at
 }
 
+/// Appends the block of the fields behind a body, names and values.
+pub fn encode_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
+    for (name, value) in fields.filter(|(name, _)| !is_of_the_connection(name)) {
+        hpack::push_name(out, name);
+        hpack::push_value(out, value);
+    }
+}
+
 /// The code between the blanks of a status line.
 fn push_status_line(out: &mut Vec<u8>, line: &[u8]) {
     let code = line.get("HTTP/1.1 ".len()..).and_then(<[u8]>::first_chunk);

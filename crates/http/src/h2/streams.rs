@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use baton_buf::Aggregate;
+use baton_buf::{Aggregate, Slice};
 
 use super::bounds::RECENT_RESETS_MAX;
 use super::priority::Priority;
@@ -27,7 +27,11 @@ pub(crate) struct Stream {
     pub(crate) send: SendWindow,
     /// Not framed yet.
     pub(crate) body: Aggregate,
+    /// The block behind the body.
+    pub(crate) trailers: Option<Slice>,
     pub(crate) turn: Turn,
+    /// An extended CONNECT that was accepted: the halves end on their own.
+    pub(crate) is_tunnel: bool,
 
     /// The owner has not finished with the stream: it counts, whatever its state (CVE-2023-44487).
     pub(crate) is_at_work: bool,
@@ -78,7 +82,9 @@ impl Stream {
             sending: Sending::Open,
             send: SendWindow::new(window),
             body: Aggregate::new(),
+            trailers: None,
             turn: Turn::Idle,
+            is_tunnel: false,
             is_at_work: true,
         }
     }

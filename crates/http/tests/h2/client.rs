@@ -285,7 +285,7 @@ pub(crate) fn flatten(aggregate: &Aggregate) -> Vec<u8> {
         .pieces()
         .flat_map(|piece| match piece {
             Piece::Memory(slice) => slice.to_vec(),
-            Piece::Shared(_) | Piece::File(_) => panic!("not in memory"),
+            _ => panic!("not in memory"),
         })
         .collect()
 }

@@ -295,3 +295,13 @@ fn a_drain_does_not_wait_for_ever() {
     assert_eq!(pair.transmit()[0].kind, GOAWAY);
     assert!(pair.server.is_over());
 }
+
+/// A drain whose client broke the protocol in the meantime was due again at once, and nothing was done: the loop of its
+/// owner spun until the client had read why.
+#[test]
+fn a_drain_ends_with_an_error_of_its_client() {
+    let mut pair = Pair::open();
+    pair.server.begin_drain(0);
+    assert_eq!(pair.fail(&frame(DATA, 0, 0, b"x")), "frame-stream");
+    assert_eq!(pair.server.deadline_ms(), None);
+}

@@ -45,10 +45,28 @@ impl Authority {
         algorithm: &'static SignatureAlgorithm,
         serial: u8,
     ) -> Issued {
+        self.issue_with(names, algorithm, serial, |_| ())
+    }
+
+    /// One whose time is over.
+    pub(super) fn issue_expired(&self, names: &[&str]) -> Issued {
+        self.issue_with(names, &PKCS_ECDSA_P256_SHA256, 9, |params| {
+            (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        })
+    }
+
+    fn issue_with(
+        &self,
+        names: &[&str],
+        algorithm: &'static SignatureAlgorithm,
+        serial: u8,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Issued {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names.clone()).unwrap();
         params.serial_number = Some(SerialNumber::from_slice(&[serial]));
         params.distinguished_name.push(DnType::CommonName, names.concat());
+        change(&mut params);
         let key = KeyPair::generate_for(algorithm).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
         Issued { certificate, key: key.serialize_pem(), serial }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::SupportedKxGroup;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup, ProtocolVersion,
-    ServerConnection, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion, ServerConnection,
+    SignatureScheme, SupportedProtocolVersion,
 };
 
 use super::authority::Issued;
+use crate::any_certificate::AnyCertificate;
 use crate::provider::provider;
 use crate::server::Terms;
 
@@ -61,7 +61,7 @@ impl Client {
             .with_protocol_versions(versions)
             .unwrap()
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(schemes.into())));
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate::with_schemes(schemes)));
         Self(match own {
             Some(own) => {
                 let chain = vec![CertificateDer::from_pem_slice(own.certificate.as_bytes()).unwrap()];
@@ -109,43 +109,5 @@ impl Client {
             resumed: client.handshake_kind() == Some(HandshakeKind::Resumed),
             own_certificates: server.peer_certificates().map_or(0, <[_]>::len),
         })
-    }
-}
-
-#[derive(Debug)]
-struct AnyCertificate(Vec<SignatureScheme>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.clone()
     }
 }

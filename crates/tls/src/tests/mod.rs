@@ -6,6 +6,7 @@ mod ends;
 mod handshake;
 mod identities;
 mod names;
+mod origins;
 mod proofs;
 mod records;
 mod sessions;

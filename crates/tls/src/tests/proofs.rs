@@ -2,53 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
-};
+use rustls::{ClientConfig, ClientConnection};
 
 use super::ends::{NAME, server, shake};
+use crate::any_certificate::AnyCertificate;
 use crate::{FailureReason, PemFile, Proofs, Server};
-
-/// Looks at no certificate but for its bytes.
-#[derive(Debug)]
-struct Credulous;
-
-impl ServerCertVerifier for Credulous {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::InvalidCertificate(CertificateError::BadSignature))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
-    }
-}
 
 fn client(protocols: &[&str]) -> ClientConnection {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -56,7 +14,7 @@ fn client(protocols: &[&str]) -> ClientConnection {
         .with_protocol_versions(rustls::ALL_VERSIONS)
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Credulous))
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate::new()))
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     ClientConnection::new(Arc::new(config), NAME.try_into().unwrap()).unwrap()

@@ -41,7 +41,22 @@ impl Connection {
         let stream = self.streams.at_mut(slot);
         stream.sending = Sending::Ending;
         if stream.body.is_empty() {
-            self.announcements.push_back(Announcement { slot, block: None, ends: true });
+            let block = stream.trailers.take();
+            self.announcements.push_back(Announcement { slot, block, ends: true });
+        }
+    }
+
+    /// The block of fields that goes behind the response's body. [`end`](Self::end) comes next.
+    pub fn set_trailers(&mut self, stream: StreamId, block: Slice) {
+        if let Some(slot) = self.sending_slot(stream) {
+            self.streams.at_mut(slot).trailers = Some(block);
+        }
+    }
+
+    /// The stream is a tunnel from now on (RFC 8441): each half goes on when the other has ended.
+    pub fn open_tunnel(&mut self, stream: StreamId) {
+        if let Some(slot) = self.sending_slot(stream) {
+            self.streams.at_mut(slot).is_tunnel = true;
         }
     }
 
@@ -56,6 +71,10 @@ impl Connection {
     /// The owner's work for the stream is over: it no longer counts once all that is queued is framed.
     pub fn finish(&mut self, stream: StreamId) {
         let Some(slot) = self.streams.slot_of(stream.0) else { return };
+        let ended = self.streams.at(slot);
+        if ended.is_tunnel && ended.receiving == Receiving::Open {
+            self.reset_slot(slot, ErrorCode::Cancel);
+        }
         self.release_held(slot);
         self.streams.at_mut(slot).is_at_work = false;
         self.streams.remove_closed(slot);

@@ -163,8 +163,8 @@ impl Connection {
     /// When [`handle_time`](Self::handle_time) has something to do.
     pub fn deadline_ms(&self) -> Option<u64> {
         let announced = match self.drain {
-            Drain::Announced { until_ms } => Some(until_ms),
-            Drain::No | Drain::Final { .. } => None,
+            Drain::Announced { until_ms } if self.phase != Phase::Failed => Some(until_ms),
+            _ => None,
         };
         self.settings_due_ms.into_iter().chain(announced).min()
     }

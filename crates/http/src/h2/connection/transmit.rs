@@ -144,12 +144,17 @@ impl Connection {
             batch.give_up(at);
             return;
         }
-        let ends = stream.body.is_empty() && stream.sending == Sending::Ending;
+        let is_last = stream.body.is_empty() && stream.sending == Sending::Ending;
+        let trailers = if is_last { stream.trailers.take() } else { None };
+        let ends = is_last && trailers.is_none();
         let flags = if ends { flag::END_STREAM } else { 0 };
         batch.fill(at, &FrameHead { len: len as u32, kind: kind::DATA, flags, stream: id.0 }.bytes());
         let overhead_bytes = FRAME_HEAD_BYTES as u64;
         ledger(Framed { stream: Some(id), overhead_bytes, head_bytes: 0, body_bytes: len, ends });
         self.explain_window_updates();
+        if let Some(block) = trailers {
+            self.announcements.push_back(Announcement { slot, block: Some(block), ends: true });
+        }
         if ends {
             self.handle_framed_end(slot, batch, ledger);
         }
@@ -161,7 +166,7 @@ impl Connection {
         let stream = self.streams.at_mut(slot);
         stream.sending = Sending::Closed;
         let id = stream.id;
-        if stream.receiving == Receiving::Open {
+        if stream.receiving == Receiving::Open && !stream.is_tunnel {
             stream.receiving = Receiving::Ignored;
             // Clients take a reset for an error, though it says none (curl 7.88). What fits into the window needs none.
             let is_short = stream.body_left.is_some_and(|left| left <= stream.receive.open());

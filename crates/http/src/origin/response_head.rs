@@ -1,0 +1,176 @@
+//! The head of a response, as an exchange sends it on: it does not tell which protocol the origin speaks.
+
+use crate::fields::field_parts;
+use crate::{Status, Version};
+use std::borrow::Cow;
+
+/// A head whose fields may all go to the client: none of them frames the body or is about the connection to the origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Lines `Name: value`, each with LF or CR LF.
+    text: Vec<u8>,
+    status: Status,
+    reason: Cow<'static, [u8]>,
+    version: Version,
+    content_length: Option<u64>,
+}
+
+impl ResponseHead {
+    /// A head of the lines in `text`, which are checked: tokens, colons, values without control characters. Those whose
+    /// names `keeps` refuses are removed. `reason`: the phrase, possibly empty.
+    pub fn of_lines(
+        mut text: Vec<u8>,
+        status: Status,
+        reason: impl AsRef<[u8]>,
+        content_length: Option<u64>,
+        keeps: impl Fn(&[u8]) -> bool,
+    ) -> Self {
+        remove_lines(&mut text, |name, _| keeps(name));
+        Self::of_checked(text, status, reason.as_ref(), content_length)
+    }
+
+    /// The same of lines that all are to stay.
+    pub(super) fn of_checked(
+        text: Vec<u8>,
+        status: Status,
+        reason: &[u8],
+        content_length: Option<u64>,
+    ) -> Self {
+        let reason = Self::phrase(status, reason);
+        Self { text, status, reason, version: Version::Http11, content_length }
+    }
+
+    /// A reason phrase to keep. Usual ones cost no memory.
+    pub fn phrase(status: Status, reason: &[u8]) -> Cow<'static, [u8]> {
+        if reason == status.reason().as_bytes() {
+            Cow::Borrowed(status.reason().as_bytes())
+        } else {
+            Cow::Owned(reason.to_vec())
+        }
+    }
+
+    pub(super) fn with_version(self, version: Version) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The status.
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The reason phrase, possibly empty.
+    pub fn reason(&self) -> &[u8] {
+        &self.reason
+    }
+
+    /// The version of HTTP in which the origin has answered.
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The length of the body in bytes, if the origin declares it; for a HEAD, of the body that is not sent.
+    pub const fn content_length(&self) -> Option<u64> {
+        self.content_length
+    }
+
+    /// Declares a length of the body, or none.
+    pub const fn set_content_length(&mut self, content_length: Option<u64>) {
+        self.content_length = content_length;
+    }
+
+    /// All fields in order, blanks around the values removed.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+        field_parts(&self.text)
+    }
+
+    /// The value of the first field with this name, in any case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields().find(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).map(|field| field.1)
+    }
+
+    /// Adds a field behind the others. Name and value are safe: see
+    /// [`field_name_is_safe`](crate::field_name_is_safe) and [`field_value_is_safe`](crate::field_value_is_safe).
+    pub fn add(&mut self, name: &str, value: &[u8]) {
+        push_line(&mut self.text, name.as_bytes(), value);
+    }
+
+    /// Adds a field whose value `push` appends: safe, as above.
+    pub fn add_with(&mut self, name: &str, push: impl FnOnce(&mut Vec<u8>)) {
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.extend_from_slice(b": ");
+        push(&mut self.text);
+        self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// A copy with room for so many bytes of more fields.
+    #[must_use]
+    pub fn copy_with_room(&self, bytes: usize) -> Self {
+        let mut text = Vec::with_capacity(self.text.len() + bytes);
+        text.extend_from_slice(&self.text);
+        Self { text, reason: self.reason.clone(), ..*self }
+    }
+
+    /// Keeps the fields, by name and value, that `keeps` accepts.
+    pub fn retain(&mut self, keeps: impl Fn(&[u8], &[u8]) -> bool) {
+        remove_lines(&mut self.text, keeps);
+    }
+
+    /// Replaces the values that `change` has something else for.
+    pub fn replace_values(&mut self, mut change: impl FnMut(&[u8], &[u8]) -> Option<Vec<u8>>) {
+        let mut changed: Option<Vec<u8>> = None;
+        let mut done = 0;
+        for (name, value) in field_parts(&self.text) {
+            let Some(new) = change(name, value) else { continue };
+            let start = offset(&self.text, name);
+            let end = offset(&self.text, value) + value.len();
+            let text = changed.get_or_insert_with(|| Vec::with_capacity(self.text.len() + new.len()));
+            text.extend_from_slice(&self.text[done..start]);
+            text.extend_from_slice(name);
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(&new);
+            done = end;
+        }
+        if let Some(mut text) = changed {
+            text.extend_from_slice(&self.text[done..]);
+            self.text = text;
+        }
+    }
+
+    /// Bytes of all lines together.
+    pub const fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Gives the memory back.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.text
+    }
+}
+
+/// Appends a field line.
+pub(super) fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    debug_assert!(crate::field_name_is_safe(name) && crate::field_value_is_safe(value));
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Removes lines in place.
+pub(super) fn remove_lines(text: &mut Vec<u8>, keeps: impl Fn(&[u8], &[u8]) -> bool) {
+    let (mut kept, mut at) = (0, 0);
+    while let Some(len) = memchr::memchr(b'\n', &text[at..]) {
+        let line = at..at + len + 1;
+        at = line.end;
+        if field_parts(&text[line.clone()]).any(|(name, value)| keeps(name, value)) {
+            text.copy_within(line.clone(), kept);
+            kept += line.len();
+        }
+    }
+    text.truncate(kept);
+}
+
+/// Where `part` stands in `text`.
+fn offset(text: &[u8], part: &[u8]) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
