@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Buffer, OpenFile, SharedSlice, Slice};
+use crate::{Buffer, OpenFile, PipedSlice, SharedSlice, Slice};
 
 /// A range of an open file: bytes that need not be in memory.
 #[derive(Clone, Debug)]
@@ -66,6 +66,8 @@ pub enum Piece {
     Shared(SharedSlice),
     /// Bytes of an open file.
     File(FileSlice),
+    /// Bytes in a pipe.
+    Piped(PipedSlice),
 }
 
 impl Piece {
@@ -75,7 +77,13 @@ impl Piece {
             Self::Memory(slice) => slice.len() as u64,
             Self::Shared(slice) => slice.len() as u64,
             Self::File(slice) => slice.len(),
+            Self::Piped(slice) => slice.len(),
         }
+    }
+
+    /// Whether it can be sent with others in one call.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self, Self::Memory(_) | Self::Shared(_))
     }
 
     /// Whether the piece has no bytes.
@@ -88,6 +96,7 @@ impl Piece {
             Self::Memory(slice) => slice.advance(count as usize),
             Self::Shared(slice) => slice.advance(count as usize),
             Self::File(slice) => slice.advance(count),
+            Self::Piped(slice) => slice.advance(count),
         }
     }
 
@@ -96,6 +105,7 @@ impl Piece {
             Self::Memory(slice) => Self::Memory(slice.split_off(at as usize)),
             Self::Shared(slice) => Self::Shared(slice.split_off(at as usize)),
             Self::File(slice) => Self::File(slice.split_off(at)),
+            Self::Piped(slice) => Self::Piped(slice.split_off(at)),
         }
     }
 }
@@ -115,6 +125,12 @@ impl From<Buffer> for Piece {
 impl From<SharedSlice> for Piece {
     fn from(slice: SharedSlice) -> Self {
         Self::Shared(slice)
+    }
+}
+
+impl From<PipedSlice> for Piece {
+    fn from(slice: PipedSlice) -> Self {
+        Self::Piped(slice)
     }
 }
 
@@ -179,6 +195,11 @@ impl Aggregate {
 
     /// Adds all pieces of `other` at the end.
     pub fn append(&mut self, mut other: Self) {
+        if self.pieces.capacity() == 0 {
+            // The list of the other one will do.
+            *self = other;
+            return;
+        }
         self.len += other.len;
         self.pieces.append(&mut other.pieces);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// An open file that any number of slices refer to.
 #[derive(Debug)]
 pub struct OpenFile {
-    descriptor: OwnedFd,
+    descriptor: Descriptor,
     /// When a range of the file was last found in memory, in seconds since 1970, and which range.
     seen_at: AtomicU64,
     seen_from: AtomicU64,
@@ -18,16 +18,32 @@ pub struct OpenFile {
     _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+#[derive(Debug)]
+enum Descriptor {
+    Own(OwnedFd),
+    Shared(Arc<OwnedFd>),
+}
+
 impl OpenFile {
     /// An open file; none of its bytes are known to be in memory.
     pub fn new(descriptor: OwnedFd) -> Self {
-        let [seen_at, seen_from, seen_until] = Default::default();
-        Self { descriptor, seen_at, seen_from, seen_until, _held: None }
+        Self::with(Descriptor::Own(descriptor), None)
     }
 
     /// Like [`new`](Self::new); drops `held` when the last reference has closed the file.
     pub fn holding(descriptor: OwnedFd, held: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { _held: Some(held), ..Self::new(descriptor) }
+        Self::with(Descriptor::Own(descriptor), Some(held))
+    }
+
+    /// A part of a file that others use other parts of: it remembers what is in memory of its part alone, and drops
+    /// `held` with the last reference to itself.
+    pub fn sharing(descriptor: Arc<OwnedFd>, held: Arc<dyn Any + Send + Sync>) -> Self {
+        Self::with(Descriptor::Shared(descriptor), Some(held))
+    }
+
+    fn with(descriptor: Descriptor, held: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+        let [seen_at, seen_from, seen_until] = Default::default();
+        Self { descriptor, seen_at, seen_from, seen_until, _held: held }
     }
 
     /// Whether these bytes were found in memory in this second. Saves asking the kernel for each send of the same
@@ -64,7 +80,10 @@ impl OpenFile {
 
 impl AsFd for OpenFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        match &self.descriptor {
+            Descriptor::Own(descriptor) => descriptor.as_fd(),
+            Descriptor::Shared(descriptor) => descriptor.as_fd(),
+        }
     }
 }
 

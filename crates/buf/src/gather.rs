@@ -114,7 +114,7 @@ impl<'a> Gathered<'a> {
                 Piece::Shared(slice) => {
                     gathered.hold(slice.loan()).map(|place| (slice.address(place), slice.len()))
                 }
-                Piece::File(_) => break,
+                Piece::File(_) | Piece::Piped(_) => break,
             };
             let (Some((address, len)), Some(vector)) = (bytes, gathered.vectors.get_mut(gathered.count))
             else {

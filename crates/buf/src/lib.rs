@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Bytes may also lie in a [`Region`] that another process writes to: a [`SharedSlice`] is a range of those, which the
-//! kernel alone ever looks at ([`gather`]). A [`Sender`] takes an aggregate to a socket, or to another
+//! kernel alone ever looks at ([`gather`]), or in a [`Pipe`] between two sockets. A [`Sender`] takes an aggregate to a socket, or to another
 //! [`Sink`], a call at a time.
 //!
 //! A [`Pool`] reuses the memory of unreferenced buffers, so a server in its steady state allocates nothing.
@@ -23,6 +23,7 @@ mod aggregate;
 mod buffer;
 mod file;
 pub mod gather;
+mod piped;
 mod pool;
 mod region;
 mod sender;
@@ -32,6 +33,7 @@ mod sink;
 pub use aggregate::{Aggregate, FileSlice, Piece};
 pub use buffer::{Buffer, Slice};
 pub use file::OpenFile;
+pub use piped::{Pipe, PipedSlice, Pipes};
 pub use pool::{Pool, Unfrozen};
 pub use region::Region;
 pub use sender::{Sender, Stop};

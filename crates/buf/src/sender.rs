@@ -80,6 +80,16 @@ impl Sender {
         }
     }
 
+    /// Sends bytes of the pipe that is in front, if one is.
+    ///
+    /// # Errors
+    /// [`Stop::Full`], [`Stop::PeerGone`].
+    pub fn send_piped(&mut self, sink: &impl Sink) -> Result<(), Stop> {
+        let Some(Piece::Piped(slice)) = self.queue.front() else { return Ok(()) };
+        let sent = sink.send_piped(slice);
+        self.handle_sent(sent)
+    }
+
     /// Takes note of how much of what is in front a sink has taken.
     ///
     /// # Errors

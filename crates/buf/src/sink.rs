@@ -6,7 +6,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::SendFlags;
 
 use crate::gather::{self, GATHERED_MAX};
-use crate::{Aggregate, FileSlice, Piece};
+use crate::{Aggregate, FileSlice, Piece, PipedSlice};
 
 /// Takes bytes on their way to a peer. Each method returns how many it took. It fails with `EAGAIN` if it takes none now,
 /// and with `EPIPE`, `ECONNRESET` and the like if the peer is gone. No method waits for the peer, but for
@@ -27,6 +27,9 @@ pub trait Sink {
     /// Takes from the first `bytes_max` bytes of a range of a file, by reference. 0: the file ends before them. It fails
     /// with `EIO` and the like if the file cannot be read.
     fn send_file(&self, slice: &FileSlice, bytes_max: u64) -> Result<u64, Errno>;
+
+    /// Takes from bytes in a pipe.
+    fn send_piped(&self, slice: &PipedSlice) -> Result<u64, Errno>;
 }
 
 /// One system call each, with `MSG_MORE` if something follows.
@@ -44,7 +47,7 @@ impl Sink for BorrowedFd<'_> {
         more: bool,
         descriptor: Option<BorrowedFd<'_>>,
     ) -> Result<u64, Errno> {
-        let count = queue.pieces().take_while(|piece| !matches!(piece, Piece::File(_))).count();
+        let count = queue.pieces().take_while(|piece| piece.is_in_memory()).count();
         let more = more || count < queue.pieces().len() || count > GATHERED_MAX;
         match (queue.front(), descriptor) {
             (Some(Piece::Memory(slice)), None) if count == 1 => self.send(slice, more),
@@ -57,5 +60,9 @@ impl Sink for BorrowedFd<'_> {
         let count = usize::try_from(bytes_max.min(slice.len())).unwrap_or(usize::MAX);
         retry_on_intr(|| rustix::fs::sendfile(self, slice.file(), Some(&mut slice.offset()), count))
             .map(|count| count as u64)
+    }
+
+    fn send_piped(&self, slice: &PipedSlice) -> Result<u64, Errno> {
+        slice.send(*self)
     }
 }

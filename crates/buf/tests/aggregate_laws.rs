@@ -16,6 +16,7 @@ fn flatten(aggregate: &Aggregate) -> Vec<u8> {
         match piece {
             Piece::Memory(slice) => bytes.extend_from_slice(slice),
             Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), &mut bytes),
+            Piece::Piped(_) => panic!("nothing is piped here"),
             Piece::File(slice) => {
                 let file = File::from(slice.file().as_fd().try_clone_to_owned().unwrap());
                 let mut part = vec![0; slice.len() as usize];

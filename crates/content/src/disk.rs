@@ -1,25 +1,13 @@
 //! All system calls on files, with and without waiting for a disk.
 
-use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 
+pub use baton_sys::blocking::{Blocking, NeedsDisk};
+use baton_sys::blocking::{ReadError, read_at};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 
 use crate::tree::Tree;
-
-/// Whether a call may wait for a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocking {
-    /// The call may wait: on a helper, or where no other client waits.
-    Allowed,
-    /// The call must not wait: [`NeedsDisk`] for anything that is not in the kernel's caches.
-    Never,
-}
-
-/// The answer needs a disk; ask again with [`Blocking::Allowed`] where waiting does no harm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeedsDisk;
 
 /// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,30 +137,10 @@ pub(crate) fn identity(file: impl AsFd) -> Result<Identity, DiskError> {
 
 /// Fills `buffer` from the beginning of `file`. Returns the number of bytes, fewer than requested only at its end.
 pub(crate) fn read(file: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize, DiskError> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let rest = &mut buffer[filled..];
-        let result = match blocking {
-            Blocking::Allowed => rustix::io::pread(&file, rest, filled as u64),
-            Blocking::Never => rustix::io::preadv2(
-                &file,
-                &mut [IoSliceMut::new(rest)],
-                filled as u64,
-                ReadWriteFlags::NOWAIT,
-            ),
-        };
-        match result {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            // Not in the page cache (a readahead has been started), or a file system that cannot tell.
-            Err(Errno::AGAIN | Errno::OPNOTSUPP) if blocking == Blocking::Never => {
-                return Err(DiskError::NeedsDisk);
-            }
-            Err(errno) => return Err(DiskError::Errno(errno)),
-        }
-    }
-    Ok(filled)
+    read_at(file, buffer, 0, blocking).map_err(|error| match error {
+        ReadError::NeedsDisk => DiskError::NeedsDisk,
+        ReadError::Errno(errno) => DiskError::Errno(errno),
+    })
 }
 
 fn open(tree: &Tree, path: &[u8], flags: OFlags, blocking: Blocking) -> Result<OwnedFd, DiskError> {

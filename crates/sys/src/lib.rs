@@ -3,9 +3,11 @@
 //! This crate is one of the islands where `unsafe` is allowed: each block says why it is sound.
 
 pub mod activation;
+pub mod blocking;
 pub mod descriptors;
 pub mod inherited_descriptor;
 pub mod kernel_tls;
+pub mod mailbox;
 pub mod memory;
 pub mod memory_bounds;
 pub mod passing;
@@ -16,6 +18,7 @@ pub mod shared;
 pub mod signals;
 pub mod tcp;
 pub mod usage;
+pub mod write_back;
 
 use std::io;
 

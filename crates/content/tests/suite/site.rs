@@ -142,7 +142,7 @@ pub(crate) fn query(path: &str) -> Query<'_> {
 pub(crate) fn bytes_of(piece: &Piece) -> Vec<u8> {
     match piece {
         Piece::Memory(slice) => slice.to_vec(),
-        Piece::Shared(_) => panic!("files are never in an application's region"),
+        Piece::Shared(_) | Piece::Piped(_) => panic!("files are never in {piece:?}"),
         Piece::File(slice) => {
             let mut bytes = vec![0; slice.len() as usize];
             let count = rustix::io::pread(slice.file().as_fd(), &mut bytes, slice.offset()).unwrap();
