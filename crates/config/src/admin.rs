@@ -3,7 +3,7 @@
 use baton_engine::listen::ListenAddress;
 
 use super::address::Addresses;
-use super::kind::Or;
+use super::kind::{Flag, Or};
 use super::setting::settings;
 
 settings! {
@@ -11,5 +11,7 @@ settings! {
     Admin in "admin" {
         /// Addresses of the listener. It has no access control: choose one that only monitoring reaches.
         listen: Option<Vec<ListenAddress>> = None, Or("off", Addresses);
+        /// Whether a POST to `/purge` purges the shared cache.
+        purge: bool = false, Flag;
     }
 }

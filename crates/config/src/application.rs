@@ -26,7 +26,7 @@ words! {
         Inet = "inet",
         /// the application writes its responses into memory that it shares with the server
         Shm = "shm",
-        /// the application answers on the client's own socket
+        /// the application answers on the client's own socket, or as by `shm` where that cannot be passed (HTTP/2, most of TLS)
         PassFd = "passfd",
     }
 }
@@ -66,8 +66,9 @@ impl StopSignal {
 settings! {
     /// An application: its address or command, and its transport. It may answer any request by ordinary FastCGI.
     Application in "site.route.fastcgi" {
-        /// Its address: `unix:/run/app.sock` or `127.0.0.1:9000`. `command`: a private address of the processes that
-        /// `command` starts.
+        /// Its address: `unix:/run/app.sock`, `127.0.0.1:9000` or `php:9000`. A host name is looked up at the start, and
+        /// again when the answer of DNS is too old; its addresses take turns. `command`: a private address of the
+        /// processes that `command` starts.
         to: Option<Target> = None, Or("command", TargetKind);
         /// A program that is started with its arguments, and kept running: `["./app", "--verbose"]`. It begins with a
         /// listening socket as its standard input, as FastCGI has it. Either this or `to` must be given.
@@ -170,7 +171,10 @@ settings! {
 
 /// The condition under which `auto` passes clients' sockets to a route's application, for people. `None`: only
 /// the application decides.
-pub fn passfd_condition((is_fastcgi, application): (bool, &Application)) -> Option<String> {
+pub fn passfd_condition((is_fastcgi, application): (bool, &Application), is_cached: bool) -> Option<String> {
+    if is_fastcgi && is_cached && matches!(application.transport, Transport::Auto | Transport::PassFd) {
+        return Some("no `passfd`: the shared cache has to see what the application answers".into());
+    }
     let is_asked = is_fastcgi
         && application.transport == Transport::Auto
         && matches!(application.to, Some(Target::Unix(_)));
@@ -183,9 +187,13 @@ pub fn passfd_condition((is_fastcgi, application): (bool, &Application)) -> Opti
 impl Application {
     /// Folder for its temporary files.
     pub fn temporary_folder(&self) -> PathBuf {
-        let given = self.temporary_folder.clone();
-        given.unwrap_or_else(|| cache_folder(std::env::var_os("CACHE_DIRECTORY")))
+        temporary_folder(self.temporary_folder.as_ref())
     }
+}
+
+/// Folder for temporary files, if no other is `given`.
+pub(super) fn temporary_folder(given: Option<&PathBuf>) -> PathBuf {
+    given.cloned().unwrap_or_else(|| cache_folder(std::env::var_os("CACHE_DIRECTORY")))
 }
 
 /// The first of the folders that systemd gives a service, with colons between them.
@@ -204,6 +212,8 @@ pub enum Target {
     Unix(PathBuf),
     /// A TCP address.
     Tcp(SocketAddr),
+    /// A host name and a port.
+    Host(String, u16),
 }
 
 impl fmt::Display for Target {
@@ -211,6 +221,7 @@ impl fmt::Display for Target {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(address) => address.fmt(f),
+            Self::Host(host, port) => write!(f, "{host}:{port}"),
         }
     }
 }
@@ -222,7 +233,7 @@ impl Kind for TargetKind {
     type Value = Target;
 
     fn accepted(&self) -> String {
-        "\"unix:/path\", \"127.0.0.1:9000\" or \"[::1]:9000\"".into()
+        "\"unix:/path\", \"127.0.0.1:9000\", \"[::1]:9000\" or \"host:9000\"".into()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Target> {
@@ -258,7 +269,23 @@ pub fn target(text: &str, base: &Path) -> Result<Target, String> {
         return Err(format!("a Unix socket is written `unix:{text}`"));
     }
     let text = text.strip_prefix("localhost:").map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    text.parse().map(Target::Tcp).map_err(|_| format!("`{text}` is not an IP address with a port"))
+    let host = || {
+        let (host, port) = text.rsplit_once(':')?;
+        is_host(host).then_some(Target::Host(host.to_owned(), port.parse().ok()?))
+    };
+    let address = text.parse().map(Target::Tcp).ok().or_else(host);
+    address.ok_or_else(|| format!("`{text}` is neither an IP address nor a host name with a port"))
+}
+
+/// Whether a host may have this name. One whose last label is a number is a mistyped address.
+pub(super) fn is_host(name: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    name.len() < 254 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The ending of a name.
@@ -385,7 +412,14 @@ mod tests {
         assert_eq!(shown("localhost:9000").unwrap(), "127.0.0.1:9000");
         assert_eq!(shown("[::1]:9000").unwrap(), "[::1]:9000");
         assert!(shown("/run/a.sock").unwrap_err().contains("unix:/run/a.sock"));
-        assert!(shown("example.org:9000").is_err());
+        for host in ["php:9000", "app_1.internal:9000", "example.org.:80", "1.2.3.x:80"] {
+            assert_eq!(shown(host).unwrap(), host);
+        }
+        for wrong in
+            ["example.org", "example.org:", "a:99999", ":80", "1.2.3:80", "a b:80", "a..b:80", "::1:80"]
+        {
+            assert!(shown(wrong).unwrap_err().contains("neither an IP address nor a host name"), "{wrong}");
+        }
         assert!(shown("unix:").is_err());
     }
 }

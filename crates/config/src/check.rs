@@ -47,6 +47,7 @@ impl Config {
             timeouts: section(&mut root, reading),
             send: section(&mut root, reading),
             cache: section(&mut root, reading),
+            shared_cache: section(&mut root, reading),
             tls: section(&mut root, reading),
             acme: section(&mut root, reading),
             log: section(&mut root, reading),

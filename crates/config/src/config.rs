@@ -10,6 +10,7 @@ use super::log::LogSettings;
 use super::media_types::MediaTypes;
 use super::send::Send;
 use super::server::Server;
+use super::shared_cache::{RouteCache, SharedCache};
 use super::site::Site;
 use super::timeouts::Timeouts;
 use super::tls::Tls;
@@ -27,6 +28,8 @@ pub struct Config {
     pub send: Send,
     /// `[cache]`
     pub cache: Cache,
+    /// `[shared_cache]`
+    pub shared_cache: SharedCache,
     /// `[tls]`
     pub tls: Tls,
     /// `[acme]`
@@ -42,6 +45,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// How the routes with a shared cache keep their responses.
+    pub fn cached_routes(&self) -> impl Iterator<Item = &RouteCache> {
+        self.sites.iter().flat_map(|site| &site.routes).filter_map(|route| route.settings.cache.as_ref())
+    }
+
     /// The addresses of all sites, each once, in the order of the file. The place of an address in this list is the
     /// id of its listener, by which a plan names it.
     pub fn addresses(&self) -> Vec<&ListenAddress> {

@@ -1,8 +1,9 @@
-//! What users do to response fields: set, add, remove them, or give defaults.
+//! What users do to fields of responses and of requests for origins: set, add, remove them, or give defaults.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use baton_http::origin::field_may_be_ruled;
 use baton_http::{FieldRules, field_name_is_safe, field_value_is_safe};
 use toml::Spanned;
 
@@ -12,6 +13,12 @@ use super::text::{Text, TextOf, Wrong};
 
 /// Rules for response fields; an array gives a field several times.
 pub(crate) struct Fields;
+
+/// The same for fields of requests that go on to an origin.
+pub(crate) struct RequestFields;
+
+/// Says what to do instead of changing a field, if it is not the configuration's to change.
+type Reserved = fn(&str) -> Option<&'static str>;
 
 /// Fields that follow from the content and the connection, and what to use instead. A second `Content-Length` or
 /// `Connection` would break the framing of responses.
@@ -35,57 +42,101 @@ impl Kind for Fields {
     type Value = FieldRules;
 
     fn accepted(&self) -> String {
-        "a table of strings or arrays of strings: { NAME = \"VALUE\" }, or of such tables: { set = { … }, add = { … }, \
-         remove = [\"NAME\"], default = { … } }"
-            .into()
+        ACCEPTED.into()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldRules> {
-        let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
-        };
-        let mut rules = FieldRules::default();
-        let mut all_are_fine = true;
-        for (key, value) in entries {
-            let is_fine = match key.get_ref().as_str() {
-                "add" => read_fields(value, &mut rules.add, reading),
-                "default" => read_fields(value, &mut rules.default, reading),
-                "set" => read_fields(value, &mut rules.set, reading),
-                "remove" => read_names(value, &mut rules.remove, reading),
-                // What stands there without a word is set.
-                _ => read_field(key, value, &mut rules.set, reading),
-            };
-            all_are_fine &= is_fine.is_some();
-        }
-        all_are_fine.then_some(rules)
+        read_rules(node, reserved_in_responses, reading)
     }
 
     fn write(&self, value: &FieldRules) -> toml::Value {
-        let FieldRules { set, add, remove, default } = value;
-        if add.is_empty() && remove.is_empty() && default.is_empty() {
-            return written(set);
-        }
-        let remove = remove.iter().map(|name| name.as_str().into()).collect::<Vec<toml::Value>>();
-        let words = [("set", written(set)), ("add", written(add)), ("default", written(default))];
-        let words = words.into_iter().chain([("remove", toml::Value::Array(remove))]);
-        let is_given = |value: &toml::Value| {
-            value.as_table().is_some_and(|table| !table.is_empty())
-                || value.as_array().is_some_and(|array| !array.is_empty())
-        };
-        let words = words.filter(|(_, value)| is_given(value)).map(|(word, value)| (word.to_owned(), value));
-        toml::Value::Table(words.collect())
+        write_rules(value)
     }
 }
 
+impl Kind for RequestFields {
+    type Value = FieldRules;
+
+    fn accepted(&self) -> String {
+        ACCEPTED.into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldRules> {
+        read_rules(node, reserved_in_requests, reading)
+    }
+
+    fn write(&self, value: &FieldRules) -> toml::Value {
+        write_rules(value)
+    }
+}
+
+const ACCEPTED: &str = "a table of strings or arrays of strings: { NAME = \"VALUE\" }, or of such tables: { set = { … }, \
+                        add = { … }, remove = [\"NAME\"], default = { … } }";
+
+fn reserved_in_responses(name: &str) -> Option<&'static str> {
+    let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
+    reserved.map(|(_, instead)| *instead)
+}
+
+fn reserved_in_requests(name: &str) -> Option<&'static str> {
+    match name.eq_ignore_ascii_case("host") {
+        true => Some("use `host`"),
+        false if field_may_be_ruled(name) => None,
+        false => Some("it follows from the request"),
+    }
+}
+
+fn read_rules(node: &Node, reserved: Reserved, reading: &mut Reading<'_>) -> Option<FieldRules> {
+    let Value::Table(entries) = node.get_ref() else {
+        reading.mismatch(node, ACCEPTED);
+        return None;
+    };
+    let mut rules = FieldRules::default();
+    let mut all_are_fine = true;
+    for (key, value) in entries {
+        let is_fine = match key.get_ref().as_str() {
+            "add" => read_fields(value, &mut rules.add, reserved, reading),
+            "default" => read_fields(value, &mut rules.default, reserved, reading),
+            "set" => read_fields(value, &mut rules.set, reserved, reading),
+            "remove" => read_names(value, &mut rules.remove, reserved, reading),
+            // What stands there without a word is set.
+            _ => read_field(key, value, &mut rules.set, reserved, reading),
+        };
+        all_are_fine &= is_fine.is_some();
+    }
+    all_are_fine.then_some(rules)
+}
+
+fn write_rules(value: &FieldRules) -> toml::Value {
+    let FieldRules { set, add, remove, default } = value;
+    if add.is_empty() && remove.is_empty() && default.is_empty() {
+        return written(set);
+    }
+    let remove = remove.iter().map(|name| name.as_str().into()).collect::<Vec<toml::Value>>();
+    let words = [("set", written(set)), ("add", written(add)), ("default", written(default))];
+    let words = words.into_iter().chain([("remove", toml::Value::Array(remove))]);
+    let is_given = |value: &toml::Value| {
+        value.as_table().is_some_and(|table| !table.is_empty())
+            || value.as_array().is_some_and(|array| !array.is_empty())
+    };
+    let words = words.filter(|(_, value)| is_given(value)).map(|(word, value)| (word.to_owned(), value));
+    toml::Value::Table(words.collect())
+}
+
 /// Reads fields by name; nothing if one of them was refused.
-fn read_fields(node: &Node, fields: &mut Vec<(String, String)>, reading: &mut Reading<'_>) -> Option<()> {
+fn read_fields(
+    node: &Node,
+    fields: &mut Vec<(String, String)>,
+    reserved: Reserved,
+    reading: &mut Reading<'_>,
+) -> Option<()> {
     let Value::Table(entries) = node.get_ref() else {
         reading.mismatch(node, "a table of strings or arrays of strings: { NAME = \"VALUE\" }");
         return None;
     };
     // All of them are read, so that every mistake is reported.
-    let each: Vec<_> = entries.iter().map(|(key, value)| read_field(key, value, fields, reading)).collect();
+    let each: Vec<_> =
+        entries.iter().map(|(key, value)| read_field(key, value, fields, reserved, reading)).collect();
     each.into_iter().collect()
 }
 
@@ -94,10 +145,11 @@ fn read_field(
     key: &Spanned<String>,
     value: &Node,
     fields: &mut Vec<(String, String)>,
+    reserved: Reserved,
     reading: &mut Reading<'_>,
 ) -> Option<()> {
     let name = key.get_ref();
-    let is_fine = check_name(name, key.span(), reading);
+    let is_fine = check_name(name, key.span(), reserved, reading);
     let values = match value.get_ref() {
         Value::Array(_) => ListOf(FIELD_VALUE).read(value, reading),
         _ => FIELD_VALUE.read(value, reading).map(|value| vec![value]),
@@ -107,14 +159,19 @@ fn read_field(
 }
 
 /// Reads names of fields.
-fn read_names(node: &Node, names: &mut Vec<String>, reading: &mut Reading<'_>) -> Option<()> {
+fn read_names(
+    node: &Node,
+    names: &mut Vec<String>,
+    reserved: Reserved,
+    reading: &mut Reading<'_>,
+) -> Option<()> {
     let Value::Array(elements) = node.get_ref() else {
         reading.mismatch(node, "an array of names: [\"NAME\"]");
         return None;
     };
     let mut read_name = |element: &Node| {
         let name = Text.read(element, reading)?;
-        let is_fine = check_name(&name, element.span(), reading);
+        let is_fine = check_name(&name, element.span(), reserved, reading);
         names.push(name);
         is_fine
     };
@@ -123,10 +180,9 @@ fn read_names(node: &Node, names: &mut Vec<String>, reading: &mut Reading<'_>) -
 }
 
 /// Complains about a name that is not the configuration's to change.
-fn check_name(name: &str, span: Range<usize>, reading: &mut Reading<'_>) -> Option<()> {
-    let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
-    let (problem, label) = match reserved {
-        Some((_, instead)) => ("sets a field that the server sets itself", *instead),
+fn check_name(name: &str, span: Range<usize>, reserved: Reserved, reading: &mut Reading<'_>) -> Option<()> {
+    let (problem, label) = match reserved(name) {
+        Some(instead) => ("sets a field that the server sets itself", instead),
         None if !field_name_is_safe(name.as_bytes()) => {
             ("has a bad field name", "expected letters, digits and hyphens")
         }

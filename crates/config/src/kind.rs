@@ -248,6 +248,11 @@ impl<K: Kind> Kind for ListOf<K> {
     }
 }
 
+/// A checked number as a size. Every configured bound fits into 64 bits.
+pub(crate) fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
 /// Decimal digits in groups of three, as TOML lets one write them.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -74,7 +74,7 @@ impl Application {
         let share = self.processes.max.saturating_mul(self.concurrency) / workers.max(1);
         self.streamed_bodies_max.get_or_insert(self.connections_max.min(share) / 2);
         // Its processes are the bound.
-        self.connections_max = baton_gateway::CONNECTIONS_LIMIT as u64;
+        self.connections_max = baton_upstream::CONNECTIONS_LIMIT as u64;
         self.to = Some(to);
         self.command.clear();
     }
@@ -102,7 +102,8 @@ impl Config {
         config
     }
 
-    /// The same configuration, with addresses at which no application listens.
+    /// The same configuration, with addresses at which no application listens. Origins are replaced by
+    /// [`Resources::stand_in`](crate::Resources::stand_in).
     pub fn without_applications(&self) -> Self {
         let mut config = self.clone();
         config

@@ -3,28 +3,27 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use baton_content::{CacheSettings, Listing, Roots, Tree, TreeConfig};
-use baton_engine::HttpProofs;
+use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::listen::ListenAddress;
-use baton_engine::plan::{Action, Delegate, ErrorPage, Plan};
+use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Plan, Terms};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
-use baton_gateway::{BacklogNotices, StreamedBodies, TemporaryFiles, TemporarySpace};
 use baton_http::{HeadLimits, MediaTypes};
-use baton_process_table::ProcessTable;
 use baton_sys::process::identity;
-use baton_tls::Tickets;
+use baton_upstream::{StreamedBodies, TemporaryFiles, TemporarySpace};
 
 use super::application::{Application, Target, Transport};
 use super::config::Config;
 use super::files::Files;
+use super::kind::count;
+use super::proxy_plan;
+use super::resources::Resources;
 use super::route::Route;
 use super::send::Sendfile;
 use super::site::Site;
 use super::tls::RedirectHttps;
-use super::tls_files::PemFiles;
 
 impl Config {
     /// The plan of a worker with these listener ids.
@@ -118,6 +117,8 @@ impl Config {
             socket_send_buffer_bytes: send.socket_buffer_bytes.map(count),
             defer_accept_s: u32::try_from(send.defer_accept_s).unwrap_or(u32::MAX),
             cache: self.cache_settings(),
+            shared_cache: self.shared_cache.settings_of_worker(),
+            has_cached_routes: self.cached_routes().next().is_some(),
         }
     }
 
@@ -139,37 +140,6 @@ impl Config {
     }
 }
 
-/// What the plans of a worker share, from one configuration to the next.
-#[derive(Debug, Default)]
-pub struct Resources {
-    /// The processes of applications, by address. Each process listens alone.
-    pub process_tables: ProcessTables,
-    /// How the loops of all workers hear of connections that wait.
-    pub notices: BacklogNotices,
-    /// Folders that are open, and are not opened again.
-    pub roots: Roots,
-    /// What temporary files take.
-    pub space: TemporarySpace,
-    /// The PEM files that the configuration names.
-    pub pem_files: PemFiles,
-    /// The keys of session tickets. `None`: the plan gets its own, and no other resumes its sessions.
-    pub tickets: Option<Arc<Tickets>>,
-    /// What certificate authorities get to see.
-    pub proofs: Proofs,
-}
-
-/// Proofs for certificate authorities that names lead to this server.
-#[derive(Clone, Debug, Default)]
-pub struct Proofs {
-    /// In answers to requests.
-    pub http: Arc<HttpProofs>,
-    /// In handshakes.
-    pub tls: Arc<baton_tls::Proofs>,
-}
-
-/// The processes of applications, by the addresses that workers know them by.
-pub type ProcessTables = HashMap<PathBuf, Arc<ProcessTable>>;
-
 /// What is common to all sites.
 struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
@@ -189,7 +159,8 @@ impl Planner<'_> {
         let site = &site.with_hsts();
         let settings = &site.settings;
         let endings = site.script_endings();
-        let routes = site.routes.iter().map(|route| self.route(route, &endings));
+        let name = site.name();
+        let routes = site.routes.iter().map(|route| self.route(&name, route, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
         let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
@@ -219,12 +190,16 @@ impl Planner<'_> {
         })
     }
 
-    fn route(&self, route: &Route, endings: &[String]) -> io::Result<plan::Route> {
+    fn route(&self, site: &str, route: &Route, endings: &[String]) -> io::Result<plan::Route> {
         let settings = &route.settings;
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let action = match (&settings.redirect, &settings.respond) {
+            (None, None) if let Some(proxy) = &settings.proxy => {
+                let delegate = proxy_plan::delegate(site, route, proxy, self.resources, &self.space)?;
+                Action::Delegated(Arc::new(delegate))
+            }
             (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
-                self.application(route, is_fastcgi, application, endings)?
+                self.application(site, route, is_fastcgi, application, endings)?
             }
             (Some(redirect), _) => {
                 Action::Redirect { status: code(redirect.status), location: redirect.to.clone() }
@@ -244,6 +219,7 @@ impl Planner<'_> {
 
     fn application(
         &self,
+        site: &str,
         route: &Route,
         is_fastcgi: bool,
         application: &Application,
@@ -254,7 +230,7 @@ impl Planner<'_> {
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
         let temporary =
             TemporaryFiles { folder: application.temporary_folder().into(), space: self.space.clone() };
-        let settings_of_pool = baton_gateway::Settings {
+        let settings_of_pool = baton_upstream::Settings {
             temporary: temporary.clone(),
             streamed_bodies: match application.streamed_bodies_max {
                 Some(max) => streamed_bodies.with_max(count(max)),
@@ -262,10 +238,9 @@ impl Planner<'_> {
             },
             ..gateway_settings(is_fastcgi, application, self.resources)?
         };
-        let pool = baton_gateway::Application::new(settings_of_pool)
+        let pool = baton_upstream::Application::new(settings_of_pool)
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
-        let delegate = Arc::new(Delegate {
-            application: pool,
+        let terms = CgiTerms {
             path: settings.path.clone(),
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             encoded_slashes: application.encoded_slashes,
@@ -273,7 +248,6 @@ impl Planner<'_> {
             document_root: files.root.clone(),
             local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
             params: parameters(application),
-            headers: files.headers.clone(),
             named: application
                 .named_files
                 .iter()
@@ -284,6 +258,12 @@ impl Planner<'_> {
                 .iter()
                 .map(|(path, folder)| Ok((path.clone(), self.named(folder)?)))
                 .collect::<io::Result<_>>()?,
+        };
+        let delegate = Arc::new(Delegate {
+            cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.path, pool.name())),
+            application: pool,
+            headers: files.headers.clone(),
+            terms: Terms::Cgi(terms),
             upload: UploadSettings {
                 bytes_max: application.body_bytes_max,
                 memory_bytes_max: count(application.body_memory_bytes),
@@ -291,7 +271,7 @@ impl Planner<'_> {
             },
         });
         if application.scripts.is_empty() {
-            return Ok(Action::Application(delegate));
+            return Ok(Action::Delegated(delegate));
         }
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let tree = self.tree(files, prefix, &application.scripts, endings)?;
@@ -363,8 +343,8 @@ fn gateway_settings(
     is_fastcgi: bool,
     application: &Application,
     resources: &Resources,
-) -> io::Result<baton_gateway::Settings> {
-    use baton_gateway::{Address, Endpoint, Protocol, Settings, TransportChoice, Trust};
+) -> io::Result<baton_upstream::Settings> {
+    use baton_upstream::{Address, Endpoint, NamedAddress, Protocol, Settings, TransportChoice, Trust};
     let name = application.to.as_ref().map(Target::to_string);
     let endpoint = match &application.to {
         Some(Target::Unix(path)) => match resources.process_tables.get(path) {
@@ -372,6 +352,10 @@ fn gateway_settings(
             None => Endpoint::Shared(Address::Unix(path.clone())),
         },
         Some(Target::Tcp(address)) => Endpoint::Shared(Address::Inet(*address)),
+        Some(Target::Host(host, port)) => {
+            let name = resources.names.watch(host);
+            Endpoint::Shared(Address::Named(NamedAddress { name, port: *port }))
+        }
         // Not started: this plan is only inspected.
         None => Endpoint::Shared(Address::Unix(Path::new("/nonexistent").into())),
     };
@@ -407,11 +391,6 @@ fn gateway_settings(
         spool_file_bytes_max: application.response_file_bytes_max,
         ..Settings::new(name.unwrap_or_else(|| application.command.join(" ")), endpoint)
     })
-}
-
-/// A checked number as a size. Every configured bound fits into 64 bits.
-fn count(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn code(status: u64) -> u16 {

@@ -8,10 +8,13 @@ use super::files::{CacheRule, Files};
 use super::limits::Limits;
 use super::log::LogSettings;
 use super::media_types;
+use super::origins::{Eject, Health, Origin};
+use super::proxy::{OriginTls, Proxy};
 use super::route::{Redirect, Respond, RouteSettings};
 use super::send::Send;
 use super::server::Server;
 use super::setting::{Section, Setting};
+use super::shared_cache::{RouteCache, SharedCache};
 use super::site::SiteSettings;
 use super::timeouts::Timeouts;
 use super::tls::{CertificateFiles, ClientAuthentication, Tls};
@@ -58,6 +61,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Timeouts>(Form::Table),
         described::<Send>(Form::Table),
         described::<Cache>(Form::Table),
+        described::<SharedCache>(Form::Table),
         described::<Tls>(Form::Table),
         described::<Acme>(Form::Table),
         described::<ExternalKey>(Form::Inline),
@@ -70,6 +74,12 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
         described::<Respond>(Form::Inline),
+        described::<Proxy>(Form::Inline),
+        described::<Origin>(Form::Inline),
+        described::<Eject>(Form::Inline),
+        described::<Health>(Form::Inline),
+        described::<OriginTls>(Form::Inline),
+        described::<RouteCache>(Form::Inline),
         described::<Application>(Form::Inline),
         described::<CacheRule>(Form::Inline),
     ]

@@ -14,6 +14,7 @@ impl Config {
         write_section(&mut out, &self.timeouts);
         write_section(&mut out, &self.send);
         write_section(&mut out, &self.cache);
+        write_section(&mut out, &self.shared_cache);
         write_section(&mut out, &self.tls);
         write_section(&mut out, &self.acme);
         write_section(&mut out, &self.log);
@@ -126,7 +127,7 @@ mod tests {
         /// Any subset of the settings reads back as it was written.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "fastcgi", "scgi", "cgi"];
+            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "proxy", "fastcgi", "scgi", "cgi"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));
@@ -190,7 +191,8 @@ mod tests {
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
             for setting in &section.settings {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere = ["redirect", "respond", "fastcgi", "scgi", "cgi"].contains(&setting.name);
+                let elsewhere = ["redirect", "respond", "proxy", "fastcgi", "scgi", "cgi", "cache"]
+                    .contains(&setting.name);
                 assert!(
                     elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
                     "{}",
@@ -201,9 +203,14 @@ mod tests {
         for redirect_or_respond in [1, 2] {
             assert_eq!(route(&written, redirect_or_respond), route(&given, redirect_or_respond));
         }
-        for (index, key, differ) in [(3, "fastcgi", true), (4, "scgi", false)] {
-            let section =
-                sections().into_iter().find(|section| section.name == "site.route.fastcgi").unwrap();
+        for (index, key, name, differ) in [
+            (3, "proxy", "proxy", true),
+            (4, "fastcgi", "fastcgi", true),
+            (5, "scgi", "fastcgi", false),
+            (5, "cache", "cache", false),
+        ] {
+            let name = format!("site.route.{name}");
+            let section = sections().into_iter().find(|section| section.name == name).unwrap();
             let (written, given) = (route(&written, index)[key].clone(), route(&given, index)[key].clone());
             for setting in &section.settings {
                 let value = given.get(setting.name);

@@ -8,9 +8,11 @@ use super::error::Complaint;
 use super::files::Files;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
 use super::media_types::MEDIA_TYPE;
+use super::proxy::{Proxy, ProxyKind};
 use super::raw::Node;
 use super::route_path::RoutePath;
 use super::setting::{Inline, Section, Table, settings};
+use super::shared_cache::{CacheKind, RouteCache};
 use super::text::{TextOf, Wrong};
 
 /// A part of a site.
@@ -24,7 +26,7 @@ pub struct Route {
 
 settings! {
     /// Settings below a path. A route has the keys of a site that say how files are served, or `redirect`, `respond`,
-    /// `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
+    /// `proxy`, `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
         /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
@@ -38,6 +40,9 @@ settings! {
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
+        /// An origin server answers: `"http://127.0.0.1:3000"`, `"https://api.example.org/v1"`, `"unix:/run/app.sock"`, or a
+        /// table with more.
+        proxy: Option<Proxy> = None, Or("off", ProxyKind);
         /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }` or `{ command = ["./app"] }`. Its `DOCUMENT_ROOT` is the `root` of the route.
         fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
         /// The same with SCGI, with the same keys.
@@ -45,6 +50,9 @@ settings! {
         /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
         /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.
         cgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// Whether responses of `proxy`, `fastcgi`, `scgi` or `cgi` are kept for other clients, in the cache of
+        /// `[shared_cache]`: `true`, or a table that says how.
+        cache: Option<RouteCache> = None, CacheKind;
     }
 }
 
@@ -92,12 +100,21 @@ impl Route {
         if files.root.is_none() && answers.is_empty() {
             let complaint = Complaint::new("a route that serves nothing")
                 .at(span.clone(), "has no `root`, nor has its site");
-            reading.complain(complaint.help("add `root`, `redirect`, `respond`, `fastcgi`, `scgi` or `cgi`"));
+            reading.complain(
+                complaint.help("add `root`, `redirect`, `respond`, `proxy`, `fastcgi`, `scgi` or `cgi`"),
+            );
         }
         for key in answers.iter().filter(|key| APPLICATIONS.contains(key)) {
             check_application(key, &table, files.root.is_some(), &span, reading);
         }
         check_effects(&answers, &table, reading);
+        if settings.cache.is_some() && answers.is_empty() {
+            let complaint = Complaint::new("nothing to cache");
+            let complaint =
+                complaint.at(table.span_of("cache").unwrap_or(span), "answered by this server itself");
+            reading
+                .complain(complaint.help("`cache` is for routes with `proxy`, `fastcgi`, `scgi` or `cgi`"));
+        }
         table.finish(reading);
         Self { settings, files }
     }
@@ -174,7 +191,8 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 /// Keys about files that have no effect in a route with this answer.
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
-        ("redirect" | "respond", _) => (&["headers"], &["strip_prefix"]),
+        ("redirect" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
+        ("proxy", _) => (&["headers"], &["strip_prefix"]),
         (_, true) => return Vec::new(),
         (_, false) => (&["root", "headers"], &[]),
     };
@@ -197,16 +215,17 @@ impl RouteSettings {
     /// The key of what answers instead of files, and whether it runs some of the files.
     fn answer(&self) -> Option<(&'static str, bool)> {
         let application = || self.keyed_application().map(|(key, it)| (key, !it.scripts.is_empty()));
-        match (&self.redirect, &self.respond) {
-            (Some(_), _) => Some(("redirect", false)),
-            (None, Some(_)) => Some(("respond", false)),
-            (None, None) => application(),
+        match (&self.redirect, &self.respond, &self.proxy) {
+            (Some(_), ..) => Some(("redirect", false)),
+            (None, Some(_), _) => Some(("respond", false)),
+            (None, None, Some(_)) => Some(("proxy", false)),
+            (None, None, None) => application(),
         }
     }
 }
 
 /// Keys of what answers instead of files.
-const ANSWERS: [&str; 5] = ["redirect", "respond", "fastcgi", "scgi", "cgi"];
+const ANSWERS: [&str; 6] = ["redirect", "respond", "proxy", "fastcgi", "scgi", "cgi"];
 
 /// Those of them that are applications.
 const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];

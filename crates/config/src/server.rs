@@ -1,10 +1,11 @@
 //! `[server]`: processes, privileges, and how the server is steered.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use baton_engine::arch::ArchitectureName;
 
-use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::system::{GROUP_NAME, USER_NAME};
@@ -58,9 +59,38 @@ impl Kind for ControlSocketKind {
     }
 }
 
+/// The address of a DNS server, with a port or without.
+struct DnsServer;
+
+impl Kind for DnsServer {
+    type Value = SocketAddr;
+
+    fn accepted(&self) -> String {
+        "an IP address such as \"10.0.0.2\" or \"127.0.0.1:5353\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {
+        let text = node.get_ref().as_str();
+        let address = text.and_then(|text| {
+            let without_port = text.parse::<IpAddr>().map(|address| (address, DNS_PORT).into());
+            without_port.or_else(|_| text.parse()).ok()
+        });
+        if address.is_none() {
+            reading.mismatch(node, &self.accepted());
+        }
+        address
+    }
+
+    fn write(&self, value: &SocketAddr) -> toml::Value {
+        value.to_string().into()
+    }
+}
+
+const DNS_PORT: u16 = 53;
+
 settings! {
-    /// How the server runs: architecture, processes and control. Needs a restart, except for `drain_timeout_ms`,
-    /// `watchdog_ms` and `server_header`.
+    /// How the server runs: architecture, processes and control. Needs a restart, except for `drain_timeout_ms`, `drain_tunnels_ms`,
+    /// `watchdog_ms`, `dns_servers` and `server_header`.
     Server in "server" {
         /// Which thread or process runs which step of a request, and what may block.
         architecture: ArchitectureName = ArchitectureName::Auto, Word::<ArchitectureName>::new();
@@ -82,10 +112,16 @@ settings! {
         control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
         /// Milliseconds that a drain waits for requests in flight before it closes their connections.
         drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
+        /// Milliseconds that a drain waits for tunnels (WebSocket), which have no end of their own. If that is longer than
+        /// `drain_timeout_ms`, nothing but tunnels is left by then.
+        drain_tunnels_ms: u64 = 30_000, Integer(0, 604_800_000);
         /// Milliseconds for which an event loop may be stuck. Then its worker is killed and replaced; `/healthz`
         /// answers 503 from half of that time on. Waiting for a disk does not count. At least twice
         /// `timeouts.send_ms` if `send.sendfile` blocks. 0: for ever; 1 to 999 count as 1000.
         watchdog_ms: u64 = 10_000, Integer(0, 3_600_000);
+        /// DNS servers to ask for the hosts of applications, such as `["10.0.0.2", "127.0.0.1:5353"]`. None: those of
+        /// `/etc/resolv.conf`, and what else the system asks. `/etc/hosts` comes first in any case.
+        dns_servers: Vec<SocketAddr> = Vec::new(), ListOf(DnsServer);
         /// Whether responses name the server (`Server: baton`).
         server_header: bool = true, Flag;
     }

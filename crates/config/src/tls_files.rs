@@ -12,6 +12,7 @@ use baton_report::Trouble;
 use baton_tls::{Identity, PemFile, self_signed};
 
 use super::config::Config;
+use super::proxy::OriginTls;
 use super::site::Site;
 use super::tls::{CertificateFiles, SiteCertificates};
 
@@ -154,7 +155,13 @@ impl Config {
             let own = certificates.iter().flat_map(|files| [&files.certificate, files.key_file()]);
             let clients = site.settings.client_certificates.iter();
             let clients = clients.flat_map(|one| [Some(&one.authorities), one.revoked.as_ref()]).flatten();
-            own.chain(clients).map(PathBuf::as_path)
+            let origins = site.routes.iter().filter_map(|route| route.settings.proxy.as_ref());
+            let origins =
+                origins.filter(|proxy| proxy.to.iter().any(|origin| origin.to.tls)).flat_map(|proxy| {
+                    let OriginTls { ca, certificate, key, .. } = &proxy.tls;
+                    [ca.as_ref(), certificate.as_ref(), key.as_ref()].into_iter().flatten()
+                });
+            own.chain(clients).chain(origins).map(PathBuf::as_path)
         })
     }
 }

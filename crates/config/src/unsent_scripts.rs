@@ -8,6 +8,7 @@ use baton_content::is_named_like_a_script;
 
 use super::config::Config;
 use super::files::Files;
+use super::route::RouteSettings;
 use super::site::Site;
 
 /// A script that is not sent, one of perhaps many below a path.
@@ -35,7 +36,10 @@ impl Site {
             let application = route.settings.application().map(|(_, application)| application);
             let serves_files = match application {
                 Some(application) => !application.scripts.is_empty(),
-                None => route.settings.redirect.is_none() && route.settings.respond.is_none(),
+                None => {
+                    let RouteSettings { redirect, respond, proxy, .. } = &route.settings;
+                    redirect.is_none() && respond.is_none() && proxy.is_none()
+                }
             };
             let run = application.map_or(&[][..], |application| &application.scripts[..]);
             serves_files.then_some((&*route.settings.path, route.settings.strip_prefix, &route.files, run))

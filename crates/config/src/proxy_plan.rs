@@ -1,0 +1,257 @@
+//! From the `proxy` of a route to the pool of an origin, and what its requests and responses become.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::sync::Arc;
+
+use baton_engine::UploadSettings;
+use baton_engine::plan::{Delegate, ProxyTerms, Terms};
+use baton_http::origin::{Forwarding, HostRule, PathRule, Prefix, ResponseRules};
+use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
+use baton_upstream::{
+    Address, Application, BalanceSettings, CheckSettings, Ejection, Endpoint, NamedAddress, OriginName, Peer,
+    Peers, Protocol, ProxyVersion, Settings, StreamedBodies, TemporaryFiles, TemporarySpace, TransportChoice,
+};
+
+use super::application::{Target, temporary_folder};
+use super::kind::count;
+use super::origin_url::OriginUrl;
+use super::origins::Origin;
+use super::proxy::{OriginTls, Proxy, SendProxyProtocol, Trusted};
+use super::resources::Resources;
+use super::route::Route;
+use super::tls_files::PemFiles;
+
+/// The delegate of a route to an origin.
+///
+/// # Errors
+/// A certificate that cannot be used, or a setting that no pool can have.
+pub(super) fn delegate(
+    site: &str,
+    route: &Route,
+    proxy: &Proxy,
+    resources: &Resources,
+    space: &TemporarySpace,
+) -> io::Result<Delegate> {
+    let folder = temporary_folder(proxy.temporary_folder.as_ref());
+    let temporary = TemporaryFiles { folder: folder.into(), space: space.clone() };
+    let peers: Vec<_> = proxy
+        .to
+        .iter()
+        .map(|origin| {
+            let name = OriginName {
+                site: site.to_owned(),
+                route: route.settings.path.clone(),
+                origin: origin.to.to_string(),
+            };
+            let record = resources.origins.map(|(table, worker)| table.record(&name, worker));
+            let settings = Settings {
+                record: record.unwrap_or_default(),
+                ..pool(proxy, &origin.to, resources, temporary.clone())?
+            };
+            let application = Application::new(settings).map_err(|error| {
+                io::Error::other(format!("the origin of {}: {error}", route.settings.path))
+            })?;
+            Ok(Peer {
+                application,
+                weight: count(origin.weight) as u32,
+                is_backup: origin.backup,
+                check_text: check_text(proxy, &origin.to),
+            })
+        })
+        .collect::<io::Result<_>>()?;
+    let first = peers.first().ok_or_else(|| io::Error::other("a proxy without an origin"))?;
+    let application = Arc::clone(&first.application);
+    let ranges = proxy.trusted.iter().filter_map(|trusted| match trusted {
+        Trusted::Range(range) => Some(*range),
+        Trusted::Local => None,
+    });
+    let terms = ProxyTerms {
+        // One that is alone is asked, whatever it has done.
+        peers: (peers.len() > 1).then(|| Peers::new(peers, &balance(proxy))).flatten(),
+        forwarding: forwarding(&route.settings.path, proxy),
+        responses: responses(&route.settings.path, proxy),
+        trusted: ranges.collect(),
+        trusts_local: proxy.trusted.contains(&Trusted::Local),
+    };
+    let cache = route.settings.cache.as_ref();
+    Ok(Delegate {
+        cache: cache.map(|cache| cache.plan(site, &route.settings.path, application.name())),
+        application,
+        headers: route.files.headers.clone(),
+        upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },
+        terms: Terms::Proxy(Box::new(terms)),
+    })
+}
+
+fn balance(proxy: &Proxy) -> BalanceSettings {
+    let ejection = proxy.eject.as_ref().map(|eject| Ejection {
+        failures: eject.failures as u32,
+        window_ms: eject.window_ms,
+        out_ms: eject.out_ms,
+        out_ms_max: eject.out_ms_max,
+        statuses: eject.statuses.iter().map(|status| *status as u16).collect(),
+    });
+    let check = proxy.health.as_ref().map(|health| CheckSettings {
+        interval_ms: health.interval_ms,
+        timeout_ms: health.timeout_ms,
+        rise: health.rise as u32,
+        fall: health.fall as u32,
+        statuses: health.statuses.iter().map(|status| *status as u16).collect(),
+    });
+    BalanceSettings { policy: proxy.policy, ejection, check, slow_start_ms: proxy.slow_start_ms }
+}
+
+/// The head of the request that checks an origin.
+fn check_text(proxy: &Proxy, url: &OriginUrl) -> Vec<u8> {
+    let path = proxy.health.as_ref().map_or("/", |health| &health.path);
+    let host = match &proxy.host {
+        HostRule::Fixed(host) => host.clone(),
+        HostRule::Client | HostRule::Origin => url.authority(),
+    };
+    let connection = if proxy.keep_connections { "" } else { "Connection: close\r\n" };
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-check\r\n{connection}\r\n").into_bytes()
+}
+
+fn pool(
+    proxy: &Proxy,
+    url: &OriginUrl,
+    resources: &Resources,
+    temporary: TemporaryFiles,
+) -> io::Result<Settings> {
+    let stand_in = resources.stand_in.as_ref();
+    let address = match &url.target {
+        _ if let Some(path) = stand_in => Address::Unix(path.clone()),
+        Target::Unix(path) => Address::Unix(path.clone()),
+        Target::Tcp(address) => Address::Inet(*address),
+        Target::Host(host, port) => {
+            Address::Named(NamedAddress { name: resources.names.watch(host), port: *port })
+        }
+    };
+    Ok(Settings {
+        protocol: Protocol::Http1,
+        tls: (url.tls && stand_in.is_none()).then(|| policy(proxy, url, &resources.pem_files)).transpose()?,
+        send_proxy: match proxy.send_proxy_protocol {
+            _ if stand_in.is_some() => None,
+            SendProxyProtocol::Off => None,
+            SendProxyProtocol::V1 => Some(ProxyVersion::V1),
+            SendProxyProtocol::V2 => Some(ProxyVersion::V2),
+        },
+        transport: TransportChoice::Plain,
+        backlog_notice: None,
+        connections_max: count(proxy.connections_max),
+        streamed_bodies: StreamedBodies::default(),
+        keep_connections: proxy.keep_connections,
+        requests_max_per_connection: proxy.requests_per_connection_max.unwrap_or(0),
+        idle_timeout_ms: proxy.idle_ms,
+        idle_max: count(proxy.idle_connections_max),
+        splice_bytes_min: proxy.splice_bytes_min,
+        connect_timeout_ms: proxy.connect_ms,
+        queue_max: count(proxy.queue_max),
+        queue_timeout_ms: proxy.queue_ms,
+        head_timeout_ms: Some(proxy.head_ms),
+        timeout_ms: proxy.gap_ms,
+        tunnel_idle_timeout_ms: proxy.tunnel_idle_ms,
+        spool_memory_bytes: proxy.response_memory_bytes,
+        spool_file_bytes_max: proxy.response_file_bytes_max,
+        temporary,
+        ..Settings::new(url.to_string(), Endpoint::Shared(address))
+    })
+}
+
+/// What is demanded of the origin's certificate, and what it is shown.
+fn policy(proxy: &Proxy, url: &OriginUrl, files: &PemFiles) -> io::Result<OriginPolicy> {
+    let OriginTls { ca, name, verify, certificate, key } = &proxy.tls;
+    let name = name.clone().unwrap_or_else(|| url.host());
+    let identity = certificate.as_ref().map(|certificate| {
+        let key = key.as_ref().unwrap_or(certificate);
+        Identity::load(files.get(certificate)?, files.get(key)?).map_err(io::Error::other)
+    });
+    let identity = identity.transpose()?;
+    let authorities;
+    let trust = match ca {
+        _ if !verify => Trust::Anything,
+        Some(path) => Trust::Authorities(files.get(path)?),
+        None => {
+            authorities = system_authorities().map_err(io::Error::other)?;
+            Trust::System(&authorities)
+        }
+    };
+    OriginPolicy::new(&name, trust, identity.as_ref()).map_err(io::Error::other)
+}
+
+fn forwarding(route: &str, proxy: &Proxy) -> Forwarding {
+    let strip = if proxy.first().path.is_some() { route.trim_matches('/').as_bytes() } else { b"" };
+    Forwarding {
+        host: proxy.host.clone(),
+        authority: proxy.first().authority(),
+        path: PathRule { strip: strip.into(), base: proxy.first().base().into() },
+        pseudonym: pseudonym(),
+        rules: proxy.request_headers.clone(),
+    }
+}
+
+fn responses(route: &str, proxy: &Proxy) -> ResponseRules {
+    // Without a path in the URL, paths are the same on both sides.
+    let (from, to) = match proxy.first().path {
+        Some(_) => (proxy.first().base(), route.trim_end_matches('/')),
+        None => ("", ""),
+    };
+    let mut rules = ResponseRules::default();
+    let differs = from != to;
+    if proxy.rewrite_locations {
+        for Origin { to: url, .. } in &proxy.to {
+            let scheme = if url.tls { "https" } else { "http" };
+            rules.locations.push(Prefix::new(&format!("{scheme}://{}{from}", url.authority()), to));
+        }
+        if differs {
+            rules.locations.push(Prefix::new(from, to));
+            rules.own_paths = Some(Prefix::new(from, to));
+        }
+    }
+    if proxy.rewrite_cookie_paths && differs {
+        rules.cookie_paths.push(Prefix::new(from, to));
+    }
+    rules
+}
+
+/// The name of this host in `Via`. It tells hosts apart, and does not say what they are called.
+fn pseudonym() -> String {
+    let mut hasher = DefaultHasher::new();
+    rustix::system::uname().nodename().to_bytes().hash(&mut hasher);
+    format!("baton-{:08x}", hasher.finish() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(to: &str) -> Proxy {
+        let to = OriginUrl::parse(to, std::path::Path::new("/")).unwrap();
+        Proxy { to: vec![Origin { to, ..Origin::default() }], rewrite_cookie_paths: true, ..Proxy::default() }
+    }
+
+    /// As users of nginx expect it: a path in the URL takes the place of the route's.
+    #[test]
+    fn a_path_replaces_the_routes() {
+        for (route, to, strip, base) in [
+            ("/app", "http://a", "", ""),
+            ("/app", "http://a/", "app", ""),
+            ("/app/", "http://a/b/", "app", "/b"),
+            ("/", "http://a/b", "", "/b"),
+        ] {
+            let path = forwarding(route, &proxy(to)).path;
+            assert_eq!((&path.strip[..], &path.base[..]), (strip.as_bytes(), base), "{route} {to}");
+        }
+    }
+
+    #[test]
+    fn what_leads_to_the_origin_leads_to_the_route() {
+        let rules = responses("/app", &proxy("http://a:81/b/"));
+        assert_eq!(rules.locations, [Prefix::new("http://a:81/b", "/app"), Prefix::new("/b", "/app")]);
+        assert_eq!(rules.own_paths, Some(Prefix::new("/b", "/app")));
+        assert_eq!(rules.cookie_paths, [Prefix::new("/b", "/app")]);
+        let rules = responses("/app", &proxy("https://a"));
+        assert_eq!((rules.locations, rules.cookie_paths), (vec![Prefix::new("https://a", "")], vec![]));
+    }
+}

@@ -1,0 +1,51 @@
+//! What outlives a plan.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_content::Roots;
+use baton_engine::HttpProofs;
+use baton_names::Names;
+use baton_process_table::ProcessTable;
+use baton_tls::Tickets;
+use baton_upstream::{BacklogNotices, OriginTable, TemporarySpace};
+
+use super::tls_files::PemFiles;
+
+/// What the plans of a worker share, from one configuration to the next.
+#[derive(Debug, Default)]
+pub struct Resources {
+    /// The processes of applications, by address. Each process listens alone.
+    pub process_tables: ProcessTables,
+    /// How the loops of all workers hear of connections that wait.
+    pub notices: BacklogNotices,
+    /// Folders that are open, and are not opened again.
+    pub roots: Roots,
+    /// What temporary files take.
+    pub space: TemporarySpace,
+    /// The PEM files that the configuration names.
+    pub pem_files: PemFiles,
+    /// The keys of session tickets. `None`: the plan gets its own, and no other resumes its sessions.
+    pub tickets: Option<Arc<Tickets>>,
+    /// What certificate authorities get to see.
+    pub proofs: Proofs,
+    /// What is known of origins, and the number of this worker. `None`: a plan that is only inspected.
+    pub origins: Option<(OriginTable, usize)>,
+    /// A Unix socket in the place of all origins, for a rehearsal.
+    pub stand_in: Option<PathBuf>,
+    /// The hosts of applications. A plan that is only inspected has none of them looked up.
+    pub names: Names,
+}
+
+/// Proofs for certificate authorities that names lead to this server.
+#[derive(Clone, Debug, Default)]
+pub struct Proofs {
+    /// In answers to requests.
+    pub http: Arc<HttpProofs>,
+    /// In handshakes.
+    pub tls: Arc<baton_tls::Proofs>,
+}
+
+/// The processes of applications, by the addresses that workers know them by.
+pub type ProcessTables = HashMap<PathBuf, Arc<ProcessTable>>;
