@@ -1,4 +1,5 @@
-//! Accepting: how many at a time, when to stop, when to go on.
+//! Accepting: how many at a time, when to stop, when to go on. Clients of the server whose place this one takes come in the
+//! same way, each with its passport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,19 +7,24 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use baton_passport::Passport;
 use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use crate::arrivals::{Arrival, Arrivals};
 use crate::context::Remarks;
-use crate::listen::Listener;
+use crate::listen::{ListenAddress, Listener};
 use crate::settings::{SendfileMode, Tuning};
 
-/// The listening sockets of one loop.
+/// The listening sockets of one loop, and where it takes clients over.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     listeners: Vec<Arc<Listener>>,
+    /// `None`: there is no other server, or it has ended.
+    arrivals: Option<Arc<Arrivals>>,
+    message: Vec<u8>,
     accepts_per_wake: usize,
     flags: SocketFlags,
     /// Whether the listeners are in the interest set.
@@ -38,6 +44,12 @@ pub(crate) enum Accepted {
         peer: Option<SocketAddr>,
         listener: usize,
     },
+    /// One that another process has served until now.
+    TakenOver {
+        socket: OwnedFd,
+        passport: Box<Passport>,
+        listener: usize,
+    },
     /// No more can be accepted for now.
     Paused,
 }
@@ -45,17 +57,25 @@ pub(crate) enum Accepted {
 /// A round of accepting.
 #[derive(Debug)]
 pub(crate) struct AcceptRound {
-    listener: Option<Arc<Listener>>,
+    source: Option<Source>,
     left: usize,
 }
 
+#[derive(Clone, Debug)]
+enum Source {
+    Listener(Arc<Listener>),
+    Arrivals(Arc<Arrivals>),
+}
+
 impl Acceptor {
-    pub(crate) fn new(tuning: &Tuning, remarks: Remarks) -> Self {
+    pub(crate) fn new(tuning: &Tuning, arrivals: Option<Arc<Arrivals>>, remarks: Remarks) -> Self {
         let mut flags = SocketFlags::CLOEXEC;
         // In blocking mode it is `sendfile` that blocks: everything else says MSG_DONTWAIT.
         flags.set(SocketFlags::NONBLOCK, tuning.sendfile != SendfileMode::Blocking);
         Self {
             listeners: Vec::new(),
+            arrivals,
+            message: Vec::new(),
             accepts_per_wake: tuning.accepts_per_wake.max(1),
             flags,
             watching: true,
@@ -67,7 +87,7 @@ impl Acceptor {
 
     /// Whether an event with this data is a listener's.
     pub(crate) fn owns(data: u64) -> bool {
-        (FIRST_DATA..1 << 32).contains(&data)
+        (ARRIVALS_DATA..1 << 32).contains(&data)
     }
 
     /// Watches these listeners and no others. Returns the former listeners whose address stays: other processes go on
@@ -102,6 +122,10 @@ impl Acceptor {
             for listener in &self.listeners {
                 epoll::delete(&epoll, &listener.socket)?;
             }
+            if let Some(arrivals) = &self.arrivals {
+                // Before the first listeners it is not in the set.
+                let _ = epoll::delete(&epoll, arrivals);
+            }
         }
         Ok(FIRST_DATA..FIRST_DATA + self.listeners.len() as u64)
     }
@@ -112,31 +136,47 @@ impl Acceptor {
             // Exclusive: of several processes on one socket one is woken, not all.
             epoll::add(&epoll, &listener.socket, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
         }
+        if let Some(arrivals) = &self.arrivals {
+            let data = EventData::new_u64(ARRIVALS_DATA);
+            epoll::add(&epoll, arrivals, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
+        }
         self.watching = true;
         Ok(())
     }
 
     /// Begins a round of accepting after an event with this data.
     pub(crate) fn begin(&self, data: u64) -> AcceptRound {
-        let listener = self.listeners.get((data - FIRST_DATA) as usize).cloned();
-        AcceptRound { listener, left: self.accepts_per_wake }
+        let source = match data {
+            ARRIVALS_DATA => self.arrivals.clone().map(Source::Arrivals),
+            _ => self.listeners.get((data - FIRST_DATA) as usize).cloned().map(Source::Listener),
+        };
+        AcceptRound { source, left: self.accepts_per_wake }
     }
 
     /// Begins a last round with a former listener.
     pub(crate) fn finish_with(listener: Arc<Listener>) -> AcceptRound {
-        AcceptRound { listener: Some(listener), left: usize::MAX }
+        AcceptRound { source: Some(Source::Listener(listener)), left: usize::MAX }
     }
 
     /// The next client, until none waits or the round is full. `room`: how many more may be accepted.
-    pub(crate) fn next(&mut self, round: &mut AcceptRound, room: usize) -> Option<Accepted> {
-        let listener = round.listener.clone()?;
+    pub(crate) fn next(
+        &mut self,
+        round: &mut AcceptRound,
+        room: usize,
+        epoll: impl AsFd,
+    ) -> Option<Accepted> {
+        let source = round.source.clone()?;
         if round.left == 0 {
             return None;
         }
         if room == 0 {
-            round.listener = None;
+            round.source = None;
             return Some(Accepted::Paused);
         }
+        let listener = match source {
+            Source::Listener(listener) => listener,
+            Source::Arrivals(arrivals) => return self.take_over(round, &arrivals, epoll),
+        };
         loop {
             let accept = || rustix::net::acceptfrom_with(&listener.socket, self.flags);
             return match descriptors::retry(accept) {
@@ -154,11 +194,47 @@ impl Acceptor {
                     None
                 }
                 Err(error) => {
-                    round.listener = None;
+                    round.source = None;
                     self.report(error);
                     Some(Accepted::Paused)
                 }
             };
+        }
+    }
+
+    /// The next client of the other server. One that connected where this server does not listen any more is dropped.
+    fn take_over(
+        &mut self,
+        round: &mut AcceptRound,
+        arrivals: &Arrivals,
+        epoll: impl AsFd,
+    ) -> Option<Accepted> {
+        loop {
+            match arrivals.next(&mut self.message) {
+                Arrival::Client(socket, passport) => {
+                    let address = ListenAddress::from(passport.listener.clone());
+                    let listener = self.listeners.iter().find(|one| one.address == address);
+                    let Some(listener) = listener.map(|one| one.id) else { continue };
+                    let is_nonblocking = self.flags.contains(SocketFlags::NONBLOCK);
+                    if rustix::io::ioctl_fionbio(&socket, is_nonblocking).is_err() {
+                        continue;
+                    }
+                    round.left -= 1;
+                    return Some(Accepted::TakenOver { socket, passport, listener });
+                }
+                Arrival::Refused(why) => {
+                    (self.remarks)(format_args!(
+                        "a connection of the other server cannot be taken over: {why}"
+                    ));
+                }
+                Arrival::Nothing => return None,
+                Arrival::End => {
+                    // It is in the set: an event has come from it.
+                    let _ = epoll::delete(&epoll, arrivals);
+                    self.arrivals = None;
+                    return None;
+                }
+            }
         }
     }
 
@@ -195,6 +271,9 @@ impl Acceptor {
                 // It is in the set: `watching` says so.
                 let _ = epoll::delete(&epoll, &listener.socket);
             }
+            if let Some(arrivals) = &self.arrivals {
+                let _ = epoll::delete(&epoll, arrivals);
+            }
         }
     }
 
@@ -223,5 +302,8 @@ impl Acceptor {
 /// How long accepting pauses after a shortage.
 const PAUSE_MS: u64 = 50;
 
-/// Event data of the first listener; a loop uses smaller numbers for other descriptors.
+/// Event data of the socket over which clients arrive; a loop uses smaller numbers for other descriptors.
+const ARRIVALS_DATA: u64 = 15;
+
+/// Event data of the first listener.
 const FIRST_DATA: u64 = 16;

@@ -1,6 +1,6 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
-use baton_gateway::{ClientSocket, ResponseEvent};
+use baton_upstream::{ClientSocket, ResponseEvent};
 
 use crate::clients::Connection;
 use crate::context::Context;
@@ -38,6 +38,8 @@ pub(crate) enum Wake {
     BodyWanted(StreamId),
     /// Its deadline has passed.
     TimedOut,
+    /// Another process may go on with it.
+    Depart,
     /// It has to end now; unfinished requests are logged with this outcome.
     End(Outcome),
 }
@@ -81,6 +83,10 @@ impl Connection for Box<Session> {
     fn is_idle(&self) -> bool {
         Session::is_idle(self)
     }
+
+    fn is_movable(&self) -> bool {
+        Session::is_movable(self)
+    }
 }
 
 impl Session {
@@ -117,6 +123,7 @@ impl Session {
                 self.handle_body_wanted(stream);
                 None
             }
+            Wake::Depart => Some(self.depart(ctx)),
             Wake::TimedOut => Some(self.handle_timeout(ctx)),
             Wake::End(outcome) => Some(self.end(outcome, ctx)),
         }

@@ -1,6 +1,6 @@
 //! The clients of one loop, found by token or by the id of a request.
 
-use baton_gateway::RequestId;
+use baton_upstream::RequestId;
 
 use crate::protocol::StreamId;
 use crate::requests::Requests;
@@ -11,6 +11,8 @@ pub(crate) trait Connection {
     fn deadline_ms(&self) -> u64;
     /// Whether it can be closed without loss.
     fn is_idle(&self) -> bool;
+    /// Whether another process can go on with it.
+    fn is_movable(&self) -> bool;
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
@@ -151,6 +153,11 @@ impl<C: Connection> Clients<C> {
         self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_idle()));
     }
 
+    /// Tokens of clients with which another process can go on.
+    pub(crate) fn movable(&self, into: &mut Vec<Token>) {
+        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_movable()));
+    }
+
     /// Tokens of all clients.
     pub(crate) fn all(&self, into: &mut Vec<Token>) {
         self.collect(into, |_| true);
@@ -184,6 +191,10 @@ mod tests {
         }
 
         fn is_idle(&self) -> bool {
+            true
+        }
+
+        fn is_movable(&self) -> bool {
             true
         }
     }

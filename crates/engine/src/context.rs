@@ -6,15 +6,18 @@
 use std::sync::Arc;
 
 use baton_buf::Pool;
+use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::h2;
 
 use crate::clock::Clock;
+use crate::departures::Departures;
 use crate::log::AccessLog;
 use crate::metrics::Tally;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::send_way::SendWays;
+use crate::transport::Transport;
 
 /// What a step may use; one for each kernel thread that runs steps.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     /// Names, heads, open files.
     pub(crate) cache: Arc<Cache>,
+    /// The cache of what is answered elsewhere, which all loops of the process share.
+    pub(crate) shared_cache: Option<Arc<SharedCache>>,
     /// Whether this thread may wait for a disk.
     pub(crate) blocking: Blocking,
     /// How outlets send.
@@ -33,6 +38,10 @@ pub(crate) struct Context {
     pub(crate) send_ways: SendWays,
     /// Whether connections are to end with the request under way.
     pub(crate) draining: bool,
+    /// Whether connections are to end with their next request.
+    pub(crate) lingering: bool,
+    /// Where clients go that another process serves on, if there is one.
+    pub(crate) departures: Option<Departures>,
     /// Connections that the architecture or its tuner admits to this loop; the configured limit holds as well.
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
@@ -71,6 +80,12 @@ impl Context {
         }
     }
 
+    /// Whether the connection is to end with the request under way: this process leaves, and no other goes on with it.
+    pub(crate) fn is_last_request_of(&self, client: &Transport) -> bool {
+        let leaves = self.departures.as_ref().is_some_and(Departures::are_possible) && client.is_movable();
+        (self.draining || self.lingering) && !leaves
+    }
+
     /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
     pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
         #[cfg(test)]
@@ -93,10 +108,13 @@ impl Context {
             plan,
             clock: Clock::new(),
             cache,
+            shared_cache: None,
             blocking,
             send,
             send_ways,
             draining: false,
+            lingering: false,
+            departures: None,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),

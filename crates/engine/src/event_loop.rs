@@ -19,7 +19,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_gateway::Gateway;
+use baton_cache::CachingGateway;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ use crate::client::{Client, Wake};
 use crate::clients::{Clients, Entry, Interest, Token};
 use crate::connection_count::ConnectionCount;
 use crate::context::Context;
+use crate::departures::Departures;
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::listen::Listener;
@@ -103,7 +104,7 @@ pub(crate) struct EventLoop<C, J> {
     clients: Clients<C>,
     acceptor: Acceptor,
     connection_count: ConnectionCount,
-    gateway: Gateway,
+    gateway: CachingGateway,
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
@@ -118,7 +119,7 @@ pub(crate) struct EventLoop<C, J> {
     next_second_ms: u64,
     next_publish_ms: u64,
     /// When a drain gives up.
-    drain_until_ms: Option<u64>,
+    drain_until: Option<DrainDeadlines>,
 }
 
 impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
@@ -138,7 +139,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 epoll::add(&epoll, descriptor, EventData::new_u64(data), EventFlags::IN)?;
             }
         }
-        let gateway = Gateway::new(epoll.try_clone()?);
+        let gateway = match ctx.shared_cache.clone() {
+            Some(cache) => CachingGateway::with_cache(epoll.try_clone()?, cache)?,
+            None => CachingGateway::new(epoll.try_clone()?),
+        };
         Ok(Self {
             name,
             gateway,
@@ -158,7 +162,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             busy: Stopwatch::default(),
             next_second_ms: 0,
             next_publish_ms: 0,
-            drain_until_ms: None,
+            drain_until: None,
         })
     }
 
@@ -183,7 +187,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
             }
             self.handle_time();
-            if self.ctx.draining && (self.clients.len() == 0 || self.is_stopped()) {
+            if self.ctx.draining && self.is_drained() {
                 break;
             }
             events.clear();
@@ -222,7 +226,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 self.done = done;
             }
-            _ if Gateway::owns(data) => {
+            _ if CachingGateway::owns(data) => {
                 self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
                 // At once: what was just read is still in the CPU's caches, and its memory becomes free for the next.
                 self.deliver_responses();
@@ -233,6 +237,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 let token = Token::from_data(data);
                 let hung_up = flags.intersects(HUNG_UP);
                 let wake = if hung_up && self.is_unanswered(token) {
+                    self.tell_trails(token);
                     Wake::End(Outcome::ClientGone)
                 } else {
                     let (readable, input_ends) = (flags.intersects(INPUT), flags.intersects(INPUT_ENDS));
@@ -260,6 +265,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.advance(token, wake);
             }
         }
+        while let Some(news) = self.gateway.poll_news() {
+            self.ctx.remark(format_args!("{news}"));
+        }
     }
 
     fn accept(&mut self, data: u64) {
@@ -268,26 +276,32 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     }
 
     fn accept_round(&mut self, mut round: AcceptRound) {
-        while let Some(accepted) = self.acceptor.next(&mut round, self.room()) {
-            match accepted {
+        while let Some(accepted) = self.acceptor.next(&mut round, self.room(), &self.epoll) {
+            let session = match accepted {
                 Accepted::Client { socket, peer, listener } => {
-                    let session = Session::new(socket, peer, listener, &mut self.ctx);
-                    let Some(client) = C::begin(session, &mut self.ctx) else {
-                        self.ctx.tally.add(Metric::AcceptsPaused, 1);
-                        self.acceptor.run_out(self.ctx.clock.now_ms(), &self.epoll);
-                        return;
-                    };
-                    let token = self.clients.insert(client);
-                    self.connection_count.add();
-                    self.advance(token, Wake::Turn);
+                    Session::new(socket, peer, listener, &mut self.ctx)
+                }
+                // It was in clear, and would now have to begin with TLS.
+                Accepted::TakenOver { listener, .. } if self.ctx.plan.tls(listener).is_some() => continue,
+                Accepted::TakenOver { socket, passport, listener } => {
+                    Session::arrive(socket, *passport, listener, &mut self.ctx)
                 }
                 Accepted::Paused => {
                     if self.admitted() > 0 {
                         self.ctx.tally.add(Metric::AcceptsPaused, 1);
                     }
                     self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
+                    return;
                 }
-            }
+            };
+            let Some(client) = C::begin(session, &mut self.ctx) else {
+                self.ctx.tally.add(Metric::AcceptsPaused, 1);
+                self.acceptor.run_out(self.ctx.clock.now_ms(), &self.epoll);
+                return;
+            };
+            let token = self.clients.insert(client);
+            self.connection_count.add();
+            self.advance(token, Wake::Turn);
         }
     }
 
@@ -297,7 +311,14 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let mut need = entry.client.advance(wake, &mut self.ctx);
         loop {
             match need {
-                Need::Readable | Need::Writable if self.ctx.draining && entry.client.is_idle() => {
+                Need::Readable | Need::Writable if may_depart(&self.ctx) && entry.client.is_movable() => {
+                    need = entry.client.advance(Wake::Depart, &mut self.ctx);
+                }
+                Need::Readable | Need::Writable
+                    if self.ctx.draining
+                        && entry.client.is_idle()
+                        && !(entry.client.is_movable() && waits_to_depart(&self.ctx)) =>
+                {
                     need = entry.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
                 }
                 Need::Readable | Need::Writable => {
@@ -331,19 +352,19 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     let name = token.name_request(self.requests_given);
                     entry.was_delegated = true;
                     entry.requests.insert(stream, name);
-                    if entry.interest == Interest::InputAndOutput && request.handover.is_some() {
+                    if entry.interest == Interest::InputAndOutput && request.upstream.handover.is_some() {
                         // A failure only costs needless wake-ups.
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
                     let now_ms = self.ctx.clock.now_ms();
-                    self.gateway.begin(name, *request, now_ms);
+                    self.gateway.begin(name, request, now_ms);
                     need = Need::ResponseEvent(stream);
                 }
                 Need::Body(stream, part) => {
                     let whose = entry.requests.of_stream(stream).expect(DELEGATED);
                     let now_ms = self.ctx.clock.now_ms();
                     match part {
-                        Ok(part) => self.gateway.push_body(whose, part, now_ms),
+                        Ok(part) => self.gateway.push_body(whose, part.bytes, part.is_last, now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, now_ms),
                     }
                     let wake = match self.gateway.wants_body(whose) {
@@ -386,8 +407,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         for request in entry.requests.names() {
                             self.gateway.abandon(request, self.ctx.clock.now_ms());
                         }
-                        if entry.interest != Interest::Nothing && entry.client.socket().was_passed() {
-                            // Where an application keeps a copy, closing takes nothing out of the interest set.
+                        if entry.interest != Interest::Nothing && entry.client.socket().may_have_copies() {
+                            // Where there are copies, closing takes nothing out of the interest set.
                             let _ = epoll::delete(&self.epoll, entry.client.socket());
                         }
                         entry.client.finish();
@@ -399,8 +420,20 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.clients.note_deadline(token);
     }
 
+    /// Tells a client whose requests are about to be abandoned how far they have come, for its log lines.
+    fn tell_trails(&mut self, token: Token) {
+        let Some(entry) = self.clients.get_mut(token) else { return };
+        let requests: Vec<_> = entry.requests.all().collect();
+        for (stream, request) in requests {
+            if let Some(trail) = self.gateway.trail(request) {
+                self.advance(token, Wake::ResponseEvent(stream, Some(trail)));
+            }
+        }
+    }
+
     fn end(&mut self, token: Token, outcome: Outcome) {
         if self.clients.get_mut(token).is_some() {
+            self.tell_trails(token);
             self.advance(token, Wake::End(outcome));
         }
     }
@@ -417,8 +450,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
             // A loop at its own limit notices when one of its clients leaves.
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
-            self.drain_until_ms,
+            self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
             self.gateway.deadline_ms(),
+            self.ctx.departures.as_ref().and_then(Departures::again_ms),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -434,6 +468,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
         if let Some(log) = &mut self.ctx.log {
             log.handle_time(now_ms);
+        }
+        if let Some(departures) = &mut self.ctx.departures
+            && departures.again_ms().is_some_and(|again_ms| now_ms >= again_ms)
+        {
+            departures.try_again();
+            self.depart();
         }
         let has_room = self.room() > 0;
         self.acceptor.handle_time(now_ms, has_room, &self.epoll);
@@ -459,6 +499,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 "connections": load.connections,
                 "jobs": self.jobs.report(),
                 "cache": crate::cache_status::report(&self.ctx.cache),
+                "shared_cache": self.ctx.shared_cache.as_ref().map(|cache| cache.stats().report()),
                 "applications": self.gateway.report(),
                 "ways_of_sending": self.ctx.send_ways.report(),
                 "tuning": tuning,
@@ -473,18 +514,40 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
     }
 
+    /// Lets another process go on with the clients that are between two requests.
+    fn depart(&mut self) {
+        self.clients.movable(&mut self.tokens);
+        for token in std::mem::take(&mut self.tokens) {
+            self.advance(token, Wake::Depart);
+        }
+    }
+
     fn apply(&mut self, orders: &Orders) -> io::Result<()> {
         self.ctx.plan = Arc::clone(&orders.plan);
+        if self.ctx.departures.is_none() && orders.departures.is_some() {
+            self.ctx.departures.clone_from(&orders.departures);
+            self.depart();
+        }
         match orders.phase {
             WorkerPhase::Serving => {
+                orders.plan.peers().for_each(|peers| self.gateway.watch(peers));
                 for left in self.acceptor.listen(&orders.listeners, &self.epoll)? {
                     self.accept_round(Acceptor::finish_with(left));
                 }
             }
-            WorkerPhase::Draining { limit_ms } => {
+            WorkerPhase::Lingering => {
+                self.ctx.lingering = true;
+                self.leave()?;
+            }
+            WorkerPhase::Draining(limits) => {
+                self.ctx.draining = true;
                 self.leave()?;
                 self.gateway.drain();
-                self.drain_until_ms.get_or_insert(self.ctx.clock.now_ms().saturating_add(limit_ms));
+                let now_ms = self.ctx.clock.now_ms();
+                self.drain_until.get_or_insert(DrainDeadlines {
+                    requests_ms: now_ms.saturating_add(limits.requests_ms),
+                    tunnels_ms: now_ms.saturating_add(limits.tunnels_ms),
+                });
                 self.clients.idle(&mut self.tokens);
                 for token in std::mem::take(&mut self.tokens) {
                     // Idle clients that have already sent a request are answered; all others are closed.
@@ -492,8 +555,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
             }
             WorkerPhase::Stopping => {
+                self.ctx.draining = true;
                 self.leave()?;
-                self.drain_until_ms = Some(0);
+                self.drain_until = Some(DrainDeadlines { requests_ms: 0, tunnels_ms: 0 });
             }
         }
         Ok(())
@@ -501,7 +565,6 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Accepts the clients that the kernel has announced to this process, and no more.
     fn leave(&mut self) -> io::Result<()> {
-        self.ctx.draining = true;
         for data in self.acceptor.leave(&self.epoll)? {
             self.accept(data);
         }
@@ -519,9 +582,51 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.ctx.connections_admitted.saturating_sub(self.clients.len())
     }
 
-    fn is_stopped(&self) -> bool {
-        self.drain_until_ms.is_some_and(|until| self.ctx.clock.now_ms() >= until)
+    /// Whether a drain is over: no client is left, or the time of those that are. Ends clients whose time is over.
+    fn is_drained(&mut self) -> bool {
+        let now_ms = self.ctx.clock.now_ms();
+        let Some(until) = self.drain_until.filter(|until| now_ms >= until.requests_ms) else {
+            return self.clients.len() == 0;
+        };
+        if now_ms < until.tunnels_ms {
+            self.clients.all(&mut self.tokens);
+            for token in std::mem::take(&mut self.tokens) {
+                if !self.has_tunnel(token) {
+                    self.end(token, Outcome::Stopped);
+                }
+            }
+        }
+        now_ms >= until.tunnels_ms || self.clients.len() == 0
     }
+
+    fn has_tunnel(&mut self, token: Token) -> bool {
+        let Some(entry) = self.clients.get_mut(token) else { return false };
+        entry.requests.names().any(|request| self.gateway.is_tunnel(request))
+    }
+}
+
+/// When a drain gives up what is left.
+#[derive(Clone, Copy, Debug)]
+struct DrainDeadlines {
+    requests_ms: u64,
+    tunnels_ms: u64,
+}
+
+impl DrainDeadlines {
+    /// The next of the two.
+    fn next_ms(self, now_ms: u64) -> u64 {
+        if now_ms < self.requests_ms { self.requests_ms } else { self.tunnels_ms }
+    }
+}
+
+/// Whether another process takes connections now.
+fn may_depart(ctx: &Context) -> bool {
+    ctx.departures.as_ref().is_some_and(|departures| departures.are_open(ctx.clock.now_ms()))
+}
+
+/// Whether another process takes connections now or soon.
+fn waits_to_depart(ctx: &Context) -> bool {
+    ctx.departures.as_ref().is_some_and(Departures::are_possible)
 }
 
 /// Adds a client's socket to the interest set, or changes its events.

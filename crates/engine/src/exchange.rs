@@ -13,12 +13,14 @@
 
 mod application;
 mod assembly;
+mod cached;
 mod delegated;
 mod env;
 mod file;
 mod https_address;
 mod location;
 mod page;
+mod proxied;
 mod record;
 mod routed;
 mod selection;
@@ -29,18 +31,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_gateway::ResponseEvent;
 use baton_http::{AcceptedCodings, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
+use baton_upstream::ResponseEvent;
 use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::plan::{Action, Delegate, Plan, Route};
+use crate::plan::{Action, Delegate, Plan, Route, Terms};
 use crate::protocol::{BodyRead, Responder, StreamId};
 use crate::upload::Upload;
 use application::{Program, split_path_info};
-use delegated::{Delegated, Reaction};
+use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
 use page::Page;
 use routed::Routed;
@@ -56,6 +58,8 @@ pub(crate) struct Exchange {
     state: State,
     /// Local redirects so far.
     redirects: u32,
+    /// What an extended CONNECT wants to speak.
+    protocol: Option<Box<[u8]>>,
 }
 
 #[derive(Debug)]
@@ -90,7 +94,8 @@ enum Progress {
 enum Source<'a> {
     /// What there is at the path.
     Found(Found),
-    Program(&'a Arc<Delegate>, Program),
+    /// What answers elsewhere; of an application, the program.
+    Elsewhere(&'a Arc<Delegate>, Option<Program>),
     /// What the route says, or a page that explains why there is nothing else.
     Page(Option<PathRefusal>),
 }
@@ -98,7 +103,12 @@ enum Source<'a> {
 impl Exchange {
     /// An exchange before [`begin`](Self::begin).
     pub(crate) fn new(stream: StreamId, now_ms: u64) -> Self {
-        Self { stream, record: Record::new(now_ms), state: State::Answered, redirects: 0 }
+        Self { stream, record: Record::new(now_ms), state: State::Answered, redirects: 0, protocol: None }
+    }
+
+    /// The request, which has not begun, is an extended CONNECT for this protocol (RFC 8441).
+    pub(crate) fn set_protocol(&mut self, protocol: &[u8]) {
+        self.protocol = Some(protocol.into());
     }
 
     /// Refuses input that is no request. The connection ends with the response.
@@ -164,9 +174,14 @@ impl Exchange {
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
-        let source = match routed.source(env.ctx, env.stream, head, found) {
-            Ok(Source::Program(delegate, program)) => {
-                let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, program);
+        let source = match routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found) {
+            Ok(Source::Elsewhere(delegate, program)) => {
+                let ask = match cached::look(env, plan, &routed, head, delegate, &mut self.record) {
+                    Ok(ask) => ask,
+                    Err(ready) => return self.finish(env, ready),
+                };
+                let asked = Asked { program, protocol: self.protocol.take(), ask };
+                let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
             }
@@ -241,7 +256,7 @@ impl Exchange {
                 let ready = delegated.body_refused(env);
                 self.finish(env, ready);
             }
-            Ok(_) => delegated.handle_body(),
+            Ok(read) => delegated.handle_body(read == BodyRead::Complete),
             Err(refusal) => self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         }
     }
@@ -346,17 +361,24 @@ impl<'a> Routed<'a> {
         ctx: &mut Context,
         stream: StreamId,
         head: &RequestHead<'_>,
+        opens_tunnel: bool,
         found: Option<Found>,
     ) -> Result<Source<'a>, Job> {
         let is_read = matches!(self.method, Method::Get | Method::Head);
         let (tree, delegate) = match self.route.map(|route| &route.action) {
+            Some(Action::Delegated(delegate)) if opens_tunnel && delegate.proxy().is_some() => {
+                return Ok(Source::Elsewhere(delegate, None));
+            }
             _ if matches!(self.method, Method::Connect | Method::Trace) => {
                 return Ok(Source::Page(self.refused));
             }
-            Some(Action::Application(delegate)) => {
-                return Ok(match delegate.decode(head.path, &mut ctx.path) {
-                    Ok(_) => Source::Program(delegate, Program::below(&delegate.path, &ctx.path)),
-                    Err(refusal) => Source::Page(Some(refusal)),
+            Some(Action::Delegated(delegate)) => {
+                return Ok(match &delegate.terms {
+                    Terms::Proxy(_) => Source::Elsewhere(delegate, None),
+                    Terms::Cgi(terms) => match terms.decode(head.path, &mut ctx.path) {
+                        Ok(_) => Source::Elsewhere(delegate, Some(Program::below(&terms.path, &ctx.path))),
+                        Err(refusal) => Source::Page(Some(refusal)),
+                    },
                 });
             }
             Some(Action::Files(tree)) if is_read => {
@@ -365,8 +387,9 @@ impl<'a> Routed<'a> {
             Some(Action::Scripts(tree, delegate)) => (tree, delegate),
             _ => return Ok(Source::Page(self.refused)),
         };
+        let Some(terms) = delegate.cgi() else { return Ok(Source::Page(self.refused)) };
         // Split the decoded path, like the router: else the path behind the name could leave the route that allows it.
-        let plain_len = match delegate.decode(head.path, &mut ctx.path) {
+        let plain_len = match terms.decode(head.path, &mut ctx.path) {
             Ok(plain_len) => plain_len,
             Err(refusal) => return Ok(Source::Page(Some(refusal))),
         };
@@ -378,8 +401,12 @@ impl<'a> Routed<'a> {
             Cow::Owned(x_sendfile::escaped(&[b"/", name].concat()))
         };
         Ok(match found.map_or_else(|| find(ctx, stream, tree, head, &looked_for), Ok)? {
-            Found::Script(script) => Source::Program(delegate, Program::script(tree, &script, path_info)),
-            Found::Fallback(script) => Source::Program(delegate, Program::fallback(tree, &script, &ctx.path)),
+            Found::Script(script) => {
+                Source::Elsewhere(delegate, Some(Program::script(tree, &script, path_info)))
+            }
+            Found::Fallback(script) => {
+                Source::Elsewhere(delegate, Some(Program::fallback(tree, &script, &ctx.path)))
+            }
             // Only a program can use the path behind its name.
             _ if !path_info.is_empty() => Source::Found(Found::Missing),
             file => Source::Found(file),

@@ -9,10 +9,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use baton_sys::mailbox::Mailbox;
+
 use crate::client::Wake;
 use crate::clients::Token;
 use crate::job::Job;
-use crate::mailbox::Mailbox;
 
 /// Helpers of one event loop.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ mod tests {
     use std::time::Duration;
 
     use baton_buf::{FileSlice, OpenFile};
-    use baton_gateway::ClientSocket;
+    use baton_upstream::ClientSocket;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use baton_buf::{FileSlice, OpenFile};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
-use baton_gateway::ClientSocket;
 use baton_http::{AcceptedCodings, Stamp};
 use baton_tls::Handshake;
+use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
 use crate::context::Context;

@@ -12,8 +12,10 @@
 //! That is all an architecture has to know; see [`arch`].
 
 mod acceptor;
+mod address_range;
 pub mod arch;
 mod architecture_name;
+mod arrivals;
 mod blocked_time;
 mod cache_status;
 mod client;
@@ -23,6 +25,7 @@ mod clock;
 mod cold_file;
 mod connection_count;
 mod context;
+mod departures;
 mod event_loop;
 mod exchange;
 pub mod heartbeat;
@@ -30,7 +33,6 @@ mod helpers;
 mod job;
 pub mod listen;
 mod log;
-mod mailbox;
 pub mod metrics;
 mod outlet;
 pub mod plan;
@@ -51,15 +53,18 @@ mod transport;
 mod upload;
 mod worker;
 
+pub use address_range::AddressRange;
 pub use arch::{ListenerSharing, Topology, topology};
 pub use architecture_name::{ArchitectureName, UnknownArchitecture};
+pub use arrivals::Arrivals;
 pub use context::Remarks;
+pub use departures::Destination;
 pub use listen::{ListenAddress, ListenOptions, Listener, bind};
 pub use log::{LogFormat, LogSettings, Outcome};
 pub use metrics::{Counters, Kind, Metric};
 pub use plan::{Action, Delegate, ErrorPage, Plan, Route, Site};
 pub use proofs::HttpProofs;
 pub use settings::{Limits, SendWay, SendfileMode, Tuning};
-pub use steering::Steering;
+pub use steering::{DrainLimits, Steering};
 pub use upload::UploadSettings;
 pub use worker::{Worker, run};

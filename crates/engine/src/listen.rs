@@ -11,6 +11,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use baton_passport::Address;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 /// Where clients connect to.
@@ -27,6 +28,24 @@ impl fmt::Display for ListenAddress {
         match self {
             Self::Tcp(address) => write!(f, "{address}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl From<&ListenAddress> for Address {
+    fn from(address: &ListenAddress) -> Self {
+        match address {
+            ListenAddress::Tcp(tcp) => Self::Tcp(*tcp),
+            ListenAddress::Unix(path) => Self::Unix(path.clone()),
+        }
+    }
+}
+
+impl From<Address> for ListenAddress {
+    fn from(address: Address) -> Self {
+        match address {
+            Address::Tcp(tcp) => Self::Tcp(tcp),
+            Address::Unix(path) => Self::Unix(path),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_cache::CacheCounters;
 use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
 
@@ -53,6 +54,7 @@ macro_rules! metrics {
 
 metrics! {
     ConnectionsAccepted, "baton_connections_accepted_total", None, Counter, "Connections accepted.";
+    ConnectionsTakenOver, "baton_connections_taken_over_total", None, Counter, "Connections that a server had accepted whose place this one has taken.";
     ConnectionsOpen, "baton_connections_open", None, Gauge, "Connections open now.";
     AcceptsPaused, "baton_accepts_paused_total", None, Counter, "Times that accepting stopped for lack of descriptors or at connections_max.";
     Responses2xx, "baton_responses_total", Some(("class", "2xx")), Counter, "Responses by class of status.";
@@ -66,6 +68,7 @@ metrics! {
     OutcomeFileChanged, "baton_requests_total", Some(("outcome", "file-changed")), Counter, "Requests by how they ended.";
     OutcomeFailed, "baton_requests_total", Some(("outcome", "failed")), Counter, "Requests by how they ended.";
     OutcomeApplicationFailed, "baton_requests_total", Some(("outcome", "application-failed")), Counter, "Requests by how they ended.";
+    OutcomeOriginFailed, "baton_requests_total", Some(("outcome", "origin-failed")), Counter, "Requests by how they ended.";
     OutcomeStopped, "baton_requests_total", Some(("outcome", "stopped")), Counter, "Requests by how they ended.";
     Http2ClientResets, "baton_http2_errors_total", Some(("reason", "client-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
     Http2ProvokedResets, "baton_http2_errors_total", Some(("reason", "provoked-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
@@ -87,6 +90,7 @@ metrics! {
     LoopBlockedMs, "baton_loop_blocked_milliseconds_total", None, Counter, "Time that event loops were kept waiting inside calls that should not wait (auto).";
     TemporaryBytes, "baton_temporary_bytes", None, Gauge, "Bytes in temporary files: bodies that are not complete, and responses that slow clients have not taken.";
     TemporaryRefused, "baton_temporary_refused_total", None, Counter, "Times that temporary files had no room for more: limits.temporary_bytes_max, or the disk.";
+    OriginRetries, "baton_origin_retries_total", None, Counter, "Times that a request was tried again on another connection to an origin, or at another origin.";
     HandshakesFull, "baton_tls_handshakes_total", Some(("kind", "full")), Counter, "TLS handshakes that were completed.";
     HandshakesResumed, "baton_tls_handshakes_total", Some(("kind", "resumed")), Counter, "TLS handshakes that were completed.";
     HandshakeFailedNotTls, "baton_tls_handshakes_failed_total", Some(("reason", "not-tls")), Counter, "TLS handshakes that came to nothing.";
@@ -103,6 +107,23 @@ metrics! {
     HandshakeFailedTimedOut, "baton_tls_handshakes_failed_total", Some(("reason", "timed-out")), Counter, "TLS handshakes that came to nothing.";
     HandshakeFailedOverloaded, "baton_tls_handshakes_failed_total", Some(("reason", "overloaded")), Counter, "TLS handshakes that came to nothing.";
     HandshakeFailedInternal, "baton_tls_handshakes_failed_total", Some(("reason", "internal")), Counter, "TLS handshakes that came to nothing.";
+    CacheHits, "baton_shared_cache_requests_total", Some(("result", "hit")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheStaleHits, "baton_shared_cache_requests_total", Some(("result", "hit-stale")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheBypasses, "baton_shared_cache_requests_total", Some(("result", "bypass")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheMethods, "baton_shared_cache_requests_total", Some(("result", "method")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheUriMisses, "baton_shared_cache_requests_total", Some(("result", "uri-miss")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheVaryMisses, "baton_shared_cache_requests_total", Some(("result", "vary-miss")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheMisses, "baton_shared_cache_requests_total", Some(("result", "miss")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheRequests, "baton_shared_cache_requests_total", Some(("result", "request")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheStale, "baton_shared_cache_requests_total", Some(("result", "stale")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CachePartial, "baton_shared_cache_requests_total", Some(("result", "partial")), Counter, "Requests on cached routes, by what the shared cache did.";
+    CacheStored, "baton_shared_cache_stored_total", None, Counter, "Responses that were stored as a whole.";
+    CacheEvicted, "baton_shared_cache_evicted_total", None, Counter, "Stored responses that were given up for others.";
+    CachePurged, "baton_shared_cache_purged_total", None, Counter, "Purges, and invalidations by requests that change something.";
+    CacheSavedBytes, "baton_shared_cache_saved_bytes_total", None, Counter, "Bytes of bodies that came from the shared cache instead of an origin.";
+    CacheNotWritten, "baton_shared_cache_disk_refused_blocks_total", None, Counter, "Blocks that the disk of the shared cache did not take: it is full, fails, or cannot keep up.";
+    CacheLost, "baton_shared_cache_disk_lost_blocks_total", None, Counter, "Blocks that were damaged on the disk, or that it did not give back: fetched anew.";
+    CacheRecovered, "baton_shared_cache_recovered_total", None, Counter, "Responses that were found on the disk after a start.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -126,6 +147,13 @@ impl Metric {
             Cause::Bound(Bound::IgnoredHeads) => Self::Http2IgnoredHeads,
             Cause::Bound(Bound::UnsentControl) => Self::Http2UnsentControl,
         }
+    }
+
+    /// The counter of requests with which the shared cache did this.
+    pub fn of_cache_word(word: &'static str) -> Option<Self> {
+        let name = Self::CacheHits.name();
+        let is_its = |metric: &&Self| metric.name() == name && metric.label() == Some(("result", word));
+        Self::ALL.iter().find(is_its).copied()
     }
 
     /// The counter of responses with this status.
@@ -183,6 +211,19 @@ impl Counters {
     /// The value of a metric.
     pub fn get(&self, metric: Metric) -> u64 {
         self.0[metric as usize].load(Ordering::Relaxed)
+    }
+
+    /// The counters of the shared cache.
+    pub fn of_cache(&self) -> CacheCounters {
+        CacheCounters {
+            stored: self.cell(Metric::CacheStored),
+            evicted: self.cell(Metric::CacheEvicted),
+            purged: self.cell(Metric::CachePurged),
+            saved_bytes: self.cell(Metric::CacheSavedBytes),
+            not_written: self.cell(Metric::CacheNotWritten),
+            lost: self.cell(Metric::CacheLost),
+            recovered: self.cell(Metric::CacheRecovered),
+        }
     }
 
     /// The counter of a metric itself, for a crate that counts directly.

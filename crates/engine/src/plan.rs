@@ -7,11 +7,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_cache::CachedRoute;
 use baton_content::Tree;
 use baton_fcgi::environment::Script;
-use baton_gateway::Application;
+use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
+use baton_upstream::{Application, Peers};
 
+use crate::address_range::AddressRange;
 use crate::proofs::HttpProofs;
 use crate::{Limits, UploadSettings};
 
@@ -71,8 +74,8 @@ pub enum Action {
     Files(Arc<Tree>),
     /// A file is sent, or run if it is a script.
     Scripts(Arc<Tree>, Arc<Delegate>),
-    /// An application answers.
-    Application(Arc<Delegate>),
+    /// An application answers, or an origin.
+    Delegated(Arc<Delegate>),
     /// The client is sent elsewhere. At the end of the location, `$uri` stands for the request's path
     /// and query, `$rest` for the part behind the path of the route.
     Redirect {
@@ -99,11 +102,33 @@ pub enum Action {
     },
 }
 
-/// An application that answers requests of a route, and what it is told.
+/// What answers the requests of a route elsewhere, and what it is told.
 #[derive(Debug)]
 pub struct Delegate {
-    /// The application.
+    /// The application, or the origin.
     pub application: Arc<Application>,
+    /// Rules for the fields of each response.
+    pub headers: FieldRules,
+    /// How the bodies of requests are kept.
+    pub upload: UploadSettings,
+    /// What requests say.
+    pub terms: Terms,
+    /// How responses are kept in the shared cache, if they are.
+    pub cache: Option<Arc<CachedRoute>>,
+}
+
+/// What requests say, by the kind of what answers.
+#[derive(Debug)]
+pub enum Terms {
+    /// An application, by FastCGI or SCGI.
+    Cgi(CgiTerms),
+    /// An origin, by HTTP.
+    Proxy(Box<ProxyTerms>),
+}
+
+/// What an application is told, and what it may do.
+#[derive(Debug)]
+pub struct CgiTerms {
     /// The route's path: `SCRIPT_NAME`, where the application has all paths below.
     pub path: String,
     /// Whether it may be given the client's socket.
@@ -118,17 +143,46 @@ pub struct Delegate {
     pub local_redirects: bool,
     /// Parameters from the configuration. Each replaces what the server or the client would say by that name.
     pub params: Vec<(String, String)>,
-    /// Fields added to each response.
-    pub headers: FieldRules,
     /// Folders whose files it may name by their paths.
     pub named: Vec<Arc<Tree>>,
     /// Folders whose files it may name by paths within the site that begin so.
     pub internal: Vec<(String, Arc<Tree>)>,
-    /// How the bodies of requests are kept.
-    pub upload: UploadSettings,
+}
+
+/// How the requests of a route go on to an origin, and its responses to the client.
+#[derive(Debug)]
+pub struct ProxyTerms {
+    /// The origins, if there are several. [`Delegate::application`] is the first one, whose settings all share.
+    pub peers: Option<Arc<Peers>>,
+    /// How the heads of requests are written.
+    pub forwarding: Forwarding,
+    /// How the heads of responses are changed.
+    pub responses: ResponseRules,
+    /// Proxies in front of this server, whose own words about their clients are believed.
+    pub trusted: Vec<AddressRange>,
+    /// Whether clients of Unix sockets are such proxies.
+    pub trusts_local: bool,
 }
 
 impl Delegate {
+    /// What it is told as an application; `None`: it is an origin.
+    pub fn cgi(&self) -> Option<&CgiTerms> {
+        match &self.terms {
+            Terms::Cgi(terms) => Some(terms),
+            Terms::Proxy(_) => None,
+        }
+    }
+
+    /// How requests go on to it as an origin; `None`: it is an application.
+    pub fn proxy(&self) -> Option<&ProxyTerms> {
+        match &self.terms {
+            Terms::Proxy(terms) => Some(terms),
+            Terms::Cgi(_) => None,
+        }
+    }
+}
+
+impl CgiTerms {
     /// Decodes the path of a request as the application is told it. Returns how much of it could be the name of a file.
     ///
     /// # Errors
@@ -203,6 +257,24 @@ impl Plan {
         &self.sites
     }
 
+    /// Whether any route leads to an origin.
+    pub fn has_proxies(&self) -> bool {
+        self.proxies().next().is_some()
+    }
+
+    /// The origins of each route that has several.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = &Arc<Peers>> {
+        self.proxies().filter_map(|proxy| proxy.peers.as_ref())
+    }
+
+    fn proxies(&self) -> impl Iterator<Item = &ProxyTerms> {
+        let routes = self.sites.iter().flat_map(|site| &site.routes);
+        routes.filter_map(|route| match &route.action {
+            Action::Delegated(delegate) => delegate.proxy(),
+            _ => None,
+        })
+    }
+
     /// The site, by its index, for a request that arrived at a listener: by exact name, else by the longest
     /// wildcard, else the default. `None` only if no site belongs to the listener.
     pub fn site(&self, listener: usize, host: Option<&str>) -> Option<usize> {
@@ -258,11 +330,10 @@ impl Site {
 const HOST_BYTES_MAX: usize = 256;
 
 #[cfg(test)]
-impl Delegate {
+impl CgiTerms {
     /// An application with all paths below its own, with which the server shares what it can.
-    pub(crate) fn sharing(application: Arc<Application>, path: &str, upload: UploadSettings) -> Self {
+    pub(crate) fn sharing(path: &str) -> Self {
         Self {
-            application,
             path: path.into(),
             hand_over: true,
             encoded_slashes: true,
@@ -270,10 +341,8 @@ impl Delegate {
             document_root: None,
             local_redirects: true,
             params: Vec::new(),
-            headers: FieldRules::default(),
             named: Vec::new(),
             internal: Vec::new(),
-            upload,
         }
     }
 }

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
 use baton_sys::descriptors;
 
 use crate::acceptor::Acceptor;
+use crate::arrivals::Arrivals;
 use crate::client::Client;
 use crate::connection_count::ConnectionCount;
 use crate::context::{Context, Records, Remarks};
@@ -33,6 +35,9 @@ pub(crate) struct Process {
     pub(crate) steering: Arc<Steering>,
     pub(crate) remarks: Remarks,
     pub(crate) connection_count: ConnectionCount,
+    pub(crate) shared_cache: Arc<SharedCache>,
+    /// Where clients of another server arrive.
+    pub(crate) arrivals: Option<Arc<Arrivals>>,
 }
 
 impl Process {
@@ -57,7 +62,9 @@ impl Process {
         let send_ways = SendWays::new(self.tuning.way);
         let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
         let records = Records { tally: Tally::new(self.counters), log, remarks: self.remarks };
-        Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records)
+        let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
+        ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
+        ctx
     }
 
     /// An event loop on all listeners of this process.
@@ -68,7 +75,7 @@ impl Process {
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
-        let acceptor = Acceptor::new(&self.tuning, self.remarks);
+        let acceptor = Acceptor::new(&self.tuning, self.arrivals.clone(), self.remarks);
         let connection_count = self.connection_count.clone();
         EventLoop::new(
             name.to_owned(),
@@ -167,15 +174,18 @@ mod tests {
         let plan = Arc::new(Plan::new(Vec::new(), Limits::default(), true));
         let steering = Arc::new(Steering::new());
         steering.begin(Arc::clone(&plan), Vec::new(), None);
+        let counters = Counters::allocate(1).unwrap().remove(0);
         Process {
             plan,
-            counters: Counters::allocate(1).unwrap().remove(0),
+            counters,
             heartbeats: Heartbeats::allocate(1, &tuning).unwrap().remove(0),
             log: None,
             steering,
             remarks: |_| {},
             connection_count: ConnectionCount::new(tuning.clients_max),
+            shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None).unwrap(),
             tuning,
+            arrivals: None,
         }
     }
 

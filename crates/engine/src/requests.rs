@@ -1,6 +1,6 @@
 //! The requests of a client that applications have.
 
-use baton_gateway::RequestId;
+use baton_upstream::RequestId;
 
 use crate::protocol::StreamId;
 
@@ -29,6 +29,11 @@ impl Requests {
     pub(crate) fn remove(&mut self, stream: StreamId) -> Option<RequestId> {
         let at = self.0.iter().position(|(own, _)| *own == stream)?;
         Some(self.0.swap_remove(at).1)
+    }
+
+    /// All streams, with the names of their requests.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (StreamId, RequestId)> {
+        self.0.iter().copied()
     }
 
     /// All names.

@@ -98,6 +98,10 @@ pub struct Tuning {
     pub defer_accept_s: u32,
     /// The file caches of one process.
     pub cache: CacheSettings,
+    /// The cache of what is answered elsewhere, of one process.
+    pub shared_cache: baton_cache::Settings,
+    /// Whether anything is kept there.
+    pub has_cached_routes: bool,
 }
 
 impl Default for Tuning {
@@ -119,6 +123,8 @@ impl Default for Tuning {
             socket_send_buffer_bytes: None,
             defer_accept_s: 5,
             cache: CacheSettings::default(),
+            shared_cache: baton_cache::Settings::default(),
+            has_cached_routes: false,
         }
     }
 }

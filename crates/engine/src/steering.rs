@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::EventfdFlags;
 use serde_json::Value;
 
+use crate::departures::{Departures, Destination};
 use crate::listen::Listener;
 use crate::log::LogWriter;
 use crate::plan::Plan;
@@ -22,13 +23,21 @@ use crate::plan::Plan;
 pub(crate) enum WorkerPhase {
     /// Accept and serve.
     Serving,
-    /// Accept no more, finish requests under way, and stop after so many milliseconds.
-    Draining {
-        /// The limit.
-        limit_ms: u64,
-    },
+    /// Accept no more, answer one more request on each connection with which no other process goes on.
+    Lingering,
+    /// Accept no more, finish requests under way, and stop when their time is over.
+    Draining(DrainLimits),
     /// End at once.
     Stopping,
+}
+
+/// How long a drain may take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainLimits {
+    /// For requests under way.
+    pub requests_ms: u64,
+    /// For tunnels.
+    pub tunnels_ms: u64,
 }
 
 /// What is to be served, and how.
@@ -37,6 +46,8 @@ pub(crate) struct Orders {
     pub(crate) phase: WorkerPhase,
     pub(crate) plan: Arc<Plan>,
     pub(crate) listeners: Vec<Arc<Listener>>,
+    /// Where clients go that another process serves on.
+    pub(crate) departures: Option<Departures>,
 }
 
 /// The orders of a worker process and the way to tell its threads; shared by them and a control thread.
@@ -55,6 +66,7 @@ struct State {
     log: Option<Arc<LogWriter>>,
     held: Option<Held>,
     reports: BTreeMap<String, Value>,
+    departures: Option<Departures>,
 }
 
 /// Dropped when no thread needs it.
@@ -83,14 +95,29 @@ impl Steering {
         });
     }
 
-    /// Ends the worker when its requests under way have ended, or after `limit_ms` milliseconds.
-    pub fn drain(&self, limit_ms: u64) {
+    /// Accepts no further clients. Those with which no other process goes on get one more request answered.
+    pub fn linger(&self) {
         self.order(|state| {
-            if state.phase != Some(WorkerPhase::Stopping) {
-                state.phase = Some(WorkerPhase::Draining { limit_ms });
+            if state.phase.is_none() {
+                state.phase = Some(WorkerPhase::Lingering);
                 state.close_listeners();
             }
         });
+    }
+
+    /// Ends the worker when its requests under way have ended, or when their time is over.
+    pub fn drain(&self, limits: DrainLimits) {
+        self.order(|state| {
+            if state.phase != Some(WorkerPhase::Stopping) {
+                state.phase = Some(WorkerPhase::Draining(limits));
+                state.close_listeners();
+            }
+        });
+    }
+
+    /// Lets other processes go on with clients, as soon as each is between two requests.
+    pub fn move_clients(&self, destination: Destination) {
+        self.order(|state| state.departures = Some(Departures::to(Arc::new(destination))));
     }
 
     /// Serves this plan on these listeners from now on. Connections stay; each of their requests finds the new plan.
@@ -199,7 +226,8 @@ impl Subscription {
             let _ = rustix::io::read(waker, &mut [0; 8]);
         }
         let (plan, listeners) = state.work.clone()?;
-        Some(Orders { phase: state.phase.unwrap_or(WorkerPhase::Serving), plan, listeners })
+        let departures = state.departures.clone();
+        Some(Orders { phase: state.phase.unwrap_or(WorkerPhase::Serving), plan, listeners, departures })
     }
 
     /// The thread may wait for long without being woken by orders, and asks for them before it serves a client. Nothing

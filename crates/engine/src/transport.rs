@@ -22,8 +22,9 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_gateway::{ClientSocket, HandOver};
+use baton_passport::Passport;
 use baton_tls::{Facts, Handshake, Server};
+use baton_upstream::{ClientSocket, HandOver};
 use rustix::io::Errno;
 
 use crate::SendfileMode;
@@ -56,7 +57,8 @@ pub(crate) struct Transport {
     hung_up: bool,
     /// The client spoke in clear where TLS was expected.
     missed_tls: bool,
-    /// Bytes that applications claim to have written, without the framing that they added.
+    /// Bytes that applications claim to have written, without the framing that they added, and those of the process that had
+    /// the connection before.
     sent_by_others: u64,
 }
 
@@ -99,6 +101,16 @@ impl Transport {
     /// A connection that has just been accepted; `tls`: what it has to begin with, if anything.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self::over(Line::Socket(Arc::new(socket.into())), peer, tls)
+    }
+
+    /// A connection that another process has had until now.
+    pub(crate) fn arrived(socket: OwnedFd, passport: &Passport) -> Self {
+        let socket = ClientSocket::from(socket);
+        if passport.was_passed {
+            socket.note_passed();
+        }
+        let line = Line::Socket(Arc::new(socket));
+        Self { sent_by_others: passport.written, ..Self::over(line, passport.peer, None) }
     }
 
     /// A connection in memory.
@@ -202,6 +214,11 @@ impl Transport {
         may && self.line.sends_files()
     }
 
+    /// Whether bytes in a pipe can be sent: in clear, over a socket.
+    pub(crate) fn takes_pipes(&self) -> bool {
+        matches!(self.layer, Layer::Clear { .. }) && self.line.takes_pipes()
+    }
+
     fn is_sealed_by_kernel(&self) -> bool {
         matches!(&self.layer, Layer::Tls(secured) if secured.is_with_kernel())
     }
@@ -212,6 +229,14 @@ impl Transport {
         matches!(&self.layer, Layer::Tls(secured) if secured.is_unsettled())
     }
 
+    /// Bytes that the outlet counts as sent, and that the line has not taken: they wait in records.
+    pub(crate) fn early_data(&self) -> u64 {
+        match &self.layer {
+            Layer::Tls(secured) => secured.early_data(),
+            _ => 0,
+        }
+    }
+
     /// Whether an application was given the connection, now or before.
     pub(crate) fn was_passed(&self) -> bool {
         match &self.line {
@@ -219,6 +244,18 @@ impl Transport {
             #[cfg(test)]
             Line::Memory(_) => false,
         }
+    }
+
+    /// Whether another process can go on with the connection: all that it needs to know is in the kernel or can be said.
+    pub(crate) fn is_movable(&self) -> bool {
+        matches!(&self.layer, Layer::Clear { early } if early.is_empty())
+            && self.line.is_movable()
+            && !(self.missed_tls || self.hung_up || self.input_ended)
+    }
+
+    /// Bytes that others have written: applications, as they claim, or the process that had the connection before.
+    pub(crate) fn sent_by_others(&self) -> u64 {
+        self.sent_by_others
     }
 
     /// There is something to read.

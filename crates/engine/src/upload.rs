@@ -3,6 +3,7 @@
 //! ```text
 //!   complete within memory_bytes_max ───────────────────────────► delegated
 //!   longer, of a known length, and the application admits it ───► delegated; the rest follows as it arrives
+//!   any, for an origin, with what has arrived ──────────────────► delegated; the rest follows as it arrives
 //!   longer ───► a file without a name ───► complete ────────────► delegated
 //! ```
 //!
@@ -10,7 +11,7 @@
 //! are delegated before their bodies are complete is limited ([`StreamedBodies`]).
 
 use baton_buf::{Aggregate, Buffer};
-use baton_gateway::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
+use baton_upstream::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
 
 use crate::protocol::BodySink;
 
@@ -32,19 +33,28 @@ pub(crate) struct Upload {
     memory: Vec<u8>,
     file: Option<TemporaryFile>,
     len: u64,
-    /// Admits bodies before they are complete, if this one may be.
-    streamed: Option<StreamedBodies>,
+    begins: Begins,
     /// This body has been admitted: the request is delegated now.
     admission: Option<Admission>,
     /// Why the rest cannot be kept.
     trouble: Option<NoRoom>,
 }
 
+/// When a request is delegated whose body is not complete.
+#[derive(Clone, Debug)]
+pub(crate) enum Begins {
+    /// When it is.
+    Complete,
+    /// When it is longer than what is kept in memory, if it is admitted.
+    Admitted(StreamedBodies),
+    /// At once.
+    AtOnce,
+}
+
 impl Upload {
-    /// `streamed`: admits bodies before they are complete, if this one may be.
-    pub(crate) fn new(settings: UploadSettings, streamed: Option<StreamedBodies>) -> Self {
+    pub(crate) fn new(settings: UploadSettings, begins: Begins) -> Self {
         let (memory, file, len, admission, trouble) = (Vec::new(), None, 0, None, None);
-        Self { settings, memory, file, len, streamed, admission, trouble }
+        Self { settings, memory, file, len, begins, admission, trouble }
     }
 
     /// Why the body could not be kept, if it could not.
@@ -68,10 +78,16 @@ impl Upload {
         if let Some(file) = &mut self.file {
             return file.append_bytes(data);
         }
-        let fits = self.memory.len() + data.len() <= self.settings.memory_bytes_max;
+        let fits = match self.begins {
+            // No more than one read.
+            Begins::AtOnce => true,
+            _ => self.memory.len() + data.len() <= self.settings.memory_bytes_max,
+        };
         if !fits && self.admission.is_none() {
             // Asked once: a body that has begun in a file stays there.
-            self.admission = self.streamed.take().and_then(|streamed| streamed.admit());
+            if let Begins::Admitted(streamed) = std::mem::replace(&mut self.begins, Begins::Complete) {
+                self.admission = streamed.admit();
+            }
         }
         if fits || self.admission.is_some() {
             self.memory.extend_from_slice(data);
@@ -94,7 +110,7 @@ impl BodySink for Upload {
     }
 
     fn has_enough(&self) -> bool {
-        self.admission.is_some()
+        self.admission.is_some() || matches!(self.begins, Begins::AtOnce)
     }
 }
 
@@ -102,14 +118,14 @@ impl BodySink for Upload {
 mod tests {
     use std::path::Path;
 
-    use baton_gateway::TemporarySpace;
+    use baton_upstream::TemporarySpace;
     use rustix::io::Errno;
 
     use super::*;
 
     fn upload(folder: &Path) -> Upload {
         let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
-        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, temporary }, None)
+        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, temporary }, Begins::Complete)
     }
 
     fn bytes_of(body: &Aggregate) -> Vec<u8> {
@@ -122,7 +138,7 @@ mod tests {
                     rustix::io::pread(slice.file(), &mut part, slice.offset()).unwrap();
                     bytes.extend_from_slice(&part);
                 }
-                baton_buf::Piece::Shared(_) => panic!("a body is never in shared memory"),
+                other => panic!("a body is never in {other:?}"),
             }
         }
         bytes

@@ -2,8 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+
+use baton_cache::SharedCache;
 
 use crate::arch;
+use crate::arrivals::Arrivals;
 use crate::connection_count::ConnectionCount;
 use crate::context::Remarks;
 use crate::heartbeat::Heartbeats;
@@ -32,8 +36,12 @@ pub struct Worker {
     pub log: Option<LogSettings>,
     /// Its orders: reload, drain, stop.
     pub steering: Arc<Steering>,
+    /// Where clients arrive of the server whose place this one takes.
+    pub arrivals: Option<Arc<Arrivals>>,
     /// Takes its remarks for the operator.
     pub remarks: Remarks,
+    /// The cache of what is answered elsewhere, for all its loops.
+    pub shared_cache: Arc<SharedCache>,
 }
 
 impl Heartbeats {
@@ -52,15 +60,42 @@ impl Heartbeats {
 /// # Errors
 /// What kept it from beginning, or an event queue that broke: descriptors or memory ran out.
 pub fn run(worker: Worker) -> io::Result<()> {
-    let Worker { tuning, plan, listeners, counters, heartbeats, log, steering, remarks } = worker;
+    let Worker {
+        tuning,
+        plan,
+        listeners,
+        counters,
+        heartbeats,
+        log,
+        steering,
+        arrivals,
+        remarks,
+        shared_cache,
+    } = worker;
     let tuning = arch::adapted(tuning);
     let log = log.map(|settings| LogWriter::start(settings, counters)).transpose()?;
     steering.begin(Arc::clone(&plan), listeners, log.clone());
     let connection_count = ConnectionCount::new(tuning.clients_max);
-    let process = Process { tuning, plan, counters, heartbeats, log, steering, remarks, connection_count };
+    shared_cache.recover_behind()?;
+    let process = Process {
+        tuning,
+        plan,
+        counters,
+        heartbeats,
+        log,
+        steering,
+        remarks,
+        connection_count,
+        shared_cache,
+        arrivals,
+    };
     arch::serve(&process)?;
+    process.shared_cache.flush(FLUSH_PATIENCE);
     if let Some(log) = &process.log {
         log.sync();
     }
     Ok(())
 }
+
+/// How long the end of a worker waits for the disk of the shared cache. What it has not written then is fetched again.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(5);

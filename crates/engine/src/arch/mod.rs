@@ -69,7 +69,7 @@ pub enum ListenerSharing {
 /// What an architecture decides before the first client connects; declared in its file.
 struct Architecture {
     /// Worker processes on so many CPUs, unless the configuration sets their number.
-    processes: fn(cpus: usize) -> usize,
+    processes: fn(&Tuning, cpus: usize) -> usize,
     /// Which sockets several processes accept from.
     listeners: ListenerSharing,
     /// Loops of a worker process, each with an interest set of its own.
@@ -96,7 +96,7 @@ for_each_architecture!(architectures!);
 pub fn topology(tuning: &Tuning, cpus: &[usize]) -> Topology {
     let Architecture { processes, listeners, .. } = architecture(tuning.architecture);
     let per_cpu = cpus.len().max(1);
-    let processes = tuning.processes.unwrap_or_else(|| processes(per_cpu)).max(1);
+    let processes = tuning.processes.unwrap_or_else(|| processes(tuning, per_cpu)).max(1);
     let listeners = if processes == 1 { ListenerSharing::Shared } else { listeners };
     // A single process is left to the scheduler: it may be one of several servers on the machine.
     let pinned = tuning.affinity && listeners == ListenerSharing::PerProcess;

@@ -19,7 +19,7 @@ use super::{Architecture, ListenerSharing, sped};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     // As many as Flash-MP had.
-    processes: |_| 32,
+    processes: |_, _| 32,
     listeners: ListenerSharing::Shared,
     loops: |_| 1,
     held_up_by_a_slow_client: None,

@@ -30,7 +30,7 @@ use crate::process::Process;
 use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |_| 1,
+    processes: |_, _| 1,
     listeners: ListenerSharing::Shared,
     loops: threads,
     held_up_by_a_slow_client: None,

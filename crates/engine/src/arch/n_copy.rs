@@ -14,7 +14,7 @@
 use super::{Architecture, ListenerSharing, sped};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |cpus| cpus,
+    processes: |_, cpus| cpus,
     listeners: ListenerSharing::PerProcess,
     loops: |_| 1,
     held_up_by_a_slow_client: Some(

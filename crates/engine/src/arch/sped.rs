@@ -29,7 +29,7 @@ use crate::process::Process;
 use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |_| 1,
+    processes: |_, _| 1,
     listeners: ListenerSharing::Shared,
     loops: |_| 1,
     held_up_by_a_slow_client: Some("all others: one thread does everything"),

@@ -15,7 +15,7 @@ use super::{Architecture, ListenerSharing, sped};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     // Enough that some can run while others wait for the disk (Harji, section 3.10).
-    processes: |cpus| 4 * cpus,
+    processes: |_, cpus| 4 * cpus,
     listeners: ListenerSharing::Shared,
     loops: |_| 1,
     held_up_by_a_slow_client: None,

@@ -19,7 +19,7 @@ use std::io;
 use std::sync::Arc;
 
 use baton_content::Blocking;
-use baton_gateway::ClientSocket;
+use baton_upstream::ClientSocket;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -35,7 +35,7 @@ use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |_| 1,
+    processes: |_, _| 1,
     listeners: ListenerSharing::Shared,
     loops: kernel_threads,
     held_up_by_a_slow_client: None,
@@ -92,11 +92,16 @@ pub(super) struct UserThread {
 struct Known {
     deadline_ms: u64,
     is_idle: bool,
+    is_movable: bool,
 }
 
 impl Known {
     fn of(session: &Session) -> Self {
-        Self { deadline_ms: session.deadline_ms(), is_idle: session.is_idle() }
+        Self {
+            deadline_ms: session.deadline_ms(),
+            is_idle: session.is_idle(),
+            is_movable: session.is_movable(),
+        }
     }
 }
 
@@ -147,6 +152,10 @@ impl Connection for UserThread {
 
     fn is_idle(&self) -> bool {
         self.known.is_idle
+    }
+
+    fn is_movable(&self) -> bool {
+        self.known.is_movable
     }
 }
 

@@ -12,7 +12,7 @@ use crate::Tuning;
 use crate::settings::{SendWay, SendfileMode};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |_| 1,
+    processes: |_, _| 1,
     listeners: ListenerSharing::Shared,
     loops: threads::kernel_threads,
     held_up_by_a_slow_client: None,

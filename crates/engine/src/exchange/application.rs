@@ -5,14 +5,16 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use baton_buf::Aggregate;
+use baton_buf::{Aggregate, Unfrozen};
+use baton_cache::Ask;
 use baton_content::{Tree, TreeConfig};
 use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::offer::Client;
 use baton_fcgi::params;
-use baton_gateway::{Admission, BodyRest, Request};
+use baton_http::origin::Asked;
 use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri};
+use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env, Ready};
 use super::page::{Page, SERVER};
@@ -20,7 +22,7 @@ use super::routed::Routed;
 use super::tls_parameters;
 use crate::context::Context;
 use crate::log::Outcome;
-use crate::plan::{Delegate, Plan};
+use crate::plan::{CgiTerms, Delegate, Plan};
 use crate::protocol::Responder;
 use crate::transport::{HandOverTerms, Transport};
 
@@ -36,12 +38,18 @@ pub(super) struct Origin {
 impl Origin {
     /// Tells the operator something about the application, and names the request.
     pub(super) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
+        self.remark_on(self.delegate.application.name(), ctx, remark);
+    }
+
+    /// The same of one of several origins.
+    pub(super) fn remark_on(&self, name: &str, ctx: &Context, remark: fmt::Arguments<'_>) {
         let line = self.head.get().line;
         let versions: [&[u8]; 2] = [b" HTTP/1.1", b" HTTP/2.0"];
         let request = versions.iter().find_map(|version| line.strip_suffix(*version)).unwrap_or(line);
         let request = as_uri(&request[..request.len().min(REMARKED_BYTES_MAX)]);
         let request = String::from_utf8_lossy(&request);
-        ctx.remark(format_args!("application {}: {request}: {remark}", self.delegate.application.name()));
+        let kind = if self.delegate.proxy().is_some() { "origin" } else { "application" };
+        ctx.remark(format_args!("{kind} {name}: {request}: {remark}"));
     }
 
     /// Answers with an error page.
@@ -58,7 +66,12 @@ impl Origin {
         reply: &mut Responder<'_>,
     ) -> Ready {
         self.remark(ctx, format_args!("{what}"));
-        Ready { outcome: Outcome::ApplicationFailed, ..self.page(ctx, status, reply) }
+        Ready { outcome: self.failed(), ..self.page(ctx, status, reply) }
+    }
+
+    /// How a request ends that what answers it has let down.
+    pub(super) fn failed(&self) -> Outcome {
+        if self.delegate.proxy().is_some() { Outcome::OriginFailed } else { Outcome::ApplicationFailed }
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
@@ -66,62 +79,70 @@ impl Origin {
         Routed { headers: &self.delegate.headers, ..routed }
     }
 
-    /// The fields of every response of the route, as complete lines, after the rules for the application's own fields.
-    pub(super) fn response_fields(&self, ctx: &Context) -> Vec<u8> {
-        let headers = &self.delegate.headers;
-        let mut fields = Vec::with_capacity(64);
-        for name in headers.dropped() {
-            cgi::push_drop(&mut fields, name);
-        }
-        for (name, value) in headers.defaults() {
-            cgi::push_default(&mut fields, name, value);
-        }
-        let mut reply = ReplyHead::resume(&mut fields);
-        if self.plan.server_header {
-            reply.field("Server", SERVER);
-        }
-        reply.date(ctx.clock.stamp());
-        for (name, value) in headers.added() {
-            reply.field(name, value);
-        }
-        fields
+    /// The fields of every response of the route, in memory of `ctx.heads`: see [`Delegate::response_fields`].
+    pub(super) fn response_fields(&self, ctx: &mut Context) -> Unfrozen {
+        self.delegate.response_fields(&self.plan, ctx)
     }
 
     /// The request as the application gets it.
     pub(super) fn delegation(
         &self,
         env: &mut Env<'_>,
+        terms: &CgiTerms,
         program: &Program,
+        ask: Option<&Arc<Ask>>,
         (body, admission): (Aggregate, Option<Admission>),
     ) -> Delegation {
-        let (head, delegate) = (self.head.get(), &self.delegate);
+        let head = ask.map_or_else(|| self.head.get(), |ask| ask.forwarded());
+        let delegate = &self.delegate;
         let left = match head.framing {
             BodyFraming::Length(length) => length.saturating_sub(body.len()),
             _ => 0,
         };
         let rest = admission.filter(|_| left > 0).map(|admission| BodyRest::new(left, admission));
-        let params = self.parameters(&head, env.client, program, body.len() + left);
+        let text = self.parameters(&head, env.client, terms, program, body.len() + left);
         // A connection from which a body is still read cannot be passed.
-        let may_hand_over = delegate.hand_over && rest.is_none();
+        // What the application says to the client itself, the cache would not see: neither what it could store, nor that
+        // a POST has changed something.
+        let may_hand_over = terms.hand_over && rest.is_none() && delegate.cache.is_none();
         let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
-        let terms = client.map(|Client { minor, keep, head }| {
-            let keep = keep && delegate.keep_passed;
-            HandOverTerms { minor, keep, head, fields: self.response_fields(env.ctx) }
+        let hand_over = client.map(|Client { minor, keep, head }| {
+            let keep = keep && terms.keep_passed;
+            HandOverTerms { minor, keep, head, fields: self.response_fields(env.ctx).to_vec() }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
-        let request = Request { application, params, body, rest, idempotent, handover: None };
-        Delegation { request: Box::new(request), terms }
+        let (asked, ends) = (Asked::Usual, self.ends(env.client));
+        let request = Request {
+            application,
+            peers: None,
+            text,
+            asked,
+            body,
+            rest,
+            idempotent,
+            handover: None,
+            takes_pipes: false,
+            ends,
+        };
+        Delegation { request: Box::new(request), ask: ask.cloned(), terms: hand_over }
+    }
+
+    /// The ends of the client's connection, if what answers is told of them on its own.
+    pub(super) fn ends(&self, client: &Transport) -> Option<ClientEnds> {
+        self.delegate.application.settings().send_proxy?;
+        let (client, server) = client.peer().zip(client.local())?;
+        Some(ClientEnds { client, server })
     }
 
     fn parameters(
         &self,
         head: &RequestHead<'_>,
         client: &Transport,
+        terms: &CgiTerms,
         program: &Program,
         body_len: u64,
     ) -> Vec<u8> {
-        let delegate = &self.delegate;
         let mut block = Vec::with_capacity(BLOCK_BYTES_USUAL);
         let local = client.local();
         let mut address = String::new();
@@ -134,7 +155,7 @@ impl Origin {
             (_, Some(query)) => Cow::Owned(as_uri(&[head.path, b"?", query].concat()).into_owned()),
             (_, None) => as_uri(head.path),
         };
-        let root = delegate.document_root.as_deref().map(|root| root.as_os_str().as_bytes());
+        let root = terms.document_root.as_deref().map(|root| root.as_os_str().as_bytes());
         let variables = Variables {
             method: head.line.split(|&byte| byte == b' ').next().unwrap_or_default(),
             request_uri: &request_uri,
@@ -158,14 +179,46 @@ impl Origin {
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
         fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
         environment::push_fields(&mut block, fields.iter().copied());
-        if !delegate.params.is_empty() {
+        if !terms.params.is_empty() {
             // Libraries disagree on which of two equal names counts, so there must be only one.
-            params::remove(&mut block, |name| delegate.params.iter().any(|(own, _)| own.as_bytes() == name));
-            for (name, value) in &delegate.params {
+            params::remove(&mut block, |name| terms.params.iter().any(|(own, _)| own.as_bytes() == name));
+            for (name, value) in &terms.params {
                 params::push(&mut block, name.as_bytes(), value.as_bytes());
             }
         }
         block
+    }
+}
+
+impl Delegate {
+    /// The fields of every response of the route, as complete lines, after the rules for the application's own fields. They
+    /// are in memory of `ctx.heads`, which wants it back.
+    pub(super) fn response_fields(&self, plan: &Plan, ctx: &mut Context) -> Unfrozen {
+        let headers = &self.headers;
+        let mut fields = ctx.heads.take();
+        for name in headers.dropped() {
+            cgi::push_drop(&mut fields, name);
+        }
+        for (name, value) in headers.defaults() {
+            cgi::push_default(&mut fields, name, value);
+        }
+        if self.proxy().is_some() || self.cache.is_some() {
+            // An origin has dated its response, or has no clock; what is stored is as old as its date.
+            cgi::push_default(&mut fields, "Date", ctx.clock.stamp().date);
+        }
+        let mut reply = ReplyHead::resume(&mut fields);
+        if self.cgi().is_some() {
+            if plan.server_header {
+                reply.field("Server", SERVER);
+            }
+            if self.cache.is_none() {
+                reply.date(ctx.clock.stamp());
+            }
+        }
+        for (name, value) in headers.added() {
+            reply.field(name, value);
+        }
+        fields
     }
 }
 
@@ -180,7 +233,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// An application that has all paths below its own; `path` as [`Delegate::decode`] gives it.
+    /// An application that has all paths below its own; `path` as [`CgiTerms::decode`](crate::plan::CgiTerms::decode) gives it.
     pub(super) fn below(own: &str, path: &[u8]) -> Self {
         let Script { name, path_info } = below(own, path);
         Self { path: [name, slash_behind(name), path_info].concat(), name_len: name.len(), file: None }

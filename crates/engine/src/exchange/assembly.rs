@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer, Slice};
 use baton_content::{Found, Stored};
-use baton_fcgi::cgi::{CgiHead, Instruction};
+use baton_fcgi::cgi::Instruction;
 use baton_fcgi::zero_copy::NameMap;
 use baton_http::Status;
+use baton_http::origin::ResponseHead;
 
 use super::application::Origin;
 use super::env::{Env, Ready};
@@ -22,7 +23,7 @@ use crate::send_way::Trial;
 /// A response that is assembled from files.
 #[derive(Debug)]
 pub(super) struct Assembly {
-    head: Box<CgiHead>,
+    head: Box<ResponseHead>,
     work: Work,
     /// What a job found.
     found: Option<Found>,
@@ -62,11 +63,12 @@ impl Assembly {
     /// What the application did wrong.
     pub(super) fn new(
         origin: &Origin,
-        head: Box<CgiHead>,
+        head: Box<ResponseHead>,
+        instruction: &Instruction,
         text: Option<Vec<u8>>,
     ) -> Result<Self, &'static str> {
         let delegate = &origin.delegate;
-        let work = match head.instruction() {
+        let work = match instruction {
             Instruction::SendFile(path) => NamedFile::by_path(delegate, path).map(Work::File),
             Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, path).map(Work::File),
             Instruction::ZeroCopy(map) => text

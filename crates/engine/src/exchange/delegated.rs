@@ -1,4 +1,4 @@
-//! A request that an application answers.
+//! A request that an application or an origin answers.
 //!
 //! ```text
 //!   Receiving ── its body has arrived, as far as it is needed ─► Ready ── delegated ─► Waiting
@@ -6,6 +6,8 @@
 //!            ┌─ Answered: the application wrote to the client itself ─────────────────────────► answered
 //!            │
 //!   Waiting ─┼─ Rest ─► Sending ── Body … ── End ────────────────────────────────────────────► answered
+//!            │
+//!            ├─ Switch ─► Sending: a tunnel, in both directions ── End ───────────────────────► answered
 //!            │
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
 //!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
@@ -16,47 +18,55 @@
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece};
+use baton_cache::Ask;
 use baton_content::Found;
-use baton_fcgi::cgi::{CgiHead, Instruction};
+use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
-use baton_gateway::{Admission, Failure, FailureReason, ResponseEvent};
-use baton_http::{BodyFraming, KeptHead, RequestHead, Status};
+use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_upstream::{Admission, Failure, FailureReason, ResponseEvent};
 
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
+use super::cached;
 use super::env::{Env, Ready, Wants};
 use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
-use crate::plan::{Delegate, Plan};
-use crate::upload::Upload;
+use crate::metrics::Metric;
+use crate::plan::{Delegate, Plan, Terms};
+use crate::upload::{Begins, Upload};
 
-/// A request that an application answers.
+/// A request that an application or an origin answers.
 #[derive(Debug)]
 pub(super) struct Delegated {
     origin: Origin,
+    asked: Asked,
     /// The application may have the client's socket.
     pub(super) handed_over: bool,
     progress: Progress,
     /// The gateway had no event when it was asked last.
     quiet: bool,
+    /// The fields behind the body.
+    trailers: Option<Trailers>,
 }
 
 /// The state of the request and its answer.
 #[derive(Debug)]
 enum Progress {
     /// The body arrives.
-    Receiving { program: Program, upload: Box<Upload> },
-    /// The request can be delegated.
-    Ready { program: Program, body: Aggregate, admission: Option<Admission> },
+    Receiving { upload: Box<Upload> },
+    /// The request can be delegated. The rest of its body may still be to come.
+    Ready { body: Aggregate, admission: Option<Admission>, is_complete: bool },
     /// The request is delegated, and its answer has not begun.
     Waiting,
     /// The head has arrived, and perhaps some of the body. They wait to be sent together, and for the end, which tells
     /// the length.
-    Held { head: Box<CgiHead>, body: Aggregate },
+    Held { head: ResponseHead, body: Aggregate },
     /// The head instructs the server to do something once the body is complete.
     Collecting {
-        head: Box<CgiHead>,
+        head: Box<ResponseHead>,
+        instruction: Instruction,
         /// `None`: it is too long to be text.
         text: Option<Vec<u8>>,
     },
@@ -64,6 +74,17 @@ enum Progress {
     Sending,
     /// The application has ended; the server assembles the answer from files that it named.
     Assembly(Box<Assembly>),
+}
+
+/// What is asked, besides the head.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The program; `None`: an origin is asked.
+    pub(super) program: Option<Program>,
+    /// What an extended CONNECT wants to speak.
+    pub(super) protocol: Option<Box<[u8]>>,
+    /// What the shared cache is asked.
+    pub(super) ask: Option<Arc<Ask>>,
 }
 
 /// What an event of the gateway leads to.
@@ -87,26 +108,32 @@ impl Delegated {
         site_index: usize,
         head: &RequestHead<'_>,
         delegate: &Arc<Delegate>,
-        program: Program,
+        asked: Asked,
     ) -> Self {
-        let progress = if env.reply.has_body_ahead() {
-            let has_length = matches!(head.framing, BodyFraming::Length(_));
-            let streamed = has_length.then(|| delegate.application.settings().streamed_bodies.clone());
-            env.reply.expect_body(delegate.upload.bytes_max);
-            let upload = Box::new(Upload::new(delegate.upload.clone(), streamed));
-            Progress::Receiving { program, upload }
+        let is_whole = Progress::Ready { body: Aggregate::default(), admission: None, is_complete: true };
+        let is_proxied = delegate.proxy().is_some();
+        let progress = if asked.protocol.is_some() || !env.reply.has_body_ahead() {
+            is_whole
         } else {
-            Progress::Ready { program, body: Aggregate::default(), admission: None }
+            // An origin says itself whether it wants the body.
+            env.reply.expect_body(delegate.upload.bytes_max, !is_proxied);
+            let has_length = matches!(head.framing, BodyFraming::Length(_));
+            let begins = match is_proxied {
+                true => Begins::AtOnce,
+                false if !has_length => Begins::Complete,
+                false => Begins::Admitted(delegate.application.settings().streamed_bodies.clone()),
+            };
+            Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), begins)) }
         };
         let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
         let origin = Origin { plan, delegate, site_index, head: head.keep() };
-        Self { origin, handed_over: false, progress, quiet: false }
+        Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None }
     }
 
     /// Where the body is kept.
     pub(super) fn upload(&mut self) -> Option<&mut Upload> {
         match &mut self.progress {
-            Progress::Receiving { upload, .. } => Some(upload),
+            Progress::Receiving { upload } => Some(upload),
             _ => None,
         }
     }
@@ -121,11 +148,11 @@ impl Delegated {
     }
 
     /// The body is complete as far as it is needed.
-    pub(super) fn handle_body(&mut self) {
+    pub(super) fn handle_body(&mut self, is_complete: bool) {
         self.progress = match std::mem::replace(&mut self.progress, Progress::Waiting) {
-            Progress::Receiving { program, upload } => {
+            Progress::Receiving { upload } => {
                 let (body, admission) = upload.into_parts();
-                Progress::Ready { program, body, admission }
+                Progress::Ready { body, admission, is_complete }
             }
             other => other,
         };
@@ -134,7 +161,7 @@ impl Delegated {
     /// Refuses the rest of the body.
     pub(super) fn body_refused(&mut self, env: &mut Env<'_>) -> Ready {
         let upload = match &self.progress {
-            Progress::Receiving { upload, .. } => Some(&**upload),
+            Progress::Receiving { upload } => Some(&**upload),
             _ => None,
         };
         self.origin.routed().body_refused(env.ctx, upload, &mut env.reply)
@@ -162,8 +189,21 @@ impl Delegated {
             _ => return Ok(Wants::ResponseEvent),
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
-        let Progress::Ready { program, body, admission } = progress else { return Ok(Wants::ResponseEvent) };
-        Ok(Wants::Delegation(self.origin.delegation(env, &program, (body, admission))))
+        let Progress::Ready { body, admission, is_complete } = progress else {
+            return Ok(Wants::ResponseEvent);
+        };
+        let delegate = Arc::clone(&self.origin.delegate);
+        let ask = self.asked.ask.as_ref();
+        let delegation = match (&delegate.terms, &self.asked) {
+            (Terms::Cgi(terms), Asked { program: Some(program), .. }) => {
+                self.origin.delegation(env, terms, program, ask, (body, admission))
+            }
+            (Terms::Proxy(terms), Asked { protocol, .. }) => {
+                self.origin.proxied(env, terms, protocol.as_deref(), ask, (body, is_complete))?
+            }
+            (Terms::Cgi(_), _) => return Err(self.origin.page(env.ctx, Status::NOT_FOUND, &mut env.reply)),
+        };
+        Ok(Wants::Delegation(delegation))
     }
 
     /// The gateway's next event; `None`: nothing more for now.
@@ -175,12 +215,28 @@ impl Delegated {
     ) -> Reaction {
         self.quiet = event.is_none();
         // By now it is known whether the socket was passed to the application.
-        if env.client.was_passed() && !self.origin.delegate.keep_passed {
+        if env.client.was_passed() && self.origin.delegate.cgi().is_some_and(|terms| !terms.keep_passed) {
             env.reply.close_behind();
         }
         match event {
             None => self.begin_held(env, None, record),
-            Some(ResponseEvent::Head(head)) => self.take_head(Box::new(head)),
+            Some(ResponseEvent::Head(head, instruction)) => self.take_head(env, head, instruction),
+            Some(ResponseEvent::CacheNote(word)) => record.note_cache(word),
+            Some(ResponseEvent::Interim(head)) => {
+                // Some clients that have not asked for `100 Continue` take it for the response.
+                let is_unasked =
+                    head.status() == Status::CONTINUE && !self.origin.head.get().expects_continue;
+                if !is_unasked {
+                    env.reply.send_interim(&mut env.ctx.heads, &head);
+                }
+            }
+            Some(ResponseEvent::Switch(head)) => self.take_switch(env, head, record),
+            Some(ResponseEvent::Trailers(trailers)) => self.trailers = Some(trailers),
+            Some(ResponseEvent::HalfEnd) => env.reply.end_half(),
+            Some(ResponseEvent::Trail(origin, trail)) => {
+                env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
+                record.note_trail(origin, trail);
+            }
             Some(ResponseEvent::Body(body)) => self.take_body(env, body, record),
             Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
             Some(ResponseEvent::Stderr(lines)) => self.tell(&lines, env.ctx),
@@ -191,15 +247,35 @@ impl Delegated {
         Reaction::More
     }
 
-    fn take_head(&mut self, head: Box<CgiHead>) {
+    /// The origin speaks another protocol from now on, and so does the client.
+    fn take_switch(&mut self, env: &mut Env<'_>, mut head: ResponseHead, record: &mut Record) {
+        if let Some(terms) = self.origin.delegate.proxy() {
+            terms.responses.apply(&mut head, &self.origin.head.get());
+        }
+        let fields = self.origin.response_fields(env.ctx);
+        let status = env.reply.send_switch(&mut env.ctx.heads, &head, &fields);
+        env.ctx.heads.freeze(fields);
+        record.begin(&status.into());
+        self.progress = Progress::Sending;
+    }
+
+    fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
         self.handed_over = false;
-        self.progress = match head.instruction() {
+        if let Some(terms) = self.origin.delegate.proxy() {
+            terms.responses.apply(&mut head, &self.origin.head.get());
+        }
+        if self.asked.ask.is_none() {
+            cached::note_bypass(env, &self.origin.delegate, &self.origin.head.get(), &mut head);
+        }
+        self.progress = match instruction {
             Instruction::None => Progress::Held { head, body: Aggregate::default() },
             // The head already has the right status: 302.
-            Instruction::LocalRedirect(_) if !self.origin.delegate.local_redirects => {
+            Instruction::LocalRedirect(_)
+                if self.origin.delegate.cgi().is_none_or(|terms| !terms.local_redirects) =>
+            {
                 Progress::Held { head, body: Aggregate::default() }
             }
-            _ => Progress::Collecting { head, text: Some(Vec::new()) },
+            _ => Progress::Collecting { head: Box::new(head), instruction, text: Some(Vec::new()) },
         };
     }
 
@@ -212,8 +288,8 @@ impl Delegated {
                 }
             }
             Progress::Sending => env.reply.send_part(body),
-            Progress::Collecting { head, text } => {
-                if matches!(head.instruction(), Instruction::ZeroCopy(_)) {
+            Progress::Collecting { instruction, text, .. } => {
+                if matches!(instruction, Instruction::ZeroCopy(_)) {
                     let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
                     *text = text.take().filter(room).and_then(|text| with_text(text, &body));
                 }
@@ -230,9 +306,9 @@ impl Delegated {
             return;
         };
         let fields = self.origin.response_fields(env.ctx);
-        env.reply.send_application_head(&mut env.ctx.heads, &head, whole, &fields);
-        env.reply.send_part(body);
-        record.begin(&Status::new(head.status()).into());
+        env.reply.send_application_head(&mut env.ctx.heads, &head, whole, &fields, body);
+        env.ctx.heads.freeze(fields);
+        record.begin(&head.status().into());
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
@@ -245,13 +321,17 @@ impl Delegated {
 
     /// The application has completed its response.
     fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
+        let trailers = self.trailers.take().filter(|_| accepts_trailers(&self.origin.head.get()));
         if let Progress::Held { body, .. } = &self.progress {
-            let whole = body.len();
-            self.begin_held(env, Some(whole), record);
+            // Only chunks have a place for trailers.
+            let whole = trailers.is_none().then_some(body.len());
+            self.begin_held(env, whole, record);
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Sending);
         match progress {
-            Progress::Collecting { head, text } => return self.follow_instruction(env, head, text, record),
+            Progress::Collecting { head, instruction, text } => {
+                return self.follow_instruction(env, head, instruction, text, record);
+            }
             Progress::Sending => {}
             // It ended without an answer.
             other => {
@@ -260,9 +340,9 @@ impl Delegated {
                 return self.fail(env, &failure, record);
             }
         }
-        if env.reply.end().is_err() {
+        if env.reply.end(trailers.as_ref()).is_err() {
             self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
-            return self.cut(env, Outcome::ApplicationFailed, record);
+            return self.cut(env, self.origin.failed(), record);
         }
         record.close();
         Reaction::Answered
@@ -272,14 +352,15 @@ impl Delegated {
     fn follow_instruction(
         &mut self,
         env: &mut Env<'_>,
-        head: Box<CgiHead>,
+        head: Box<ResponseHead>,
+        instruction: Instruction,
         text: Option<Vec<u8>>,
         record: &mut Record,
     ) -> Reaction {
-        if let Instruction::LocalRedirect(target) = head.instruction() {
-            return Reaction::Redirect(target.clone());
+        if let Instruction::LocalRedirect(target) = instruction {
+            return Reaction::Redirect(target);
         }
-        match Assembly::new(&self.origin, head, text) {
+        match Assembly::new(&self.origin, head, &instruction, text) {
             Ok(assembly) => {
                 self.progress = Progress::Assembly(Box::new(assembly));
                 Reaction::More
@@ -319,7 +400,7 @@ impl Delegated {
         record.handle_sent_elsewhere(answered.body_bytes);
         record.close();
         match outcome {
-            Outcome::Complete if answered.may_go_on && !env.ctx.draining => {}
+            Outcome::Complete if answered.may_go_on && !env.ctx.is_last_request_of(env.client) => {}
             Outcome::Complete => env.reply.close_behind(),
             Outcome::ClientGone => return Reaction::NoClient(outcome),
             _ => {
@@ -335,10 +416,13 @@ impl Delegated {
         let outcome = match failure.why {
             FailureReason::ClientGone => Outcome::ClientGone,
             FailureReason::BodyTimedOut => Outcome::TimedOut,
-            _ => Outcome::ApplicationFailed,
+            FailureReason::BodyTooLong | FailureReason::BodyBroken => Outcome::Refused,
+            _ => self.origin.failed(),
         };
-        if outcome == Outcome::ApplicationFailed {
-            self.origin.remark(env.ctx, format_args!("{}", failure.why));
+        if outcome == self.origin.failed() {
+            let name = record.origin_name().unwrap_or_else(|| self.origin.delegate.application.name());
+            self.origin.remark_on(name, env.ctx, format_args!("{}", failure.why));
+            record.note_failure(failure.why.label());
         }
         let status = Status::new(failure.why.status());
         let nothing_sent = !matches!(self.progress, Progress::Sending);
@@ -349,7 +433,7 @@ impl Delegated {
         if !nothing_sent {
             return self.cut(env, outcome, record);
         }
-        if outcome == Outcome::TimedOut || failure.must_end {
+        if matches!(outcome, Outcome::TimedOut | Outcome::Refused) || failure.must_end {
             env.reply.close_behind();
         }
         let page = self.origin.page(env.ctx, status, &mut env.reply);
@@ -384,6 +468,19 @@ impl Delegated {
     }
 }
 
+/// Whether the client takes fields behind the body: HTTP/2 has a place for them, in HTTP/1.1 it says so.
+fn accepts_trailers(head: &RequestHead<'_>) -> bool {
+    let says_so = |(name, value): (&str, &[u8])| {
+        name.eq_ignore_ascii_case("TE") && value.split(|byte| *byte == b',').any(is_trailers)
+    };
+    let is_offered = head.version == Version::Http11 && head.fields().any(says_so);
+    head.version == Version::Http2 || is_offered
+}
+
+fn is_trailers(coding: &[u8]) -> bool {
+    coding.trim_ascii().eq_ignore_ascii_case(b"trailers")
+}
+
 /// Appends a body to the text; `None`: the body cannot be read.
 fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
     for piece in body.pieces() {
@@ -396,6 +493,8 @@ fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
                 let read = rustix::io::pread(slice.file(), &mut text[start..], slice.offset());
                 read.ok().filter(|&count| count as u64 == slice.len())?;
             }
+            // Only origins' bodies come through pipes, and only applications name files.
+            Piece::Piped(_) => return None,
         }
     }
     Some(text)

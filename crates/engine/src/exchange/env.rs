@@ -1,5 +1,8 @@
 //! What an exchange acts with, and what it returns.
 
+use std::sync::Arc;
+
+use baton_cache::Ask;
 use baton_http::Status;
 
 use crate::context::Context;
@@ -48,7 +51,9 @@ pub(crate) enum Wants {
 #[derive(Debug)]
 pub(crate) struct Delegation {
     /// The request, without the offer that only the client's transport can add.
-    pub(crate) request: Box<baton_gateway::Request>,
+    pub(crate) request: Box<baton_upstream::Request>,
+    /// What the shared cache is asked.
+    pub(crate) ask: Option<Arc<Ask>>,
     /// How the application answers on the client's own connection, if it may.
     pub(crate) terms: Option<HandOverTerms>,
 }

@@ -1,12 +1,14 @@
 //! What the access log and the metrics will say of a request.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use baton_http::Status;
+use baton_upstream::{Application, Trail};
 
 use super::env::Ready;
 use crate::context::Context;
-use crate::log::{Ending, Outcome, RequestText};
+use crate::log::{Ending, OriginPart, Outcome, RequestText};
 use crate::metrics::Metric;
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
@@ -27,6 +29,20 @@ pub(crate) struct Record {
     body_sent: u64,
     /// The response is in the outlet, as far as it will come.
     is_closed: bool,
+    /// What tells the client that this is all has not left.
+    is_end_queued: bool,
+    /// What the shared cache did, in a word.
+    cache: Option<&'static str>,
+    /// Who has answered elsewhere, by HTTP.
+    origin: Option<Box<OriginRecord>>,
+}
+
+/// What the log says of an origin.
+#[derive(Debug)]
+struct OriginRecord {
+    origin: Arc<Application>,
+    trail: Trail,
+    failure: Option<&'static str>,
 }
 
 impl Record {
@@ -41,6 +57,31 @@ impl Record {
             head_queued: 0,
             body_sent: 0,
             is_closed: false,
+            is_end_queued: false,
+            cache: None,
+            origin: None,
+        }
+    }
+
+    /// What the shared cache has done.
+    pub(super) fn note_cache(&mut self, word: &'static str) {
+        self.cache = Some(word);
+    }
+
+    /// An origin has answered, or failed to.
+    pub(super) fn note_trail(&mut self, origin: Arc<Application>, trail: Trail) {
+        self.origin = Some(Box::new(OriginRecord { origin, trail, failure: None }));
+    }
+
+    /// The name of the origin that had the request last.
+    pub(super) fn origin_name(&self) -> Option<&str> {
+        self.origin.as_ref().map(|record| record.origin.name())
+    }
+
+    /// Why the origin has failed, in a word.
+    pub(super) fn note_failure(&mut self, why: &'static str) {
+        if let Some(origin) = &mut self.origin {
+            origin.failure = Some(why);
         }
     }
 
@@ -84,6 +125,16 @@ impl Record {
         self.head_queued += of_heads;
     }
 
+    /// A frame is to tell the client that the response is complete.
+    pub(crate) fn handle_end_queued(&mut self) {
+        self.is_end_queued = true;
+    }
+
+    /// That frame has left.
+    pub(crate) fn handle_end_sent(&mut self) {
+        self.is_end_queued = false;
+    }
+
     /// Bytes have left the outlet. Returns those that belong to the next response.
     pub(crate) fn handle_sent(&mut self, bytes: u64) -> u64 {
         let own = bytes.min(self.queued);
@@ -101,7 +152,7 @@ impl Record {
 
     /// Whether all of the response has left the outlet.
     pub(crate) fn is_complete(&self) -> bool {
-        self.is_closed && self.queued == 0
+        self.is_closed && self.queued == 0 && !self.is_end_queued
     }
 
     /// Counts and logs the request. `cut`: how it ends if its response is not complete.
@@ -110,6 +161,9 @@ impl Record {
         let status = self.status.unwrap_or_else(|| unanswered_status(outcome)).code();
         ctx.tally.add(outcome.metric(), 1);
         ctx.tally.add(Metric::of_status(status), 1);
+        if let Some(metric) = self.cache.and_then(Metric::of_cache_word) {
+            ctx.tally.add(metric, 1);
+        }
         let (Some(log), Some(text)) = (&mut ctx.log, self.text) else { return };
         let ending = Ending {
             peer,
@@ -119,6 +173,12 @@ impl Record {
             // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
             duration_ms: ctx.clock.now_ms().saturating_sub(self.started_ms),
             outcome,
+            cache: self.cache,
+            origin: self.origin.as_ref().map(|record| OriginPart {
+                name: record.origin.name(),
+                trail: record.trail,
+                failure: record.failure,
+            }),
         };
         log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
     }

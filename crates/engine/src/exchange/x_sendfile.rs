@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
-use baton_fcgi::cgi::{CgiHead, Framing};
+use baton_fcgi::cgi::Framing;
+use baton_http::origin::ResponseHead;
 use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status};
 
 use super::application::Origin;
@@ -32,7 +33,7 @@ pub(super) struct NamedFile {
 impl NamedFile {
     /// The file with this absolute path.
     pub(crate) fn by_path(delegate: &Delegate, path: &[u8]) -> Option<Self> {
-        delegate.named.iter().find_map(|tree| {
+        delegate.cgi()?.named.iter().find_map(|tree| {
             let root = tree.config().root.as_os_str().as_bytes();
             below(root, path).map(|rest| Self { tree: Arc::clone(tree), path: escaped(rest) })
         })
@@ -41,7 +42,7 @@ impl NamedFile {
     /// The file at this path within the site.
     pub(crate) fn by_location(delegate: &Delegate, location: &[u8]) -> Option<Self> {
         let path = location.split(|&byte| byte == b'?').next().unwrap_or_default();
-        delegate.internal.iter().find_map(|(prefix, tree)| {
+        delegate.cgi()?.internal.iter().find_map(|(prefix, tree)| {
             below(prefix.as_bytes(), path).map(|rest| Self { tree: Arc::clone(tree), path: rest.to_vec() })
         })
     }
@@ -77,12 +78,12 @@ pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
 pub(super) fn answer_with_file(
     ctx: &mut Context,
     origin: &Origin,
-    head: &CgiHead,
+    head: &ResponseHead,
     stored: &Stored,
     reply: &mut Responder<'_>,
 ) -> Ready {
     let request = &origin.head.get();
-    let (mut status, mut part) = (Status::new(head.status()), None);
+    let (mut status, mut part) = (head.status(), None);
     if status == Status::OK {
         // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
         match select(ctx, request, stored, 1) {
@@ -136,11 +137,11 @@ fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u
 
 /// The application's fields, then the file's fields that the application does not have. The rules of the route apply to
 /// both.
-fn push_fields(reply: &mut ReplyHead<'_>, head: &CgiHead, stored: &Stored, rules: &FieldRules) {
-    let has_own = |name: &[u8]| head.forwarded().any(|(own, _)| own.eq_ignore_ascii_case(name));
+fn push_fields(reply: &mut ReplyHead<'_>, head: &ResponseHead, stored: &Stored, rules: &FieldRules) {
+    let has_own = |name: &[u8]| head.fields().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let of_file = || stored.fields().split_inclusive(|&byte| byte == b'\n').map(|line| (name_of(line), line));
     let of_file = || of_file().filter(|(name, _)| !has_own(name) && !rules.drops(name));
-    for (name, value) in head.forwarded().filter(|(name, _)| !rules.drops(name)) {
+    for (name, value) in head.fields().filter(|(name, _)| !rules.drops(name)) {
         reply.raw(&[name, b": ", value, b"\r\n"].concat());
     }
     for (_, line) in of_file() {
@@ -164,14 +165,15 @@ fn name_of(line: &[u8]) -> &[u8] {
 pub(super) fn answer_with_body(
     ctx: &mut Context,
     origin: &Origin,
-    head: &CgiHead,
+    head: &ResponseHead,
     body: baton_buf::Aggregate,
     trial: Option<Trial>,
     reply: &mut Responder<'_>,
 ) -> Ready {
     let fields = origin.response_fields(ctx);
     reply.send_application_body(&mut ctx.heads, head, body, &fields);
+    ctx.heads.freeze(fields);
     let is_head = origin.head.get().method == Method::Head;
-    let is_body_sent = !is_head && Framing::without_body(head.status()).is_none();
-    Ready { trial: trial.filter(|_| is_body_sent), ..Status::new(head.status()).into() }
+    let is_body_sent = !is_head && Framing::without_body(head.status().code()).is_none();
+    Ready { trial: trial.filter(|_| is_body_sent), ..head.status().into() }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use baton_http::Stamp;
+use baton_upstream::Trail;
 
 use super::outcome::Outcome;
 
@@ -56,6 +57,18 @@ pub(crate) struct Ending<'a> {
     pub(crate) body_bytes: u64,
     pub(crate) duration_ms: u64,
     pub(crate) outcome: Outcome,
+    /// What the shared cache did.
+    pub(crate) cache: Option<&'static str>,
+    /// The origin that was asked.
+    pub(crate) origin: Option<OriginPart<'a>>,
+}
+
+/// What a line says of an origin.
+pub(crate) struct OriginPart<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) trail: Trail,
+    /// Why it has failed.
+    pub(crate) failure: Option<&'static str>,
 }
 
 /// Apache's and nginx's `combined`: the tools that read theirs read ours.
@@ -107,11 +120,34 @@ pub(super) fn json(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, s
     number(out, ending.duration_ms);
     out.extend_from_slice(b",\"outcome\":\"");
     out.extend_from_slice(ending.outcome.word().as_bytes());
-    out.extend_from_slice(b"\",\"referer\":\"");
+    out.push(b'"');
+    if let Some(word) = ending.cache {
+        let _ = write!(out, ",\"cache\":\"{word}\"");
+    }
+    if let Some(part) = &ending.origin {
+        origin(out, part);
+    }
+    out.extend_from_slice(b",\"referer\":\"");
     escaped(out, text.referer(), json_escape);
     out.extend_from_slice(b"\",\"user_agent\":\"");
     escaped(out, text.agent(), json_escape);
     out.extend_from_slice(b"\"}\n");
+}
+
+fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
+    out.extend_from_slice(b",\"origin\":{\"name\":\"");
+    escaped(out, part.name.as_bytes(), json_escape);
+    out.extend_from_slice(b"\",\"tries\":");
+    number(out, part.trail.tries.into());
+    let times = [("connect_ms", part.trail.connect_ms), ("head_ms", part.trail.head_ms)];
+    for (name, ms) in times.into_iter().filter_map(|(name, ms)| Some((name, ms?))) {
+        // Writing to a `Vec` does not fail.
+        let _ = write!(out, ",\"{name}\":{ms}");
+    }
+    if let Some(why) = part.failure {
+        let _ = write!(out, ",\"failure\":\"{why}\"");
+    }
+    out.push(b'}');
 }
 
 fn peer(out: &mut Vec<u8>, ending: &Ending<'_>) {
@@ -184,7 +220,24 @@ mod tests {
             body_bytes: 1024,
             duration_ms: 3,
             outcome: Outcome::Complete,
+            cache: None,
+            origin: None,
         }
+    }
+
+    #[test]
+    fn an_origin_has_its_own_part() {
+        let trail = Trail { tries: 2, connect_ms: Some(1), head_ms: None };
+        let origin = OriginPart { name: "http://a:1/\"", trail, failure: Some("ended-early") };
+        let ending = Ending { origin: Some(origin), outcome: Outcome::OriginFailed, ..ending() };
+        let mut out = Vec::new();
+        json(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let expected = serde_json::json!({
+            "name": "http://a:1/\"", "tries": 2, "connect_ms": 1, "failure": "ended-early"
+        });
+        assert_eq!(object["origin"], expected);
+        assert_eq!(object["outcome"], "origin-failed");
     }
 
     #[test]

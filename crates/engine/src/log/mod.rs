@@ -12,7 +12,7 @@ use std::sync::Arc;
 use baton_http::{RequestHead, Stamp, as_uri};
 
 pub use line::LogFormat;
-pub(crate) use line::{Ending, RequestText};
+pub(crate) use line::{Ending, OriginPart, RequestText};
 pub use outcome::Outcome;
 pub use writer::LogSettings;
 pub(crate) use writer::LogWriter;

@@ -19,6 +19,8 @@ pub enum Outcome {
     Failed,
     /// The application gave no answer, or not all of it.
     ApplicationFailed,
+    /// The origin gave no answer, or not all of it.
+    OriginFailed,
     /// The server was stopped first.
     Stopped,
 }
@@ -38,6 +40,7 @@ impl Outcome {
             Self::FileChanged => Metric::OutcomeFileChanged,
             Self::Failed => Metric::OutcomeFailed,
             Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
+            Self::OriginFailed => Metric::OutcomeOriginFailed,
             Self::Stopped => Metric::OutcomeStopped,
         }
     }

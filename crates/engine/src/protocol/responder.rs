@@ -2,8 +2,8 @@
 
 use baton_buf::{Aggregate, Piece, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::cgi::CgiHead;
 use baton_fcgi::offer::Client;
+use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{Refusal, ReplyHead, Stamp, Status};
 
 use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};
@@ -42,11 +42,36 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Has at most `bytes_max` of the body read. A client that waits for `100 Continue` gets it.
-    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
+    /// Has at most `bytes_max` of the body read. If it `invites`, a client that waits for `100 Continue` gets it.
+    pub(crate) fn expect_body(&mut self, bytes_max: u64, invites: bool) {
         match self {
-            Self::Http1(reply) => reply.expect_body(bytes_max),
-            Self::Http2(reply) => reply.expect_body(bytes_max),
+            Self::Http1(reply) => reply.expect_body(bytes_max, invites),
+            Self::Http2(reply) => reply.expect_body(bytes_max, invites),
+        }
+    }
+
+    /// Sends a head in front of the head (1xx), if the client can read it.
+    pub(crate) fn send_interim(&mut self, heads: &mut Pool, head: &ResponseHead) {
+        match self {
+            Self::Http1(reply) => reply.send_interim(heads, head),
+            Self::Http2(reply) => reply.send_interim(heads, head),
+        }
+    }
+
+    /// Sends the head of a response that switches protocols, behind `fields` of the server. What is
+    /// [sent](Self::send_part) from here on is the other protocol's. Returns the status that the client sees.
+    pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
+        match self {
+            Self::Http1(reply) => reply.send_switch(heads, head, fields),
+            Self::Http2(reply) => reply.send_switch(heads, head, fields),
+        }
+    }
+
+    /// Nothing follows behind a switch of protocols, but the client may go on.
+    pub(crate) fn end_half(&mut self) {
+        match self {
+            Self::Http1(reply) => reply.end_half(),
+            Self::Http2(reply) => reply.end_half(),
         }
     }
 
@@ -159,18 +184,19 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all
-    /// of it is known.
+    /// Sends an application's head, behind `fields` of the server, and what is there of the body. `body_len`: the length of
+    /// the body in bytes, if all of it is known.
     pub(crate) fn send_application_head(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body_len: Option<u64>,
         fields: &[u8],
+        body: Aggregate,
     ) {
         match self {
-            Self::Http1(reply) => reply.send_application_head(heads, head, body_len, fields),
-            Self::Http2(reply) => reply.send_application_head(heads, head, body_len, fields),
+            Self::Http1(reply) => reply.send_application_head(heads, head, body_len, fields, body),
+            Self::Http2(reply) => reply.send_application_head(heads, head, body_len, fields, body),
         }
     }
 
@@ -178,7 +204,7 @@ impl<'a> Responder<'a> {
     pub(crate) fn send_application_body(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body: Aggregate,
         fields: &[u8],
     ) {
@@ -205,14 +231,14 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// The application's body is complete.
+    /// The application's body is complete. `trailers` go behind it where the framing has a place for them.
     ///
     /// # Errors
     /// [`TooShort`].
-    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+    pub(crate) fn end(&mut self, trailers: Option<&Trailers>) -> Result<(), TooShort> {
         match self {
-            Self::Http1(reply) => reply.end(),
-            Self::Http2(reply) => reply.end(),
+            Self::Http1(reply) => reply.end(trailers),
+            Self::Http2(reply) => reply.end(trailers),
         }
     }
 }

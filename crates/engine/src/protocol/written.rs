@@ -9,6 +9,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
     /// Of these, bytes of heads.
     pub(crate) head_bytes: u64,
+    /// HTTP/2: the frame that ends the response waits to be sent, too. It need not have bytes of the response.
+    pub(crate) ends: bool,
 }
 
 /// An application's response is shorter than its `Content-Length`.

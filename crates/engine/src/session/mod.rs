@@ -6,6 +6,7 @@
 mod handshake;
 mod http1;
 mod http2;
+mod moving;
 mod need;
 mod wire;
 
@@ -13,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_gateway::{ClientSocket, ResponseEvent};
+use baton_upstream::{ClientSocket, ResponseEvent};
 
 use crate::context::Context;
 use crate::job::JobDone;

@@ -1,7 +1,7 @@
 //! What a session needs before its next step.
 
 use baton_buf::Slice;
-use baton_gateway::FailureReason;
+use baton_upstream::FailureReason;
 
 use crate::job::Job;
 use crate::protocol::StreamId;
@@ -18,9 +18,9 @@ pub(crate) enum Need {
     /// The job that was asked for before.
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
-    Delegate(StreamId, Box<baton_gateway::Request>),
+    Delegate(StreamId, baton_cache::Request),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
-    Body(StreamId, Result<Slice, FailureReason>),
+    Body(StreamId, Result<BodyPart, FailureReason>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.
     ResponseEvent(StreamId),
     /// To be woken by the gateway's next event for that request.
@@ -31,6 +31,14 @@ pub(crate) enum Need {
     Turn,
     /// Nothing ever again: drop it.
     Finished,
+}
+
+/// A piece of a request's body, or of what a client sends into a tunnel.
+#[derive(Debug)]
+pub(crate) struct BodyPart {
+    pub(crate) bytes: Slice,
+    /// Nothing follows. Where the length is known, it says so, too.
+    pub(crate) is_last: bool,
 }
 
 /// The halves of the work, for architectures that give them to different threads.

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer};
 use baton_content::{Blocking, Cache, CacheSettings, Tree, TreeConfig};
-use baton_fcgi::cgi::CgiHead;
+use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
-use baton_gateway::{
+use baton_http::origin::ResponseHead;
+use baton_http::{FieldRules, Status};
+use baton_upstream::{
     Address, Application, Endpoint, Failure, FailureReason, ResponseEvent, Settings, TemporaryFiles,
     TemporarySpace,
 };
-use baton_http::FieldRules;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -23,7 +24,7 @@ use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
-use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms};
 use crate::protocol::StreamId;
 use crate::send_way::SendWays;
 use crate::settings::{Limits, SendWay, SendfileMode};
@@ -236,8 +237,6 @@ impl Told {
         let failed = |must_end, client_lost| {
             ResponseEvent::Failed(Failure { why: FailureReason::Ended, client_lost, must_end })
         };
-        let head =
-            || ResponseEvent::Head(CgiHead::parse(b"Content-Type: text/plain\r\n\r\n".to_vec()).unwrap());
         let mut in_order = match self {
             Self::Answered { may_go_on } => vec![answered(true, may_go_on)],
             Self::AnsweredInPart => vec![answered(false, false)],
@@ -255,13 +254,19 @@ impl Told {
     }
 }
 
-fn body(bytes: usize) -> ResponseEvent {
+pub(super) fn head() -> ResponseEvent {
+    let lines = b"Content-Type: text/plain\r\n".to_vec();
+    let head = ResponseHead::of_lines(lines, Status::OK, b"OK", None, |_| true);
+    ResponseEvent::Head(head, Instruction::None)
+}
+
+pub(super) fn body(bytes: usize) -> ResponseEvent {
     let mut body = Aggregate::default();
     body.push(Buffer::new(vec![b'b'; bytes]));
     ResponseEvent::Body(body)
 }
 
-fn context(folder: &TempDir) -> Context {
+pub(super) fn context(folder: &TempDir) -> Context {
     let tree = Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap();
     let endpoint = Endpoint::Shared(Address::Unix(folder.path().join("app.sock")));
     let application = Application::new(Settings::new("app", endpoint)).unwrap();
@@ -270,7 +275,9 @@ fn context(folder: &TempDir) -> Context {
         memory_bytes_max: 1 << 10,
         temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };
-    let delegate = Delegate::sharing(application, "/app", upload);
+    let terms = Terms::Cgi(CgiTerms::sharing("/app"));
+    let headers = FieldRules::default();
+    let delegate = Delegate { application, headers, upload, terms, cache: None };
     let site = Site {
         name: "site".into(),
         listeners: Vec::new(),
@@ -280,7 +287,7 @@ fn context(folder: &TempDir) -> Context {
             Route {
                 path: "/app".into(),
                 headers: FieldRules::default(),
-                action: Action::Application(Arc::new(delegate)),
+                action: Action::Delegated(Arc::new(delegate)),
             },
         ],
         headers: FieldRules::default(),

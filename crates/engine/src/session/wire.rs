@@ -55,6 +55,16 @@ pub(super) enum Closing {
 impl Wire {
     pub(super) fn new(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
+        Self::begin(transport, listener, ctx)
+    }
+
+    /// A connection that another process has had until now.
+    pub(super) fn arrived(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
+        ctx.tally.add(Metric::ConnectionsTakenOver, 1);
+        Self::begin(transport, listener, ctx)
+    }
+
+    fn begin(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsOpen, 1);
         Self {
             transport,
@@ -78,9 +88,19 @@ impl Wire {
     /// Sends what the outlet holds. Returns how many bytes the kernel has taken.
     pub(super) fn send(&mut self, policy: &SendPolicy, scratch: &mut [u8], clock: &Clock) -> (u64, Flush) {
         let last = matches!(self.state, WireState::Ending(_));
-        let before = self.outlet.sent();
+        let before = self.sent();
         let flush = self.transport.flush(&mut self.outlet, policy, scratch, last, clock);
-        (self.outlet.sent() - before, flush)
+        (self.sent() - before, flush)
+    }
+
+    /// Bytes that the kernel has taken since the connection began.
+    fn sent(&self) -> u64 {
+        self.outlet.sent() - self.transport.early_data()
+    }
+
+    /// Bytes that were written to the client since the connection began, also by others.
+    pub(super) fn written(&self) -> u64 {
+        self.sent().saturating_add(self.transport.sent_by_others())
     }
 
     /// What the session needs after a flush that ended like this; `None`: everything is sent.
@@ -150,12 +170,12 @@ impl Wire {
     /// Sets the deadline; `u64::MAX`: none.
     pub(super) fn set_timeout(&mut self, timeout_ms: u64, ctx: &Context) {
         self.deadline_ms = ctx.clock.now_ms().saturating_add(timeout_ms);
-        self.sent_at_deadline_start = self.outlet.sent();
+        self.sent_at_deadline_start = self.sent();
     }
 
     /// Whether the client has taken what the least rate asks for since the deadline was set.
     pub(super) fn client_takes_enough(&self, ctx: &Context) -> bool {
-        let taken = self.outlet.sent() - self.sent_at_deadline_start;
+        let taken = self.sent() - self.sent_at_deadline_start;
         taken >= ctx.plan.limits.least_bytes_per_send_timeout()
     }
 }

@@ -1,12 +1,11 @@
 //! Requests for the application, and the model of their answers.
 
-use baton_gateway::Protocol;
+use baton_upstream::Protocol;
 
 use super::application::{AFTER_FILES, Manner, Query, REDIRECTED_TO};
 use super::choices::Choices;
-use super::request::{
-    Body, Bounds, Content, Expected, Persistence, Request, body, file_request, persistence,
-};
+use super::expected::{Content, Expected, Persistence};
+use super::request::{Body, Bounds, Request, body, file_request, persistence};
 use super::site::{APPLICATION, Folder};
 
 /// A request that the application is to answer in some manner.
@@ -24,7 +23,12 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         is_applications: true,
         is_failure: manner.fails(),
         // A POST is not repeated where an application closes its connection instead of reading the request.
-        may_fail: manner.fails() || manner.is_of_offers() || method == "POST" || !bounds.is_prompt,
+        // Kept connections to an origin may end, or have stray bytes, and the budget of retries may be used up.
+        may_fail: manner.fails()
+            || manner.is_of_offers()
+            || method == "POST"
+            || !bounds.is_prompt
+            || bounds.protocol == Protocol::Http1,
         lies: manner.is_of_offers(),
         is_head: method == "HEAD",
         content: Content::Page,
@@ -42,15 +46,20 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         }
         expected.fields.push(("X-Own", "yes".into()));
     }
-    let version = persistence(&mut fields, &mut expected, choices);
+    let version = persistence(bounds, &mut fields, &mut expected, choices);
     if version == "HTTP/1.0" {
         // It depends on whether the length is known in time.
         expected.open();
     }
     let body = match choices.chance(40) {
         true => Body::default(),
+        false if bounds.protocol == Protocol::Http1 => streamed_body(bounds, version, &mut fields, choices),
         false => body(bounds, version, &mut fields, choices),
     };
+    if bounds.protocol == Protocol::Http1 && !body.bytes.is_empty() {
+        // The origin has the request before the body is complete, and may fail before that.
+        expected.open();
+    }
     if manner.is_of_offers() {
         // It lies only to a server that has made the right offer.
         expected.open();
@@ -80,11 +89,25 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
     )
 }
 
+/// A body that may be refused for its head only: the origin may answer before anything else of it is known.
+fn streamed_body(bounds: Bounds, version: &str, fields: &mut String, choices: &mut Choices) -> Body {
+    loop {
+        let mut own = fields.clone();
+        let body = body(bounds, version, &mut own, choices);
+        if !matches!(body.refused, Some((_, false))) {
+            *fields = own;
+            return body;
+        }
+    }
+}
+
 fn manner(method: &str, protocol: Protocol, choices: &mut Choices) -> Manner {
     let manner = match choices.number(0..10) {
         0..=2 => Manner::Whole,
         3 | 4 => Manner::Open,
-        5 => choices.one(&[Manner::SendFile, Manner::AccelRedirect, Manner::ZeroCopy]),
+        5 if protocol != Protocol::Http1 => {
+            choices.one(&[Manner::SendFile, Manner::AccelRedirect, Manner::ZeroCopy])
+        }
         _ => choices.one(&Manner::of(protocol)),
     };
     // Without a body, there is none to be cut.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::transport::memory::{ClientEnd, Left, Readiness};
+use crate::transport::memory::{ClientEnd, Left, Readiness, Unread};
 
 /// A client's end of a connection, and what it knows of the server's.
 pub(crate) trait Link: fmt::Debug {
@@ -31,8 +31,8 @@ pub(crate) trait Link: fmt::Debug {
     fn bytes_read(&self) -> usize;
     /// How the server has left.
     fn server_left(&self) -> Left;
-    /// Whether the client may have lost what it was sent.
-    fn lost_output(&self) -> bool;
+    /// What the server had not read when it closed the connection.
+    fn unread_at_close(&self) -> Unread;
     /// Whether the server holds the connection no more.
     fn is_closed_by_server(&self) -> bool;
     /// The server's session is over.
@@ -96,8 +96,8 @@ impl Link for ClientEnd {
         Self::server_left(self)
     }
 
-    fn lost_output(&self) -> bool {
-        Self::lost_output(self)
+    fn unread_at_close(&self) -> Unread {
+        Self::unread_at_close(self)
     }
 
     fn is_closed_by_server(&self) -> bool {

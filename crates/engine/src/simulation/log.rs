@@ -76,7 +76,8 @@ impl Line {
             request: text("request"),
             status: number("status") as u16,
             body_bytes: number("body_bytes") as usize,
-            outcome: text("outcome"),
+            // An origin's failure is an application's to the model.
+            outcome: text("outcome").replace("origin-failed", "application-failed"),
         }
     }
 }

@@ -2,16 +2,22 @@
 //!
 //! A seed chooses the requests, how input and room for output are split, how long jobs take, how an application
 //! answers, when clients leave, and when the worker reloads, drains and stops. The laws that hold for every seed are in
-//! [`world`] (after every event, and at the end) and in [`client`] (for every answer, and for the log). [`request`] is
-//! the model of the answers.
+//! [`world`] (after every event, and at the end), in [`http1`] and in [`http2`] (for what a client gets, and for the log).
+//! [`request`] and [`expected`] are the model of the answers.
 //!
 //! `cargo test` runs some thousands; `make simulate SEEDS=n FIRST=m` runs more. A failing seed prints the command that
 //! repeats it, and joins [`REGRESSIONS`] with the fix.
 
 mod application;
+mod cached;
+mod cached_requests;
 mod choices;
 mod client;
+mod clock;
 mod delegated;
+mod expected;
+mod http1;
+mod http2;
 mod link;
 mod log;
 mod request;
@@ -26,10 +32,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use world::{Setting, World};
 
 /// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.
-const REGRESSIONS: [(u64, &str); 1] = [(
-    701,
-    "input that came while the last answer was sent was left unread: the reset could destroy the answer",
-)];
+const REGRESSIONS: [(u64, &str); 4] = [
+    (
+        701,
+        "input that came while the last answer was sent was left unread: the reset could destroy the answer",
+    ),
+    (52_698, "a body that came before the server knew that it was not wanted kept its window (HTTP/2)"),
+    (1098, "a cached response's end was never read: its fill waited for a reader that had all of it"),
+    (1274, "the same, behind a reader that had got all of it at once"),
+];
 
 #[test]
 fn any_scenario_keeps_the_laws() {

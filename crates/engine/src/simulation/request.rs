@@ -5,9 +5,10 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use baton_gateway::Protocol;
+use baton_upstream::Protocol;
 
 use super::choices::Choices;
+use super::expected::{Content, Expected, Persistence};
 use super::site::{FIXED, Folder, LISTED, MODIFIED_UNIX_SECONDS, MOVED, SiteFile};
 
 /// A request, and its answer by the model.
@@ -20,58 +21,11 @@ pub(crate) struct Request {
     pub(crate) expected: Expected,
 }
 
-/// The expected answer to a request.
-#[derive(Debug)]
-pub(crate) struct Expected {
-    /// One of these.
-    pub(crate) status: Vec<u16>,
-    pub(crate) persistence: Persistence,
-    /// Whether the request breaks the protocol or a limit, so that it is refused.
-    pub(crate) is_malformed: bool,
-    /// Whether an application answers.
-    pub(crate) is_applications: bool,
-    /// Whether the answer is the server's, because the application failed.
-    pub(crate) is_failure: bool,
-    /// Whether the application may fail; a refusal for want of a connection is no failure.
-    pub(crate) may_fail: bool,
-    /// Whether the application may report something else than it has sent.
-    pub(crate) lies: bool,
-    /// Whether the answer has no body, even if its head announces one.
-    pub(crate) is_head: bool,
-    pub(crate) content: Content,
-    /// Fields of the answer.
-    pub(crate) fields: Vec<(&'static str, String)>,
-}
-
-/// What becomes of the connection, unless the server ends it for other reasons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Persistence {
-    Kept,
-    Ended,
-    /// It depends on how much of the request arrives before the answer. Later requests on the connection may be lost.
-    Open,
-}
-
-/// The content of an answer with an expected status.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// These bytes.
-    Exact(Vec<u8>),
-    /// These ranges of these bytes, in a form with a part for each.
-    Parts(Vec<u8>, Vec<Range<usize>>),
-    /// Something with these words in it.
-    With(&'static str),
-    /// The content by the plan that is current when the request is answered.
-    ByPlan,
-    /// A page about the status.
-    Page,
-    /// Anything.
-    Any,
-}
-
 /// The choices for requests within the limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// Whether the client speaks HTTP/2. Its requests are still text here: what they say, not how.
+    pub(crate) is_http2: bool,
     /// What the application speaks.
     pub(crate) protocol: Protocol,
     /// Whether the server never waits too long for the application, unless a request asks for that.
@@ -85,7 +39,7 @@ pub(crate) struct Bounds {
 impl Request {
     /// A request that the server answers by itself; `number` makes its first line another one than those of the others.
     pub(crate) fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Self {
-        if choices.chance(3) {
+        if !bounds.is_http2 && choices.chance(3) {
             return malformed(number, choices);
         }
         let method = choices.one(&METHODS);
@@ -131,7 +85,7 @@ impl Request {
             }
             _ => expected.status = vec![404],
         }
-        let version = persistence(&mut fields, &mut expected, choices);
+        let version = persistence(bounds, &mut fields, &mut expected, choices);
         let body = match is_read && !choices.chance(5) {
             true => Body::default(),
             false => body(bounds, version, &mut fields, choices),
@@ -148,6 +102,17 @@ impl Request {
             None => {}
         }
         Self::assemble(format!("{method} {path}?{number} {version}"), &fields, &body.bytes, expected)
+    }
+
+    /// The lines of its fields.
+    pub(crate) fn field_lines(&self) -> impl Iterator<Item = &str> {
+        let head = std::str::from_utf8(&self.bytes[..self.head_len]).expect("a head is ASCII");
+        head.split("\r\n").skip(1).filter(|line| !line.is_empty())
+    }
+
+    /// The body, as it is sent.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[self.head_len..]
     }
 
     pub(super) fn assemble(line: String, fields: &str, body: &[u8], expected: Expected) -> Self {
@@ -245,10 +210,14 @@ fn range_request(
 
 /// Chooses the version, and whether the connection goes on.
 pub(super) fn persistence(
+    bounds: Bounds,
     fields: &mut String,
     expected: &mut Expected,
     choices: &mut Choices,
 ) -> &'static str {
+    if bounds.is_http2 {
+        return "HTTP/2.0";
+    }
     let version = if choices.chance(15) { "HTTP/1.0" } else { "HTTP/1.1" };
     let connection = match choices.number(0..10) {
         0 => "close",
@@ -267,21 +236,6 @@ pub(super) fn persistence(
         expected.persistence = Persistence::Ended;
     }
     version
-}
-
-impl Expected {
-    /// The request is refused with this status.
-    pub(super) fn refuse(&mut self, status: u16) {
-        self.status = vec![status];
-        (self.persistence, self.is_malformed, self.is_failure) = (Persistence::Ended, true, false);
-        (self.content, self.fields) = (Content::Page, Vec::new());
-    }
-
-    pub(super) fn open(&mut self) {
-        if self.persistence == Persistence::Kept {
-            self.persistence = Persistence::Open;
-        }
-    }
 }
 
 /// A body.
@@ -313,6 +267,15 @@ pub(super) fn body(bounds: Bounds, version: &str, fields: &mut String, choices: 
             body.bytes = vec![b't'; bounds.body_bytes_max + 1];
         }
         _ if version == "HTTP/1.0" => {}
+        7..=9 if bounds.is_http2 => {
+            body.content = vec![b'c'; choices.number(0..bounds.body_bytes_max)];
+            body.bytes.clone_from(&body.content);
+        }
+        10 if bounds.is_http2 => {}
+        _ if bounds.is_http2 => {
+            body.refused = Some((413, false));
+            body.bytes = vec![b't'; bounds.body_bytes_max + 1];
+        }
         7..=9 => {
             fields.push_str("Transfer-Encoding: chunked\r\n");
             body.content = vec![b'c'; choices.number(0..bounds.body_bytes_max)];
@@ -330,7 +293,7 @@ pub(super) fn body(bounds: Bounds, version: &str, fields: &mut String, choices: 
         }
     }
     body.is_awaited =
-        body.refused.is_none() && !body.bytes.is_empty() && version == "HTTP/1.1" && choices.chance(20);
+        body.refused.is_none() && !body.bytes.is_empty() && version != "HTTP/1.0" && choices.chance(20);
     if body.is_awaited {
         fields.push_str("Expect: 100-continue\r\n");
     }

@@ -27,6 +27,39 @@ impl Response {
         value
     }
 
+    /// A response of HTTP/2 whose head has come.
+    ///
+    /// # Panics
+    /// If the head is not well-formed.
+    pub(crate) fn of_fields(fields: Vec<(String, String)>) -> Self {
+        let mut fields = fields.into_iter();
+        let first = fields.next().filter(|(name, value)| name == ":status" && value.len() == 3);
+        let status = first.and_then(|(_, value)| value.parse().ok()).expect("a status comes first");
+        let fields: Vec<_> = fields.collect();
+        for (name, value) in &fields {
+            let is_token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            assert!(!name.is_empty() && name.bytes().all(is_token), "no name: {name:?}");
+            assert!(!value.bytes().any(|byte| byte.is_ascii_control()), "no value: {value:?}");
+            let is_of_http1 = ["connection", "keep-alive", "transfer-encoding", "upgrade"].contains(&&**name);
+            assert!(!is_of_http1, "{name} is about a connection of HTTP/1");
+        }
+        Self {
+            status,
+            fields,
+            content: Vec::new(),
+            body_bytes: 0,
+            len: 0,
+            is_complete: false,
+            ends_with_connection: false,
+        }
+    }
+
+    /// A part of the content of a response of HTTP/2.
+    pub(crate) fn push_content(&mut self, content: &[u8]) {
+        self.content.extend_from_slice(content);
+        self.body_bytes += content.len();
+    }
+
     /// Whether the connection goes on after it.
     pub(crate) fn keeps_connection(&self) -> bool {
         self.field("Connection").is_none_or(|value| value == "keep-alive") && !self.ends_with_connection

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
-use baton_gateway::{
+use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
+use baton_http::{ETag, FieldRules, MediaTypes};
+use baton_upstream::{
     Address, Application, Endpoint, Protocol, REGION_BYTES_MIN, Settings, StreamedBodies, TemporaryFiles,
     TransportChoice,
 };
-use baton_http::{ETag, FieldRules, MediaTypes};
 use tempfile::TempDir;
 
+use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
-use crate::plan::{Action, Delegate, Plan, Route, Site};
+use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
 use crate::settings::Limits;
 use crate::upload::UploadSettings;
 
@@ -94,13 +96,14 @@ impl Folder {
             protocol,
             transport: match protocol {
                 Protocol::FastCgi => choices.one(&TRANSPORTS),
-                Protocol::Scgi => TransportChoice::Plain,
+                Protocol::Scgi | Protocol::Http1 => TransportChoice::Plain,
             },
             region_bytes: choices.one(&[REGION_BYTES_MIN, 300_000]),
             connections_max: choices.one(&[1, 2, 16]),
             streamed_bodies: StreamedBodies::default().with_max(choices.one(&[0, 1, 100])),
             keep_connections: choices.chance(80),
             requests_max_per_connection: choices.one(&[0, 0, 2]) as u64,
+            head_timeout_ms: (protocol == Protocol::Http1).then_some(2_900),
             idle_timeout_ms: 700,
             queue_max: choices.one(&[1, 1_000]),
             queue_timeout_ms: 3_700,
@@ -119,6 +122,7 @@ impl Folder {
         limits: Limits,
         version: u32,
         application: &Arc<Application>,
+        shelf: Option<&Shelf>,
         choices: &mut Choices,
     ) -> Plan {
         let root = self.folder.path().to_owned();
@@ -130,36 +134,61 @@ impl Folder {
             memory_bytes_max: choices.one(&[100, 1_000_000]),
             temporary: application.settings().temporary.clone(),
         };
-        let delegate = Delegate {
-            named: vec![Arc::clone(&tree)],
-            internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
-            ..Delegate::sharing(Arc::clone(application), APPLICATION, upload)
+        let delegated = |path: &'static str, cache| {
+            let terms = match application.settings().protocol {
+                Protocol::Http1 => Terms::Proxy(Box::new(proxy())),
+                Protocol::FastCgi | Protocol::Scgi => Terms::Cgi(CgiTerms {
+                    named: vec![Arc::clone(&tree)],
+                    internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
+                    ..CgiTerms::sharing(path)
+                }),
+            };
+            let (application, headers) = (Arc::clone(application), FieldRules::default());
+            let delegate = Delegate { application, headers, upload: upload.clone(), terms, cache };
+            (path, Action::Delegated(Arc::new(delegate)))
         };
+        let cached = shelf.map(|shelf| delegated(CACHED, Some(Arc::clone(&shelf.route))));
+        let application = delegated(APPLICATION, None);
         let moved = Action::Redirect { status: 302, location: "/elsewhere$rest".into() };
         let fixed = Action::Respond {
             status: 200,
             media_type: "text/plain".into(),
             body: fixed_body(version).into_bytes(),
         };
-        let routes = [
-            ("/", Action::Files(tree)),
-            (MOVED, moved),
-            (FIXED, fixed),
-            (APPLICATION, Action::Application(Arc::new(delegate))),
-        ];
+        let routes = [("/", Action::Files(Arc::clone(&tree))), (MOVED, moved), (FIXED, fixed), application];
         let site = Site {
             name: "simulated".into(),
             listeners: Vec::new(),
             hosts: Vec::new(),
             routes: routes
+                .into_iter()
+                .chain(cached)
                 .map(|(path, action)| Route { path: path.into(), headers: FieldRules::default(), action })
-                .into(),
+                .collect(),
             headers: FieldRules::default(),
             error_pages: Vec::new(),
             clients: None,
             log: true,
         };
         Plan::new(vec![site], limits, choices.chance(50))
+    }
+}
+
+/// Requests go on as they are.
+fn proxy() -> ProxyTerms {
+    let forwarding = Forwarding {
+        host: HostRule::Client,
+        authority: "origin".into(),
+        path: PathRule::default(),
+        pseudonym: "simulated".into(),
+        rules: FieldRules::default(),
+    };
+    ProxyTerms {
+        peers: None,
+        forwarding,
+        responses: ResponseRules::default(),
+        trusted: Vec::new(),
+        trusts_local: false,
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
 use super::link::Link;
-use crate::transport::memory::{Left, Readiness};
+use crate::transport::memory::{Left, Readiness, Unread};
 
 /// The client's end.
 #[derive(Debug)]
@@ -159,8 +159,8 @@ impl Link for SocketEnd {
         if is_over { Left::InOrder } else { Left::Not }
     }
 
-    fn lost_output(&self) -> bool {
-        false
+    fn unread_at_close(&self) -> Unread {
+        Unread::Nothing
     }
 
     fn is_closed_by_server(&self) -> bool {

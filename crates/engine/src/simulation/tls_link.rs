@@ -1,7 +1,7 @@
 //! A client's end with TLS on it: the library's client, over a connection in memory. Records arrive cut at any byte.
 
 use super::link::Link;
-use crate::transport::memory::{ClientEnd, Left, Readiness};
+use crate::transport::memory::{ClientEnd, Left, Readiness, Unread};
 use crate::transport::tls_client::{NAME, TlsClient};
 
 /// A client that speaks TLS. What it says of bytes are bytes of data.
@@ -20,10 +20,10 @@ pub(crate) struct TlsLink {
 }
 
 impl TlsLink {
-    /// A client that has begun its handshake.
-    pub(crate) fn new(end: ClientEnd, cut_bytes: usize) -> Self {
+    /// A client that has begun its handshake, and whose records arrive so many bytes at a time.
+    pub(crate) fn new(end: ClientEnd, cut_bytes: usize, is_http2: bool) -> Self {
         let (waiting, held, marks) = Default::default();
-        let tls = TlsClient::new(end, NAME);
+        let tls = if is_http2 { TlsClient::for_http2(end, NAME) } else { TlsClient::new(end, NAME) };
         let mut link = Self { tls, waiting, held, cut_bytes, marks, sealed: 0, data: 0 };
         link.seal(b"");
         link
@@ -132,8 +132,8 @@ impl Link for TlsLink {
         }
     }
 
-    fn lost_output(&self) -> bool {
-        self.tls.end.lost_output()
+    fn unread_at_close(&self) -> Unread {
+        self.tls.end.unread_at_close()
     }
 
     fn is_closed_by_server(&self) -> bool {

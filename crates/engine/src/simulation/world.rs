@@ -11,21 +11,26 @@
 //! The seed decides the order of events and the time between them; the server's code decides what a session does. After
 //! every event the world checks that each wait has the right deadline, and that it can end.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
+use baton_cache::CachingGateway;
 use baton_content::{Blocking, Cache, CacheSettings};
-use baton_gateway::{Gateway, Protocol, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
+use baton_upstream::{Protocol, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
 use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::application::Application;
+use super::cached::Shelf;
+use super::cached_requests;
 use super::choices::Choices;
-use super::client::{Client, Moment};
+use super::client::{Client, InputWait, Moment};
+use super::clock;
 use super::delegated;
+use super::http1::Http1Client;
+use super::http2::Http2Client;
 use super::link::Link;
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
@@ -48,11 +53,6 @@ use crate::simulated_disk;
 use crate::transport::Transport;
 use crate::transport::memory::{self, Readiness};
 use crate::transport::tls_client::server;
-
-thread_local! {
-    /// The precise clock of the simulation on this thread.
-    static NOW_US: Cell<u64> = const { Cell::new(0) };
-}
 
 /// What simulations have in common.
 #[derive(Debug)]
@@ -82,7 +82,9 @@ pub(crate) struct World<'a> {
     agenda: BTreeMap<(u64, usize, usize), Event>,
     events: usize,
     seats: Vec<Seat>,
-    gateway: Gateway,
+    gateway: CachingGateway,
+    /// What is cached, if anything.
+    shelf: Option<Shelf>,
     /// What the gateway waits on.
     epoll: OwnedFd,
     application: Application,
@@ -96,6 +98,7 @@ pub(crate) struct World<'a> {
     version: u32,
     /// Whether reading and sending are steps of their own.
     in_stages: bool,
+    is_disk_cold: bool,
     trace: Option<&'a mut dyn FnMut(String)>,
     /// What happened, as one number.
     fingerprint: u64,
@@ -103,12 +106,14 @@ pub(crate) struct World<'a> {
 
 /// A client, and the session that serves it.
 struct Seat {
-    client: Client,
+    client: Box<dyn Client>,
     session: Option<Session>,
     accepted_ms: u64,
     is_poll_due: bool,
     /// Its requests that the application has.
     requests: Requests,
+    /// Jobs that work for it.
+    jobs: usize,
     /// When the application's last event reached it.
     heard_ms: u64,
     /// What the session waits for.
@@ -126,7 +131,7 @@ enum Waits {
 
 #[derive(Debug)]
 enum Event {
-    Connect(Box<Client>, Box<Transport>),
+    Connect(Box<dyn Client>, Box<Transport>),
     Act(usize),
     Poll(usize),
     Turn(usize),
@@ -142,11 +147,20 @@ enum Event {
 impl<'a> World<'a> {
     pub(crate) fn new(setting: &'a Setting, seed: u64, trace: Option<&'a mut dyn FnMut(String)>) -> Self {
         let mut choices = Choices::new(seed);
-        simulated_disk::set(choices.seed(), choices.one(&[0, 0, 20, 60]));
+        let (disk_seed, cold_percent) = (choices.seed(), choices.one(&[0, 0, 20, 60]));
+        simulated_disk::set(disk_seed, cold_percent);
         let limits = limits(&mut choices);
         let protocol = choices.one(&[Protocol::FastCgi, Protocol::FastCgi, Protocol::Scgi]);
+        // A choice of its own: three of four seeds keep their scenario.
+        let is_proxied = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(1)).chance(25);
+        let protocol = if is_proxied { Protocol::Http1 } else { protocol };
+        clock::set(START_MS);
+        // The same here.
+        let mut of_cache = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(2));
+        let is_cached = protocol != Protocol::Scgi && of_cache.chance(30);
+        let shelf = is_cached.then(|| Shelf::open(setting.counters, &mut of_cache));
         let applied = setting.folder.application(&setting.temporary, protocol, &mut choices);
-        let plan = Arc::new(setting.folder.plan(limits, 0, &applied, &mut choices));
+        let plan = Arc::new(setting.folder.plan(limits, 0, &applied, shelf.as_ref(), &mut choices));
         let cache = CacheSettings {
             heads: choices.chance(80),
             names: choices.chance(80),
@@ -166,11 +180,18 @@ impl<'a> World<'a> {
         let records =
             Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
         // `simulated_disk` decides whether an answer needs a job, not the kernel.
-        let ctx =
+        let mut ctx =
             Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, send_ways, records);
+        ctx.shared_cache = shelf.as_ref().map(|shelf| Arc::clone(&shelf.shared));
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+        let own = epoll.try_clone().unwrap();
+        let gateway = match &shelf {
+            Some(shelf) => CachingGateway::with_cache(own, Arc::clone(&shelf.shared)).unwrap(),
+            None => CachingGateway::new(own),
+        };
         let mut world = Self {
-            gateway: Gateway::new(epoll.try_clone().unwrap()).with_precise_clock(|| NOW_US.get()),
+            gateway: gateway.with_precise_clock(clock::now_us),
+            shelf,
             epoll,
             application: Application::listen(&setting.folder, protocol, &mut choices),
             protocol,
@@ -186,35 +207,47 @@ impl<'a> World<'a> {
             old_plans: Vec::new(),
             version: 0,
             in_stages: choices.chance(20),
+            is_disk_cold: cold_percent > 0,
             trace,
             fingerprint: seed,
             choices,
         };
         world.set_time(START_MS);
-        world.invite();
+        // Choices of their own: a seed whose clients all speak HTTP/1 keeps its scenario.
+        world.invite(&mut Choices::new(seed.wrapping_mul(PRIME)));
         world
     }
 
     /// Decides when clients connect, and what happens to the worker.
-    fn invite(&mut self) {
+    fn invite(&mut self, versions: &mut Choices) {
         let limits = &self.ctx.plan.limits;
+        // A long body waits in the socket's buffer while the application reads a little at a time.
+        let is_read_soon = self.application_pause_ms < 100 || limits.body_bytes_max < 10_000;
         let bounds = Bounds {
+            is_http2: false,
             protocol: self.protocol,
-            is_prompt: self.application.is_prompt(),
-            for_application: self.choices.one(&[0, 10, 60, 95]) as u8,
+            is_prompt: self.application.is_prompt() && is_read_soon,
+            for_application: self.choices.one(&[0, 10, 60, 95]).max(if self.shelf.is_some() { 60 } else { 0 })
+                as u8,
             body_bytes_max: limits.body_bytes_max as usize,
             ranges_max: limits.ranges_max,
         };
         let mut at_ms = self.now_ms;
+        let names = self.shelf.as_ref().map(|shelf| &shelf.names[..]).unwrap_or_default();
         for number in 0..self.choices.number(1..6) {
             let mut choices = self.choices.fork();
+            let bounds = Bounds { is_http2: versions.chance(40), ..bounds };
             let numbers = number * 100..number * 100 + choices.number(0..12);
-            let requests =
-                numbers.map(|number| choose(&self.setting.folder, bounds, number, &mut choices)).collect();
-            let (transport, client_end) = connection(address(number), &mut choices);
-            let client = Client::new(client_end, requests, self.now_ms, &mut choices);
+            let requests = numbers
+                .map(|number| choose(&self.setting.folder, names, bounds, number, &mut choices))
+                .collect();
+            let (transport, end) = connection(address(number), bounds.is_http2, &mut choices);
+            let client: Box<dyn Client> = match bounds.is_http2 {
+                true => Box::new(Http2Client::new(end, requests, self.now_ms, &mut choices)),
+                false => Box::new(Http1Client::new(end, requests, self.now_ms, &mut choices)),
+            };
             at_ms += self.choices.ms(0..100);
-            self.agenda.insert((at_ms, 0, number), Event::Connect(client.into(), transport.into()));
+            self.agenda.insert((at_ms, 0, number), Event::Connect(client, transport.into()));
         }
         for _ in 0..self.choices.number(0..3) {
             let after_ms = self.choices.size(10_000) as u64;
@@ -262,12 +295,8 @@ impl<'a> World<'a> {
     fn set_time(&mut self, now_ms: u64) {
         assert!(now_ms >= self.now_ms, "a deadline of {now_ms} was passed over at {}", self.now_ms);
         self.now_ms = now_ms;
-        NOW_US.set(now_ms * 1000);
-        self.ctx.clock.set(now_ms, self.unix_seconds());
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        START_UNIX_SECONDS + self.now_ms / 1000
+        clock::set(now_ms);
+        self.ctx.clock.set(now_ms, clock::unix_seconds());
     }
 
     fn later(&mut self, after_ms: u64, event: Event) {
@@ -291,11 +320,12 @@ impl<'a> World<'a> {
                 self.note(|| format!("client {who} connects"), who);
                 let session = Session::over(*transport, 0, &mut self.ctx);
                 self.seats.push(Seat {
-                    client: *client,
+                    client,
                     session: Some(session),
                     accepted_ms: self.now_ms,
                     is_poll_due: false,
                     requests: Requests::default(),
+                    jobs: 0,
                     heard_ms: 0,
                     waits: Waits::Nothing,
                 });
@@ -312,7 +342,7 @@ impl<'a> World<'a> {
             }
             Event::Poll(who) => {
                 self.seats[who].is_poll_due = false;
-                let Some(event) = self.seats[who].client.end.take_readiness() else { return };
+                let Some(event) = self.seats[who].client.link_mut().take_readiness() else { return };
                 self.note(|| format!("client {who}: {event:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = event;
                 let is_unanswered = |request| self.gateway.is_unanswered(request);
@@ -325,6 +355,7 @@ impl<'a> World<'a> {
             Event::Turn(who) => self.advance(who, Wake::Turn),
             Event::JobDone(who, job) => {
                 self.note(|| format!("job for client {who} is done"), who);
+                self.seats[who].jobs -= 1;
                 self.advance(who, Wake::Job(job.run()));
             }
             Event::GatewayRound => {
@@ -350,7 +381,13 @@ impl<'a> World<'a> {
                 let setting = self.setting;
                 let applied =
                     setting.folder.application(&setting.temporary, self.protocol, &mut self.choices);
-                let plan = setting.folder.plan(limits, self.version, &applied, &mut self.choices);
+                let plan = setting.folder.plan(
+                    limits,
+                    self.version,
+                    &applied,
+                    self.shelf.as_ref(),
+                    &mut self.choices,
+                );
                 self.old_plans.push(Arc::downgrade(&self.ctx.plan));
                 self.ctx.plan = Arc::new(plan);
             }
@@ -376,7 +413,7 @@ impl<'a> World<'a> {
     /// What an edge-triggered poller is told, it tells some time later.
     fn note_readiness(&mut self, who: usize) {
         let seat = &mut self.seats[who];
-        if seat.client.end.has_readiness() && seat.session.is_some() && !seat.is_poll_due {
+        if seat.client.link().has_readiness() && seat.session.is_some() && !seat.is_poll_due {
             seat.is_poll_due = true;
             let after_ms = if self.choices.chance(80) { 0 } else { self.choices.ms(0..50) };
             self.later(after_ms, Event::Poll(who));
@@ -430,13 +467,17 @@ impl<'a> World<'a> {
         let since_ms = self.now_ms.saturating_sub(rate.send_timeout_ms) + 1;
         let was_sending = self.seats[who].waits == Waits::Room;
         let client = &self.seats[who].client;
-        let is_fast =
-            client.end.is_in_memory() && !client.end.is_sealed() && client.taken_since(since_ms) >= least;
-        self.advance(who, Wake::TimedOut);
-        let seat = &self.seats[who];
-        assert!(!was_sending || !is_fast || seat.session.is_some(), "client {who} takes fast enough");
-        let deadline_ms = seat.session.as_ref().map_or(u64::MAX, Session::deadline_ms);
-        assert!(deadline_ms > self.now_ms, "client {who}: what was to be done in time is not done");
+        let is_exact = client.link().is_in_memory() && !client.link().is_sealed();
+        let is_fast = is_exact && client.taken_since(since_ms) >= least;
+        let times = self.seats[who].client.concurrent_max();
+        let deadline_ms = |world: &mut Self| {
+            world.advance(who, Wake::TimedOut);
+            world.seats[who].session.as_ref().map_or(u64::MAX, Session::deadline_ms)
+        };
+        let is_done = (0..times).any(|_| deadline_ms(self) > self.now_ms);
+        assert!(is_done, "client {who}: what was to be done in time is not done");
+        let has_ended = self.seats[who].session.is_none();
+        assert!(!was_sending || !is_fast || !has_ended, "client {who} takes fast enough");
     }
 
     fn wake(&mut self, who: usize, wake: Wake) -> Need {
@@ -459,6 +500,7 @@ impl<'a> World<'a> {
         }
         let by_itself = !matches!(wake, Wake::TimedOut | Wake::End(_));
         let mut need = self.wake(who, wake);
+        let mut ended_by_itself = None;
         loop {
             let Some(session) = &mut self.seats[who].session else { return };
             match need {
@@ -476,21 +518,20 @@ impl<'a> World<'a> {
                     break;
                 }
                 Need::Job(job) => {
-                    let is_sending = matches!(job, Job::PageIn { .. });
-                    assert!(
-                        is_sending || session.stage() == Stage::Read,
-                        "answers wait for the disk of others"
-                    );
+                    let has_answers = !matches!(job, Job::PageIn { .. }) && session.stage() == Stage::Write;
                     self.seats[who].waits = Waits::Job;
+                    self.seats[who].jobs += 1;
                     let after_ms = self.choices.ms(0..200);
                     self.later(after_ms, Event::JobDone(who, job));
                     need = self.wake(who, Wake::Resumed);
+                    let waits = has_answers && matches!(need, Need::JobUnderWay);
+                    assert!(!waits, "answers wait for the disk of others");
                 }
                 Need::JobUnderWay => break,
                 Need::Delegate(stream, request) => {
                     let whose = name_request(who, stream);
                     self.seats[who].requests.insert(stream, whose);
-                    self.gateway.begin(whose, *request, self.now_ms);
+                    self.gateway.begin(whose, request, self.now_ms);
                     need = Need::ResponseEvent(stream);
                 }
                 Need::ResponseEvent(stream) => {
@@ -513,7 +554,7 @@ impl<'a> World<'a> {
                 Need::Body(stream, part) => {
                     let whose = name_request(who, stream);
                     match part {
-                        Ok(part) => self.gateway.push_body(whose, part, self.now_ms),
+                        Ok(part) => self.gateway.push_body(whose, part.bytes, part.is_last, self.now_ms),
                         Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
                     }
                     let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
@@ -528,19 +569,20 @@ impl<'a> World<'a> {
                     for request in std::mem::take(&mut self.seats[who].requests).names() {
                         self.gateway.abandon(request, self.now_ms);
                     }
-                    self.seats[who].client.end.handle_session_end();
-                    let lost_output = self.seats[who].client.end.lost_output();
-                    assert!(!lost_output || !by_itself, "client {who} may have lost its last answer");
+                    ended_by_itself = Some(by_itself);
                     break;
                 }
             }
         }
         let moment = self.moment();
         self.seats[who].client.observe(moment);
+        if let Some(by_itself) = ended_by_itself {
+            self.seats[who].client.check_end(who, by_itself);
+        }
         self.check_wait(who);
         self.note_readiness(who);
-        let read = self.seats[who].client.end.bytes_read();
-        let answers = self.seats[who].client.responses.len();
+        let read = self.seats[who].client.link().bytes_read();
+        let answers = self.seats[who].client.answers();
         let waits = self.seats[who].session.as_ref().map(|_| self.seats[who].waits);
         self.note(
             || format!("client {who}: {read} bytes read, {answers} answers, waits for {waits:?}"),
@@ -551,25 +593,24 @@ impl<'a> World<'a> {
     fn moment(&self) -> Moment {
         Moment {
             now_ms: self.now_ms,
-            unix_seconds: self.unix_seconds(),
+            unix_seconds: clock::unix_seconds(),
             version: self.version,
             is_draining: self.ctx.draining,
+            is_disk_cold: self.is_disk_cold,
             requests_max: self.ctx.plan.limits.requests_per_connection_max as usize,
         }
     }
 
     /// Checks that a waiting session waits for something that can happen, and not longer than it may.
-    fn check_wait(&self, who: usize) {
-        let seat = &self.seats[who];
+    fn check_wait(&mut self, who: usize) {
+        let seat = &mut self.seats[who];
         let Some(session) = &seat.session else { return };
-        let (limits, client) = (&self.ctx.plan.limits, &seat.client);
-        let deadline_ms = session.deadline_ms();
-        let due = |since_ms: u64, timeout_ms: u64, what: &str| {
-            let due_ms = since_ms + timeout_ms;
-            assert_eq!(deadline_ms, due_ms, "client {who}: the deadline of its wait {what}");
-        };
+        let (limits, deadline_ms) = (&self.ctx.plan.limits, session.deadline_ms());
+        let link = seat.client.link();
         match seat.waits {
             Waits::Nothing | Waits::Job => {}
+            // With HTTP/2, what is to be sent next can wait for a disk while the client is heard.
+            Waits::Room if seat.jobs > 0 => {}
             Waits::Application => {
                 let has_end = deadline_ms != u64::MAX || self.gateway.deadline_ms().is_some();
                 assert!(has_end, "client {who} waits for an application forever");
@@ -578,47 +619,24 @@ impl<'a> World<'a> {
                 assert!(is_bounded, "client {who}: {deadline_ms} to send more of its body");
             }
             Waits::Room => {
-                assert!(!client.end.has_room() || client.end.has_readiness(), "client {who}: there is room");
+                assert!(!link.has_room() || link.has_readiness(), "client {who}: there is room");
                 // A handshake has the time of a head.
-                let handshake_ms = if client.end.is_sealed() { limits.head_timeout_ms } else { 0 };
+                let handshake_ms = if link.is_sealed() { limits.head_timeout_ms } else { 0 };
                 let latest_ms = self.now_ms + limits.send_timeout_ms.max(handshake_ms);
                 assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} to take more");
             }
             Waits::Input => {
-                assert!(
-                    !client.end.has_input() || client.end.has_readiness(),
-                    "client {who}: there is input"
-                );
-                assert!(!client.awaits_answer(), "client {who}: a request is there and not answered");
-                if client.end.is_sealed() {
-                    // When the server has read a part of a record, the client cannot know.
-                    let longest_ms = [
-                        limits.head_timeout_ms,
-                        limits.body_timeout_ms,
-                        limits.idle_timeout_ms,
-                        limits.linger_timeout_ms,
-                    ];
-                    let latest_ms = self.now_ms + longest_ms.into_iter().max().unwrap_or(0);
-                    assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} by TLS");
-                } else if let Some(since_ms) = client.is_in_head() {
-                    due(
-                        since_ms.max(client.output_moved_ms()).max(seat.heard_ms),
-                        limits.head_timeout_ms,
-                        "for a head",
-                    );
-                } else if !session.is_idle() {
-                    let longest_ms = limits.body_timeout_ms.max(limits.linger_timeout_ms);
-                    let latest_ms = client.moved_ms.max(seat.heard_ms) + longest_ms;
-                    assert!(deadline_ms <= latest_ms, "client {who}: {deadline_ms} for a body, or lingering");
-                } else if client.has_partial() {
-                    panic!("client {who}: the rest of an answer does not come");
-                } else if client.responses.last().is_some_and(|response| !response.keeps_connection()) {
-                    panic!("client {who} was told that the connection ends");
-                } else if client.responses.is_empty() {
-                    due(seat.accepted_ms, limits.head_timeout_ms, "for its first request");
-                } else {
-                    due(client.moved_ms.max(seat.heard_ms), limits.idle_timeout_ms, "for its next request");
-                }
+                seat.client.check_input_wait(&InputWait {
+                    who,
+                    now_ms: self.now_ms,
+                    deadline_ms,
+                    accepted_ms: seat.accepted_ms,
+                    heard_ms: seat.heard_ms,
+                    is_idle: session.is_idle(),
+                    has_job: seat.jobs > 0,
+                    delegated: &seat.requests,
+                    limits,
+                });
             }
         }
     }
@@ -627,13 +645,14 @@ impl<'a> World<'a> {
     fn finish(mut self, before: &Totals) -> u64 {
         for (who, seat) in self.seats.iter().enumerate() {
             assert!(seat.session.is_none(), "client {who} is held for ever: {:?}", seat.waits);
-            assert!(seat.client.end.is_closed_by_server(), "the connection of client {who} is still open");
+            assert!(seat.client.link().is_closed_by_server(), "the connection of client {who} is still open");
         }
         for pool in self.gateway.report().as_array().into_iter().flatten() {
             for held in ["connections", "busy", "waiting"] {
                 assert_eq!(pool[held], 0, "{held} of an application without requests: {pool}");
             }
         }
+        assert!(self.gateway.is_at_rest(), "the cache has requests or fetches that are over");
         let Some(log) = self.ctx.log.take() else { return 0 };
         let lines = self.setting.log.take(log);
         let requests = lines.len();
@@ -666,15 +685,18 @@ fn step(session: &mut Session, ctx: &mut Context, in_stages: bool) -> Need {
 }
 
 /// A request of any kind.
-fn choose(folder: &Folder, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
+fn choose(folder: &Folder, names: &[u32], bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
     match choices.chance(bounds.for_application) {
+        true if !names.is_empty() && choices.chance(80) => {
+            cached_requests::request(names, bounds, number, choices)
+        }
         true => delegated::request(folder, bounds, number, choices),
         false => Request::choose(folder, bounds, number, choices),
     }
 }
 
 /// A connection of either kind.
-fn connection(peer: SocketAddr, choices: &mut Choices) -> (Transport, Box<dyn Link>) {
+fn connection(peer: SocketAddr, is_http2: bool, choices: &mut Choices) -> (Transport, Box<dyn Link>) {
     if choices.chance(40) {
         let (server_end, client_end) = socket::connect(choices.one(&[5_000, 100_000]));
         return (Transport::new(server_end, Some(peer), None), Box::new(client_end));
@@ -682,7 +704,7 @@ fn connection(peer: SocketAddr, choices: &mut Choices) -> (Transport, Box<dyn Li
     let room = choices.one(&[0, 100, 10_000, 1_000_000]);
     let (server_end, client_end) = memory::connect(room, choices.chance(70));
     if choices.chance(40) {
-        let client_end = TlsLink::new(client_end, choices.one(&[20, 300, 2_000, 1_000_000]));
+        let client_end = TlsLink::new(client_end, choices.one(&[20, 300, 2_000, 1_000_000]), is_http2);
         return (Transport::in_memory(server_end, peer, Some(&server())), Box::new(client_end));
     }
     (Transport::in_memory(server_end, peer, None), Box::new(client_end))
@@ -729,9 +751,6 @@ impl Totals {
 
 /// The clock begins somewhere.
 const START_MS: u64 = 1_000_000;
-
-/// The date at which the clock would show 0: behind that of every file.
-const START_UNIX_SECONDS: u64 = 2_000_000_000;
 
 /// More events than any seed has reason for.
 const EVENTS_MAX: usize = 100_000;

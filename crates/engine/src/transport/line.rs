@@ -3,10 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, FileSlice, Sink};
-use baton_gateway::ClientSocket;
+use baton_buf::{Aggregate, FileSlice, PipedSlice, Sink};
 use baton_sys::kernel_tls::{self, TransmitKey};
 use baton_tls::{Alert, KernelTransmit};
+use baton_upstream::ClientSocket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, Shutdown};
@@ -59,6 +59,24 @@ impl Line {
             Self::Socket(socket) => !socket.was_passed(),
             #[cfg(test)]
             Self::Memory(end) => end.sends_files(),
+        }
+    }
+
+    /// Whether it is a socket that only the server has used, which takes bytes from a pipe without waiting.
+    pub(super) fn takes_pipes(&self) -> bool {
+        match self {
+            Self::Socket(socket) => !socket.was_passed(),
+            #[cfg(test)]
+            Self::Memory(_) => false,
+        }
+    }
+
+    /// Whether another process can be given the line.
+    pub(super) fn is_movable(&self) -> bool {
+        match self {
+            Self::Socket(_) => true,
+            #[cfg(test)]
+            Self::Memory(_) => false,
         }
     }
 
@@ -136,6 +154,14 @@ impl Sink for Line {
             Self::Socket(socket) => socket.as_fd().send_file(slice, bytes_max),
             #[cfg(test)]
             Self::Memory(end) => end.send_file(slice, bytes_max),
+        }
+    }
+
+    fn send_piped(&self, slice: &PipedSlice) -> Result<u64, Errno> {
+        match self {
+            Self::Socket(socket) => socket.as_fd().send_piped(slice),
+            #[cfg(test)]
+            Self::Memory(end) => end.send_piped(slice),
         }
     }
 }

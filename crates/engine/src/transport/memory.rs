@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_buf::{Aggregate, FileSlice, Piece, Sink};
+use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sink};
 use rustix::io::Errno;
 
 /// The server's end. Dropping it closes the connection.
@@ -40,6 +40,16 @@ pub(crate) enum Left {
     ByReset,
 }
 
+/// What the server had not read when it closed the connection. Unread input makes that a reset, by which the client may
+/// lose what it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    Nothing,
+    /// The poller had not announced it.
+    Unannounced,
+    Announced,
+}
+
 #[derive(Debug)]
 struct Wire {
     input: VecDeque<u8>,
@@ -51,9 +61,7 @@ struct Wire {
     output: Vec<u8>,
     left: Left,
     server_closed: bool,
-    /// The server has closed the connection without having read what it knew of: that resets it, and the client may
-    /// lose what it was sent.
-    lost_output: bool,
+    unread: Unread,
     /// The client takes and sends nothing any more.
     client_closed: bool,
     reset_by_client: bool,
@@ -70,7 +78,7 @@ pub(crate) fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) 
         output: Vec::new(),
         left: Left::Not,
         server_closed: false,
-        lost_output: false,
+        unread: Unread::Nothing,
         client_closed: false,
         reset_by_client: false,
         readiness: Readiness::default(),
@@ -148,7 +156,11 @@ impl Drop for ServerEnd {
         wire.server_closed = true;
         if wire.left != Left::ByReset {
             wire.left = Left::InOrder;
-            wire.lost_output = !wire.input.is_empty() && !wire.client_closed && !wire.readiness.readable;
+            wire.unread = match (wire.input.is_empty() || wire.client_closed, wire.readiness.readable) {
+                (true, _) => Unread::Nothing,
+                (false, true) => Unread::Unannounced,
+                (false, false) => Unread::Announced,
+            };
         }
     }
 }
@@ -173,7 +185,7 @@ impl Sink for ServerEnd {
                     slice.copy_prefix_to(slice.len(), &mut copy);
                     Some(copy)
                 }
-                Piece::File(_) => None,
+                Piece::File(_) | Piece::Piped(_) => None,
             })
             .collect();
         self.give(&mut copies.iter().map(Vec::as_slice))
@@ -184,6 +196,11 @@ impl Sink for ServerEnd {
         let mut bytes = vec![0; room.max(1)];
         let read = rustix::io::pread(slice.file(), &mut bytes, slice.offset())?;
         if read == 0 { Ok(0) } else { self.give(&mut std::iter::once(&bytes[..read])) }
+    }
+
+    // See `Transport::takes_pipes`.
+    fn send_piped(&self, _slice: &PipedSlice) -> Result<u64, Errno> {
+        Err(Errno::INVAL)
     }
 }
 
@@ -226,6 +243,11 @@ impl ClientEnd {
         lock(&self.0).reset_by_client = true;
     }
 
+    /// Takes no output until there is room again.
+    pub(crate) fn fill(&self) {
+        lock(&self.0).room = 0;
+    }
+
     /// What there is to tell the server since this was asked last.
     pub(crate) fn take_readiness(&self) -> Option<Readiness> {
         let readiness = std::mem::take(&mut lock(&self.0).readiness);
@@ -264,9 +286,9 @@ impl ClientEnd {
         lock(&self.0).left
     }
 
-    /// Whether the client may have lost what it was sent.
-    pub(crate) fn lost_output(&self) -> bool {
-        lock(&self.0).lost_output
+    /// What the server had not read when it closed the connection.
+    pub(crate) fn unread_at_close(&self) -> Unread {
+        lock(&self.0).unread
     }
 
     /// Whether the server holds the connection no more.

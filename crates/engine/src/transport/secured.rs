@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 
 use baton_buf::gather::GATHERED_MAX;
-use baton_buf::{Aggregate, FileSlice, Piece, Sink, Stop};
+use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sink, Stop};
 use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Opened, Protocol};
 use baton_tls::{RECORD_BYTES_MAX, RecordError, Records};
 use rustix::io::Errno;
@@ -37,6 +37,8 @@ pub(super) struct Secured {
     unsent_data: u64,
     /// Bytes in front of these that have been sent since the outlet counted.
     uncounted_data: u64,
+    /// Bytes in these records that the outlet has counted as sent, because more was behind them.
+    early_data: u64,
     /// The connection ends behind what the outlet holds: the last record says so.
     ends_behind_output: bool,
     /// Nothing may follow: the client was told that this is the end, or must not be told.
@@ -91,6 +93,7 @@ impl Secured {
             unsent,
             unsent_data: 0,
             uncounted_data: 0,
+            early_data: 0,
             ends_behind_output: false,
             has_said_end: false,
             sealer: Sealer::Thread,
@@ -227,12 +230,13 @@ impl Secured {
             outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
             let more = outlet.queued() > self.unsent_data || last;
             let sent = self.send_records(line, &unsent, more);
-            self.count(self.unsent_data, unsent.len());
+            if !matches!(sent, Ok(()) | Err(Errno::AGAIN)) {
+                return Flush::Over(Stop::PeerGone);
+            }
+            self.count(self.early_data, self.unsent_data, unsent.len());
             outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
-            match sent {
-                Ok(()) => {}
-                Err(Errno::AGAIN) => return Flush::Full,
-                Err(_) => return Flush::Over(Stop::PeerGone),
+            if sent.is_err() {
+                return Flush::Full;
             }
         }
         if policy.kernel_tls && self.is_for_kernel(outlet) {
@@ -300,11 +304,11 @@ impl Secured {
     ) -> Flush {
         with_batch(|batch| {
             let now_ms = clock.now_ms();
-            let sealing = Sealing { secured: self, line, batch, len: 0, now_ms, last };
+            let sealing = Sealing { secured: self, line, batch, len: 0, early: 0, now_ms, last };
             let sink = RecordSink(RefCell::new(sealing));
             // The last piece has nothing behind it, so that it is sent before it counts as sent.
             let flush = outlet.flush(&sink, policy, Some(scratch), false, clock.stamp().unix_seconds);
-            match sink.0.into_inner().send(false) {
+            match sink.0.into_inner().send(0, false) {
                 Ok(()) | Err(Errno::AGAIN) => flush,
                 Err(_) => Flush::Over(Stop::PeerGone),
             }
@@ -330,12 +334,19 @@ impl Secured {
         }
     }
 
-    /// Of these bytes of data in records of this size, those count as sent that are not in what is left of the records.
-    /// They are counted in proportion, so that a client that takes a little at a time is seen to take it.
-    fn count(&mut self, data: u64, records_len: usize) {
-        let sent_len = records_len - self.unsent.len();
-        self.uncounted_data = data * sent_len as u64 / records_len.max(1) as u64;
-        self.unsent_data = data - self.uncounted_data;
+    /// The outlet has counted the first `early` bytes of data in records of this size, and not the `data` behind them. Those
+    /// in what is left of the records are not sent. They are found in proportion, so that a client that takes a little at a
+    /// time is seen to take it.
+    fn count(&mut self, early: u64, data: u64, records_len: usize) {
+        let unsent = ((early + data) * self.unsent.len() as u64).div_ceil(records_len.max(1) as u64);
+        self.early_data = unsent.saturating_sub(data);
+        self.unsent_data = unsent.min(data);
+        self.uncounted_data = data - self.unsent_data;
+    }
+
+    /// Bytes that the outlet counts as sent, and that are in records which the line has not taken.
+    pub(super) fn early_data(&self) -> u64 {
+        self.early_data
     }
 
     /// What the outlet holds is all. The last record has to say so in the same breath: a line that is full would take no
@@ -388,6 +399,8 @@ struct Sealing<'a> {
     /// Memory for records, of which the first `len` bytes are full.
     batch: &'a mut [u8],
     len: usize,
+    /// Bytes of data in them that count as taken.
+    early: u64,
     now_ms: u64,
     /// The connection ends behind what the outlet holds.
     last: bool,
@@ -398,25 +411,19 @@ impl Sealing<'_> {
     fn take(&mut self, pieces: &[&[u8]], more: bool) -> Result<u64, Errno> {
         let mut taken = self.seal(pieces)?;
         if taken == 0 {
-            self.send(true)?;
+            self.send(0, true)?;
             taken = self.seal(pieces)?;
         }
         let is_all = taken == pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
         // Data that is followed by more waits for it, if there is room.
         if more && is_all {
+            self.early += taken;
             return Ok(taken);
         }
         if !more && is_all {
             self.seal_end()?;
         }
-        let records_len = self.len;
-        match self.send(more || !is_all) {
-            Err(Errno::AGAIN) => {
-                self.secured.count(taken, records_len);
-                Err(Errno::AGAIN)
-            }
-            sent => sent.map(|()| taken),
-        }
+        self.send(taken, more || !is_all).map(|()| taken)
     }
 
     fn seal(&mut self, pieces: &[&[u8]]) -> Result<u64, Errno> {
@@ -440,13 +447,19 @@ impl Sealing<'_> {
         Ok(())
     }
 
-    /// Sends the records that are ready.
-    fn send(&mut self, more: bool) -> Result<(), Errno> {
-        let len = std::mem::take(&mut self.len);
+    /// Sends the records that are ready; the last `data` bytes in them do not count as taken yet.
+    fn send(&mut self, data: u64, more: bool) -> Result<(), Errno> {
+        let (len, early) = (std::mem::take(&mut self.len), std::mem::take(&mut self.early));
         if len == 0 {
             return Ok(());
         }
-        self.secured.send_records(self.line, &self.batch[..len], more || self.last)
+        let sent = self.secured.send_records(self.line, &self.batch[..len], more || self.last);
+        match sent {
+            Ok(()) => {}
+            Err(Errno::AGAIN) => self.secured.count(early, data, len),
+            Err(_) => self.secured.early_data = early,
+        }
+        sent
     }
 }
 
@@ -480,6 +493,11 @@ impl Sink for RecordSink<'_> {
     }
 
     fn send_file(&self, _slice: &FileSlice, _bytes_max: u64) -> Result<u64, Errno> {
+        Err(Errno::INVAL)
+    }
+
+    // See `Transport::takes_pipes`.
+    fn send_piped(&self, _slice: &PipedSlice) -> Result<u64, Errno> {
         Err(Errno::INVAL)
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_buf::{Buffer, FileSlice, OpenFile};
+use baton_buf::{Buffer, FileSlice, OpenFile, Stop};
 use baton_tls::{FailureReason, Version};
 
 use super::memory::{Left, connect};
@@ -240,6 +240,27 @@ fn a_slow_client_is_seen_to_take() {
     let before = outlet.sent();
     assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
     assert!((900..=1000).contains(&(outlet.sent() - before)), "{} after {before}", outlet.sent());
+}
+
+/// Data in records that the line has not taken are not sent, whether more is behind them or not, nor when the client has left.
+#[test]
+fn what_waits_in_records_is_not_sent() {
+    let (mut transport, mut client) = ends(0);
+    assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
+    let mut outlet = Outlet::default();
+    // The second piece is of another kind, so that the first one waits for it in its records.
+    outlet.push(Buffer::new(some_bytes(30_000)));
+    outlet.push(FileSlice::new(file_of(&some_bytes(30_000)), 0, 30_000));
+    let sent = |transport: &Transport, outlet: &Outlet| outlet.sent() - transport.early_data();
+    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
+    let before = sent(&transport, &outlet);
+    client.end.make_room(300);
+    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
+    let after = sent(&transport, &outlet);
+    assert!((200..=300).contains(&(after - before)), "{before}, {after}");
+    client.end.close();
+    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Over(Stop::PeerGone)));
+    assert_eq!(sent(&transport, &outlet), after);
 }
 
 /// An answer that is cut short must not look complete.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, OnceLock};
 
 use baton_tls::{Identity, PemFile, Protocol, Server, Site, TicketSecrets, Tickets};
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
@@ -12,7 +13,7 @@ use super::memory::ClientEnd;
 /// The name of the server.
 pub(crate) const NAME: &str = "localhost";
 
-/// A server of this process, with HTTP/1.1 only.
+/// A server of this process, which speaks HTTP/1.1, and HTTP/2 to clients that ask for it.
 pub(crate) fn server() -> Arc<Server> {
     static SERVER: OnceLock<Arc<Server>> = OnceLock::new();
     let make = || {
@@ -23,7 +24,7 @@ pub(crate) fn server() -> Arc<Server> {
             clients: None,
         };
         let tickets = Arc::new(Tickets::new(TicketSecrets::draw().unwrap()));
-        Arc::new(Server::new(vec![site], &[Protocol::Http11], &tickets).unwrap())
+        Arc::new(Server::new(vec![site], &[Protocol::Http2, Protocol::Http11], &tickets).unwrap())
     };
     Arc::clone(SERVER.get_or_init(make))
 }
@@ -53,15 +54,18 @@ impl TlsClient {
     /// A client that has said nothing, and asks for this name.
     pub(crate) fn new(end: ClientEnd, name: &'static str) -> Self {
         static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-        let make = || {
-            let mut trusted = RootCertStore::empty();
-            trusted.add(identity().0.clone()).unwrap();
-            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-            let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-            Arc::new(config.unwrap().with_root_certificates(trusted).with_no_client_auth())
-        };
-        let config = Arc::clone(CONFIG.get_or_init(make));
-        let connection = ClientConnection::new(config, ServerName::try_from(name).unwrap()).unwrap();
+        Self::with(CONFIG.get_or_init(|| config(&[])), end, name)
+    }
+
+    /// The same for one that wants to speak HTTP/2.
+    pub(crate) fn for_http2(end: ClientEnd, name: &'static str) -> Self {
+        static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+        Self::with(CONFIG.get_or_init(|| config(&[b"h2"])), end, name)
+    }
+
+    fn with(config: &Arc<ClientConfig>, end: ClientEnd, name: &'static str) -> Self {
+        let name = ServerName::try_from(name).unwrap();
+        let connection = ClientConnection::new(Arc::clone(config), name).unwrap();
         Self { end, connection, has_heard_end: false }
     }
 
@@ -129,4 +133,17 @@ impl TlsClient {
         }
         records
     }
+}
+
+/// What clients have in common that offer these protocols.
+fn config(protocols: &[&[u8]]) -> Arc<ClientConfig> {
+    let mut trusted = RootCertStore::empty();
+    trusted.add(identity().0.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut config = config.unwrap().with_root_certificates(trusted).with_no_client_auth();
+    // A ticket of one connection would change the bytes of the next.
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Arc::new(config)
 }

@@ -1,7 +1,8 @@
 //! `auto`: the default. `n-copy` across CPUs, `amped` within each, and tuning itself.
 //!
 //! A process per CPU with a listening socket of its own, so that CPUs share nothing; in each an event loop that
-//! gives to helpers what might wait for the disk. Once a second the loop looks at what it measured and changes how
+//! gives to helpers what might wait for the disk. If responses of origins or applications are kept for other clients, the
+//! loops are threads of one process instead: they share that cache, the files, and the listening socket (decision 0046). Once a second the loop looks at what it measured and changes how
 //! it works:
 //!
 //! ```text
@@ -34,25 +35,42 @@ use crate::helpers::Helpers;
 use crate::metrics::Metric;
 use crate::process::Process;
 use crate::session::Session;
+use crate::settings::Tuning;
 use self_tuning::{Measured, SelfTuning, Sending};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |cpus| cpus,
+    processes: |tuning, cpus| if tuning.has_cached_routes { 1 } else { cpus },
     listeners: ListenerSharing::PerProcess,
-    loops: |_| 1,
+    loops,
     held_up_by_a_slow_client: Some("the disk jobs of all others: it would hold a helper"),
     adapt: |_| (),
     serve,
 };
 
 fn serve(process: &Process) -> io::Result<()> {
-    baton_sys::memory::share_heaps();
-    let ctx = process.context(process.cache(1), Blocking::Never);
-    let tuner = SelfTuner::new(process.tuning.helpers_max);
-    let helpers = Helpers::new(tuner.tuning.choice().helpers_max)?;
-    process
-        .event_loop::<Box<Session>, _>("loop", ctx, helpers, Some(Box::new(tuner)))?
-        .run(process.heartbeats.heart(0))
+    let loops = loops(&process.tuning);
+    if loops == 1 {
+        // Several loops would wait for each other.
+        baton_sys::memory::share_heaps();
+    }
+    let cache = process.cache(1);
+    process.on_threads(loops, |index| {
+        let ctx = process.context(cache.clone(), Blocking::Never);
+        let tuner = SelfTuner::new(process.tuning.helpers_max, index == 0);
+        let helpers = Helpers::new(tuner.tuning.choice().helpers_max)?;
+        let name = if loops == 1 { "loop".to_owned() } else { format!("loop-{index}") };
+        let event_loop = process.event_loop::<Box<Session>, _>(&name, ctx, helpers, Some(Box::new(tuner)))?;
+        Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
+    })
+}
+
+/// One for each CPU, where one process does it all and its number is not configured.
+fn loops(tuning: &Tuning) -> usize {
+    if !tuning.has_cached_routes || tuning.processes.is_some() {
+        return 1;
+    }
+    let own_choice = || std::thread::available_parallelism().map_or(1, usize::from);
+    tuning.threads.unwrap_or_else(own_choice).max(1)
 }
 
 /// Measures, has [`SelfTuning`] choose, and carries the choice out.
@@ -63,6 +81,8 @@ struct SelfTuner {
     blocked_ms_total: u64,
     /// Seconds since files are sent from where they are sent now.
     sending_s: u32,
+    /// Whether it decides where files are sent from: one of the loops that share them does.
+    tunes_files: bool,
 }
 
 impl Tuner<Helpers> for SelfTuner {
@@ -80,6 +100,9 @@ impl Tuner<Helpers> for SelfTuner {
         helpers.set_helpers_max(choice.helpers_max);
         ctx.connections_admitted = choice.connections_max.unwrap_or(usize::MAX);
         self.sending_s = self.sending_s.saturating_add(1);
+        if !self.tunes_files {
+            return self.report(&measured);
+        }
         if choice.sending != before.sending {
             self.sending_s = 0;
             send_from(choice.sending, ctx);
@@ -93,9 +116,15 @@ impl Tuner<Helpers> for SelfTuner {
 }
 
 impl SelfTuner {
-    fn new(helpers_limit: usize) -> Self {
-        let tuning = SelfTuning::new(helpers_limit);
-        Self { tuning, blocked: BlockedTime::default(), jobs_before: 0, blocked_ms_total: 0, sending_s: 0 }
+    fn new(helpers_limit: usize, tunes_files: bool) -> Self {
+        Self {
+            tuning: SelfTuning::new(helpers_limit),
+            blocked: BlockedTime::default(),
+            jobs_before: 0,
+            blocked_ms_total: 0,
+            sending_s: 0,
+            tunes_files,
+        }
     }
 
     fn report(&self, measured: &Measured) -> Value {
@@ -120,8 +149,8 @@ impl SelfTuner {
             "disk_needed_s": self.tuning.disk_needed_s,
             "disk_quiet_s": self.tuning.disk_quiet_s,
             "helpers_max": choice.helpers_max,
-            "sending": sending,
-            "sending_why": why_sending,
+            "sending": self.tunes_files.then_some(sending),
+            "sending_why": self.tunes_files.then_some(why_sending),
             "connections_admitted": choice.connections_max,
             "connections_admitted_why": why_admitted,
         })
@@ -181,7 +210,7 @@ mod tests {
         let cache = CacheSettings { memory_bytes_max: 64 << 10, revalidate_ms: 0, ..Default::default() };
         let mut ctx = Context::without_sites(cache);
         let mut helpers = Helpers::new(1).unwrap();
-        let mut tuner = SelfTuner::new(8);
+        let mut tuner = SelfTuner::new(8, true);
         let mut load = Load { connections: 70, jobs: 0, busy_us: 0 };
         let mut pass = |seconds, jobs, ctx: &mut Context, helpers: &mut Helpers| {
             let told = (0..seconds).map(|_| {

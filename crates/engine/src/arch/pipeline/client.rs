@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_gateway::ClientSocket;
+use baton_upstream::ClientSocket;
 use rustix::net::Shutdown;
 
 use crate::client::{Client, Wake};
@@ -78,6 +78,8 @@ impl Client for PipelineClient {
                 self.missed_of_applications.push(wake);
                 return self.miss(Wake::Turn);
             }
+            // What its log line would say of an origin.
+            Wake::ResponseEvent(..) if self.is_away => return Need::JobUnderWay,
             // Wakes a writer that waits for this client. An error means that the connection is over already.
             Wake::End(_) if self.is_away => drop(rustix::net::shutdown(&self.socket, Shutdown::Both)),
             _ => {}
@@ -122,6 +124,10 @@ impl Connection for PipelineClient {
 
     fn is_idle(&self) -> bool {
         !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_idle)
+    }
+
+    fn is_movable(&self) -> bool {
+        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_movable)
     }
 }
 

@@ -49,7 +49,7 @@ use cohort::Kind;
 use stage::{Stages, Steps};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |_| 1,
+    processes: |_, _| 1,
     listeners: ListenerSharing::PerProcess,
     loops: |_| 1,
     held_up_by_a_slow_client: None,

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_sys::mailbox::Mailbox;
+
 use super::client::Step;
 use super::cohort::{Cohort, Kind};
 use super::queue::{Queue, Taken};
@@ -12,7 +14,6 @@ use crate::clients::Token;
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::AccessLog;
-use crate::mailbox::Mailbox;
 use crate::session::{Need, Session, Stage};
 use crate::steering::{Subscription, WorkerPhase};
 
@@ -95,7 +96,9 @@ impl Stages {
                         // After each step: a request that arrives after an order finds it applied.
                         if let Some(orders) = subscription.poll() {
                             ctx.plan = Arc::clone(&orders.plan);
-                            ctx.draining = orders.phase != WorkerPhase::Serving;
+                            ctx.lingering = orders.phase == WorkerPhase::Lingering;
+                            ctx.draining = !ctx.lingering && orders.phase != WorkerPhase::Serving;
+                            ctx.departures = orders.departures.clone();
                         }
                         let stepped = |session: &mut Session| (session.step(ctx, stage), session.stage());
                         let stepped = step.session.lock().as_mut().map(stepped);

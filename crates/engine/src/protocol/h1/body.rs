@@ -36,10 +36,28 @@ impl BodySink for Nowhere {
     }
 }
 
+/// Contents that are collected.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(pub(crate) Vec<u8>);
+
+impl BodySink for Pieces {
+    fn take(&mut self, data: &[u8]) -> bool {
+        self.0.extend_from_slice(data);
+        true
+    }
+
+    fn has_enough(&self) -> bool {
+        false
+    }
+}
+
 /// What is still to come of a body.
 #[derive(Clone, Debug)]
-pub(super) struct BodyRest {
+pub(crate) struct BodyRest {
     reader: BodyReader,
+    has_length: bool,
+    /// The client waits for `100 Continue`, and has sent nothing of it.
+    is_awaited: bool,
     /// Bytes of content that have come.
     passed: u64,
     bytes_max: u64,
@@ -47,7 +65,23 @@ pub(super) struct BodyRest {
 
 impl BodyRest {
     pub(super) fn new(framing: BodyFraming, bytes_max: u64) -> Self {
-        Self { reader: BodyReader::new(framing), passed: 0, bytes_max }
+        let has_length = matches!(framing, BodyFraming::Length(_));
+        Self { reader: BodyReader::new(framing), has_length, is_awaited: false, passed: 0, bytes_max }
+    }
+
+    /// The same of a client that waits for `100 Continue`, if it does.
+    pub(super) fn awaited(self, is_awaited: bool) -> Self {
+        Self { is_awaited, ..self }
+    }
+
+    /// Whether it may never come: the client waits for `100 Continue`, and has sent nothing of it.
+    pub(crate) fn may_be_kept_back(&self) -> bool {
+        self.is_awaited && self.passed == 0
+    }
+
+    /// Bytes that are still to come, if that is known.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.has_length.then(|| self.reader.announced())
     }
 
     /// Whether it is sure to become larger than the limit.
@@ -56,7 +90,10 @@ impl BodyRest {
     }
 
     /// Reads what has arrived. Returns how many bytes of the input were consumed.
-    pub(super) fn read(
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn read(
         &mut self,
         input: &[u8],
         sink: &mut impl BodySink,

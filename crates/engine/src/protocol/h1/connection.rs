@@ -32,6 +32,11 @@ impl Http1 {
         }
     }
 
+    /// A connection on which so many requests were taken and answered.
+    pub(crate) fn resumed(requests: u64) -> Self {
+        Self { requests, ..Self::new() }
+    }
+
     /// The request that was taken last.
     pub(crate) fn stream(&self) -> StreamId {
         StreamId::of(self.requests)
@@ -73,8 +78,12 @@ pub(super) struct Response {
     pub(super) is_head: bool,
     /// Whether the connection goes on after it, as far as is known.
     pub(super) keeps: bool,
+    /// The client has said that it sends no other request.
+    pub(super) is_asked_last: bool,
     /// The rest of the body will not come.
     pub(super) is_cut: bool,
+    /// Behind a switch of protocols, nothing more is sent, and the client may go on.
+    pub(super) ends_half: bool,
     pub(super) frame: Frame,
 }
 
@@ -92,7 +101,15 @@ pub(super) enum Frame {
 impl Response {
     /// The last response of a connection.
     pub(super) fn last(is_head: bool) -> Self {
-        Self { version: Version::Http11, is_head, keeps: false, is_cut: false, frame: Frame::Whole }
+        Self {
+            version: Version::Http11,
+            is_head,
+            keeps: false,
+            is_asked_last: false,
+            is_cut: false,
+            ends_half: false,
+            frame: Frame::Whole,
+        }
     }
 
     pub(super) fn to(head: &RequestHead<'_>, requests: u64, limits: &Limits) -> Self {
@@ -100,7 +117,9 @@ impl Response {
             version: head.version,
             is_head: head.method == Method::Head,
             keeps: head.keep_alive && requests + 1 < limits.requests_per_connection_max,
+            is_asked_last: !head.keep_alive,
             is_cut: false,
+            ends_half: false,
             frame: Frame::Whole,
         }
     }

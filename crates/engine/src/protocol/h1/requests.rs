@@ -79,7 +79,7 @@ impl Http1 {
     /// Begins to read the body, at most `bytes_max` of it. Returns whether the client waits for `100 Continue`.
     pub(super) fn begin_body(&mut self, bytes_max: u64) -> bool {
         let InputState::Ahead { framing, awaited } = self.input_state else { return false };
-        let rest = BodyRest::new(framing, bytes_max);
+        let rest = BodyRest::new(framing, bytes_max).awaited(awaited);
         let is_invited = awaited && !rest.is_too_large();
         self.input_state = InputState::Body(rest);
         is_invited
@@ -142,9 +142,12 @@ impl Http1 {
         }
     }
 
-    /// The session reads the rest of the body for the application.
-    pub(crate) fn handle_body_lent(&mut self) {
-        self.input_state = InputState::Head;
+    /// The session reads the rest of the body for the application, from where the protocol stands.
+    pub(crate) fn lend_body(&mut self) -> Option<BodyRest> {
+        match std::mem::replace(&mut self.input_state, InputState::Head) {
+            InputState::Unwanted(rest) => Some(rest),
+            _ => None,
+        }
     }
 }
 
@@ -296,7 +299,7 @@ mod tests {
         connection.begin_body(20);
         assert_eq!(connection.read_body(b"GET /", &mut kept), Ok((5, BodyRead::Begun)));
         assert_eq!(kept.0, b"GET /");
-        connection.handle_body_lent();
+        connection.lend_body();
         connection.pass_unread(15);
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
             let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits) else {

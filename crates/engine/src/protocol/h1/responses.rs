@@ -2,14 +2,15 @@
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::cgi::{CgiHead, Framing, LAST_CHUNK, push_chunk_head, push_http_head};
+use baton_fcgi::cgi::{Framing, LAST_CHUNK, push_chunk_head};
 use baton_fcgi::offer::Client;
-use baton_http::{Refusal, Version};
+use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::{Refusal, Status, Version};
 
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
-use crate::protocol::{TooShort, Written};
+use crate::protocol::{TooShort, Written, application_head};
 
 /// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +78,13 @@ impl Http1 {
         self.response.keeps
     }
 
-    /// How it ends otherwise. The client must not take a part of a response for the whole: if the body is delimited by
-    /// the end of the connection, by a reset.
+    /// Whether the output ends behind what has been sent, while the client may go on. True once.
+    pub(crate) fn take_half_end(&mut self) -> bool {
+        std::mem::take(&mut self.response.ends_half)
+    }
+
+    /// How it ends otherwise. At once only if the client has asked for that. The client must not take a part of a response
+    /// for the whole: if the body is delimited by the end of the connection, by a reset.
     pub(crate) fn last_close(&self) -> LastClose {
         match self.response.frame {
             Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { may_go_on: false }
@@ -86,6 +92,8 @@ impl Http1 {
             {
                 LastClose::Reset
             }
+            // The next request may be on its way, unseen until the socket is closed, and that would be a reset.
+            _ if !self.response.is_asked_last => LastClose::Linger,
             _ => LastClose::Orderly,
         }
     }
@@ -105,9 +113,9 @@ impl Responder<'_> {
         matches!(self.protocol.input_state, InputState::Ahead { .. })
     }
 
-    /// Has at most `bytes_max` of the body read. A client that waits for `100 Continue` gets it.
-    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
-        if self.protocol.begin_body(bytes_max) {
+    /// Has at most `bytes_max` of the body read. If it `invites`, a client that waits for `100 Continue` gets it.
+    pub(crate) fn expect_body(&mut self, bytes_max: u64, invites: bool) {
+        if self.protocol.begin_body(bytes_max) && invites {
             self.written.head_bytes += CONTINUE.len() as u64;
             self.outlet.push(Buffer::new(CONTINUE.to_vec()));
         }
@@ -181,37 +189,43 @@ impl Responder<'_> {
         Client { minor: u8::from(version == Version::Http11), keep: keeps, head: is_head }
     }
 
-    /// Sends an application's head, behind `fields` of the server. `body_len`: the length of the body in bytes, if all
-    /// of it is known.
+    /// Sends an application's head, behind `fields` of the server, and what is there of the body. `body_len`: the length of
+    /// the body in bytes, if all of it is known.
     pub(crate) fn send_application_head(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body_len: Option<u64>,
         fields: &[u8],
+        body: Aggregate,
     ) {
-        let client = self.client();
-        let framing = Framing::choose(head, body_len, client);
-        self.frame(heads, head, framing, client, fields);
+        let framing = application_head::framing(head, body_len, self.client());
+        self.frame(heads, head, framing, fields, body);
     }
 
     /// Sends an application's head, as above, with another body than the application's own.
     pub(crate) fn send_application_body(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body: Aggregate,
         fields: &[u8],
     ) {
-        let client = self.client();
-        let framing = Framing::without_body(head.status()).unwrap_or(Framing::Length(body.len()));
-        self.frame(heads, head, framing, client, fields);
-        self.send_part(body);
+        let framing = Framing::without_body(head.status().code()).unwrap_or(Framing::Length(body.len()));
+        self.frame(heads, head, framing, fields, body);
     }
 
-    fn frame(&mut self, heads: &mut Pool, head: &CgiHead, framing: Framing, client: Client, fields: &[u8]) {
+    fn frame(
+        &mut self,
+        heads: &mut Pool,
+        head: &ResponseHead,
+        framing: Framing,
+        fields: &[u8],
+        body: Aggregate,
+    ) {
+        let client = self.client();
         let mut joined = heads.take();
-        push_http_head(&mut joined, head, framing, client, fields);
+        application_head::push(&mut joined, head, framing, client, fields);
         let left = match framing {
             Framing::Length(length) => length,
             _ => u64::MAX,
@@ -220,7 +234,21 @@ impl Responder<'_> {
         response.keeps = framing.may_go_on(client);
         let framing = if client.head { Framing::None } else { framing };
         response.frame = Frame::Own { framing, left };
-        self.send(heads, joined, b"");
+        match body.front() {
+            // One buffer costs less than two in one call, and a short copy less than that.
+            Some(Piece::Memory(whole))
+                if matches!(framing, Framing::Length(length) if length == body.len())
+                    && whole.len() as u64 == body.len()
+                    && whole.len() <= JOINED_BYTES_MAX =>
+            {
+                response.frame = Frame::Own { framing, left: 0 };
+                self.send(heads, joined, whole);
+            }
+            _ => {
+                self.send(heads, joined, b"");
+                self.send_part(body);
+            }
+        }
     }
 
     /// The application has written its head, and perhaps some of its body, to the client itself. What is
@@ -255,15 +283,49 @@ impl Responder<'_> {
         }
     }
 
+    /// Sends a head in front of the head (1xx). HTTP/1.0 has none (RFC 9110 section 15.2).
+    pub(crate) fn send_interim(&mut self, heads: &mut Pool, head: &ResponseHead) {
+        if self.protocol.response.version == Version::Http10 {
+            return;
+        }
+        let mut lines = heads.take();
+        application_head::push_interim(&mut lines, head);
+        self.written.head_bytes += lines.len() as u64;
+        self.outlet.push(heads.freeze(lines));
+    }
+
+    /// Sends the head of a response that switches protocols. The connection is the other protocol's from here on.
+    pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
+        let mut lines = heads.take();
+        application_head::push_switch(&mut lines, head, fields);
+        let response = &mut self.protocol.response;
+        response.keeps = false;
+        response.frame = Frame::Own { framing: Framing::Close, left: u64::MAX };
+        self.send(heads, lines, b"");
+        head.status()
+    }
+
+    /// Nothing follows behind a switch of protocols, but the client may go on.
+    pub(crate) fn end_half(&mut self) {
+        self.protocol.response.ends_half = true;
+    }
+
     /// The application's body is complete.
     ///
     /// # Errors
     /// [`TooShort`].
-    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+    pub(crate) fn end(&mut self, trailers: Option<&Trailers>) -> Result<(), TooShort> {
         match self.protocol.response.frame {
             Frame::Own { framing: Framing::Length(_), left: 1.. } => return Err(TooShort),
             Frame::Own { framing: Framing::Chunked, .. } => {
-                self.outlet.push(Buffer::new(LAST_CHUNK.to_vec()));
+                let mut end = LAST_CHUNK.to_vec();
+                if let Some(trailers) = trailers {
+                    // In front of the blank line.
+                    end.truncate(end.len() - 2);
+                    application_head::push_fields(&mut end, trailers.fields());
+                    end.extend_from_slice(b"\r\n");
+                }
+                self.outlet.push(Buffer::new(end));
             }
             Frame::Foreign { may_go_on } => self.protocol.response.keeps &= may_go_on,
             Frame::Own { .. } | Frame::Whole => {}
@@ -278,7 +340,30 @@ impl Responder<'_> {
     }
 }
 
+/// A whole body up to this length is copied behind its head.
+const JOINED_BYTES_MAX: usize = 4 << 10;
+
 /// Sixteen digits and a line end.
 const CHUNK_HEAD_BYTES: usize = 18;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    /// Unless the client has said that it sends no more, its next request may come between the response and the end,
+    /// and a reset would destroy the response.
+    #[test]
+    fn only_a_client_that_asked_for_the_end_gets_it_at_once() {
+        let asked = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let kept = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        for (request, expected) in [(asked, LastClose::Orderly), (kept, LastClose::Linger)] {
+            let mut connection = Http1::new();
+            connection.next(request.as_bytes(), &Limits::default()).unwrap();
+            connection.cut();
+            assert_eq!(connection.last_close(), expected, "{request:?}");
+        }
+    }
+}

@@ -23,8 +23,8 @@ pub(super) enum BodyState {
     TooLong,
     /// No answer depends on it.
     Unwanted,
-    /// The session passes it on while it arrives.
-    Lent,
+    /// The session passes it on while it arrives. So many bytes may still come.
+    Lent { left: u64 },
 }
 
 impl StreamBody {
@@ -41,6 +41,14 @@ impl StreamBody {
             }
         };
         Self { state, arrived: Vec::new(), is_complete: ends }
+    }
+
+    /// How many bytes may still come of a wanted body.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        match self.state {
+            BodyState::Wanted { left } | BodyState::Lent { left } => left,
+            _ => 0,
+        }
     }
 
     /// Whether an application gets it, and waits for it to be complete or long enough.
@@ -74,13 +82,13 @@ impl StreamBody {
 
     /// The session passes on what is still to come.
     pub(crate) fn lend(&mut self) {
-        self.state = BodyState::Lent;
+        self.state = BodyState::Lent { left: self.bytes_max() };
     }
 
-    /// The request is answered: the rest is dropped.
-    pub(crate) fn drop_rest(&mut self) {
+    /// No answer depends on the rest. Returns what has arrived and was not used.
+    pub(super) fn drop_rest(&mut self) -> Vec<u8> {
         self.state = BodyState::Unwanted;
-        self.arrived = Vec::new();
+        std::mem::take(&mut self.arrived)
     }
 }
 

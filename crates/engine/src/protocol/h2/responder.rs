@@ -2,14 +2,15 @@
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Slice, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::cgi::{CgiHead, Framing, push_http_head};
+use baton_fcgi::cgi::Framing;
 use baton_fcgi::offer::Client;
-use baton_http::h2::{self, encode_response_head};
-use baton_http::{Method, RequestHead};
+use baton_http::h2::{self, encode_response_head, encode_trailers};
+use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::{Method, RequestHead, Status};
 
 use super::StreamBody;
 use super::body::BodyState;
-use crate::protocol::{TooShort, Written};
+use crate::protocol::{TooShort, Written, application_head};
 
 /// The state of a stream's response.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct ResponseState {
     has_no_body: bool,
     /// Bytes that the declared length has room for; `u64::MAX`: no length is declared.
     left: u64,
+    /// The server's half of a tunnel has ended.
+    has_ended: bool,
     /// The rest of the response will not come.
     pub(crate) is_cut: bool,
 }
@@ -28,7 +31,7 @@ impl ResponseState {
     /// The state before the response to this request; `None`: the head could not be read.
     pub(crate) fn of(head: Option<&RequestHead<'_>>) -> Self {
         let is_head = head.is_some_and(|head| head.method == Method::Head);
-        Self { is_head, has_no_body: false, left: u64::MAX, is_cut: false }
+        Self { is_head, has_no_body: false, left: u64::MAX, has_ended: false, is_cut: false }
     }
 }
 
@@ -56,30 +59,30 @@ impl<'a> Responder<'a> {
 
     /// Returns what was written. `is_answered`: nothing follows.
     pub(crate) fn finish(mut self, is_answered: bool) -> Written {
-        let ends = is_answered && !self.state.is_cut;
+        let ends = is_answered && !self.state.is_cut && !self.state.has_ended;
         match self.head.take() {
             Some(head) => self.connection.respond(self.stream, head, ends),
             None if ends => self.connection.end(self.stream),
             None => {}
         }
         if is_answered {
-            self.body.drop_rest();
+            self.drop_body();
         }
-        self.written
+        Written { ends: ends || self.written.ends, ..self.written }
     }
 
     pub(crate) fn has_body_ahead(&self) -> bool {
         matches!(self.body.state, BodyState::Ahead { .. })
     }
 
-    pub(crate) fn expect_body(&mut self, bytes_max: u64) {
+    pub(crate) fn expect_body(&mut self, bytes_max: u64, invites: bool) {
         let BodyState::Ahead { declared, awaited } = self.body.state else { return };
         if declared.is_some_and(|length| length > bytes_max) {
             self.body.state = BodyState::TooLong;
             return;
         }
         self.body.state = BodyState::Wanted { left: bytes_max };
-        if awaited && self.body.arrived.is_empty() {
+        if invites && awaited && self.body.arrived.is_empty() {
             let mut block = Vec::new();
             encode_response_head(CONTINUE, &mut block);
             self.push_block(Buffer::new(block).into());
@@ -90,8 +93,16 @@ impl<'a> Responder<'a> {
     /// Whether the body is known to be longer than `bytes_max`. Nothing is waited for.
     pub(crate) fn ignore_body(&mut self, bytes_max: u64) -> bool {
         let BodyState::Ahead { declared, .. } = self.body.state else { return false };
-        self.body.state = BodyState::Unwanted;
-        declared.unwrap_or(self.body.arrived.len() as u64) > bytes_max
+        let len = declared.unwrap_or(self.body.arrived.len() as u64);
+        self.drop_body();
+        len > bytes_max
+    }
+
+    /// What has arrived of the body is dropped, and what follows. The client gets room for it: it may take no response
+    /// before it has sent its body.
+    fn drop_body(&mut self) {
+        let arrived = self.body.drop_rest();
+        self.connection.consume(self.stream, arrived.len() as u64);
     }
 
     pub(crate) fn cut(&mut self) {
@@ -141,28 +152,30 @@ impl<'a> Responder<'a> {
     pub(crate) fn send_application_head(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body_len: Option<u64>,
         fields: &[u8],
+        body: Aggregate,
     ) {
-        self.frame(heads, head, Framing::choose(head, body_len, self.client()), fields);
+        self.frame(heads, head, application_head::framing(head, body_len, self.client()), fields);
+        self.send_part(body);
     }
 
     pub(crate) fn send_application_body(
         &mut self,
         heads: &mut Pool,
-        head: &CgiHead,
+        head: &ResponseHead,
         body: Aggregate,
         fields: &[u8],
     ) {
-        let framing = Framing::without_body(head.status()).unwrap_or(Framing::Length(body.len()));
+        let framing = Framing::without_body(head.status().code()).unwrap_or(Framing::Length(body.len()));
         self.frame(heads, head, framing, fields);
         self.send_part(body);
     }
 
-    fn frame(&mut self, heads: &mut Pool, head: &CgiHead, framing: Framing, fields: &[u8]) {
+    fn frame(&mut self, heads: &mut Pool, head: &ResponseHead, framing: Framing, fields: &[u8]) {
         let mut lines = heads.take();
-        push_http_head(&mut lines, head, framing, self.client(), fields);
+        application_head::push(&mut lines, head, framing, self.client(), fields);
         self.send(heads, &lines, b"");
         // Only its memory is used again.
         heads.freeze(lines);
@@ -190,9 +203,48 @@ impl<'a> Responder<'a> {
         }
     }
 
-    pub(crate) fn end(&mut self) -> Result<(), TooShort> {
+    /// Sends a head in front of the head (1xx).
+    pub(crate) fn send_interim(&mut self, heads: &mut Pool, head: &ResponseHead) {
+        let mut lines = heads.take();
+        application_head::push_interim(&mut lines, head);
+        self.send(heads, &lines, b"");
+        heads.freeze(lines);
+        self.send_pending_head();
+    }
+
+    /// Accepts an extended CONNECT.
+    pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
+        let mut lines = heads.take();
+        application_head::push_accepted(&mut lines, head, fields);
+        self.send(heads, &lines, b"");
+        heads.freeze(lines);
+        self.send_pending_head();
+        self.connection.open_tunnel(self.stream);
+        self.body.lend();
+        Status::OK
+    }
+
+    /// Nothing follows in a tunnel, but the client may go on.
+    pub(crate) fn end_half(&mut self) {
+        self.send_pending_head();
+        self.connection.end(self.stream);
+        (self.state.has_ended, self.written.ends) = (true, true);
+    }
+
+    pub(crate) fn end(&mut self, trailers: Option<&Trailers>) -> Result<(), TooShort> {
         let is_short = !self.state.has_no_body && !matches!(self.state.left, 0 | u64::MAX);
-        if is_short { Err(TooShort) } else { Ok(()) }
+        if is_short {
+            return Err(TooShort);
+        }
+        if let Some(trailers) = trailers.filter(|_| !self.state.has_no_body) {
+            let mut block = Vec::new();
+            encode_trailers(trailers.fields(), &mut block);
+            self.send_pending_head();
+            self.written.bytes += block.len() as u64;
+            self.written.head_bytes += block.len() as u64;
+            self.connection.set_trailers(self.stream, Buffer::new(block).into());
+        }
+        Ok(())
     }
 
     fn push_block(&mut self, block: Slice) {

@@ -66,7 +66,8 @@ impl Http1Driver {
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
     fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
-        if self.protocol.requests() == 0 {
+        // Over TLS the handshake has decided (RFC 9113, section 3.2).
+        if self.protocol.requests() == 0 && wire.transport.tls().is_none() {
             match h2::match_preface(input) {
                 PrefaceMatch::No => {}
                 PrefaceMatch::Partial => return 0,

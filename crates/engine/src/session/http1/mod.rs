@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use baton_fcgi::AnswerOutcome;
-use baton_gateway::ResponseEvent;
+use baton_passport::Passport;
+use baton_upstream::ResponseEvent;
 
 use super::need::{Need, Stage};
 use super::wire::{Closing, Wire, WireState};
@@ -38,6 +39,8 @@ pub(super) struct Http1Driver {
     is_http2: bool,
     /// The rest of the delegated request's body, if the request was delegated before its body was complete.
     streamed_body: Option<StreamedBody>,
+    /// The server's half of a tunnel has ended.
+    has_ended_half: bool,
     /// The measurement of the outlet's content, which is one response alone.
     trial: Option<Trial>,
     waiting: Waiting,
@@ -53,6 +56,7 @@ impl Http1Driver {
             inbox_untried: false,
             is_http2: false,
             streamed_body: None,
+            has_ended_half: false,
             trial: None,
             waiting: Waiting::FirstRequest,
         };
@@ -63,6 +67,34 @@ impl Http1Driver {
     /// Whether every request that has begun is answered.
     pub(super) fn is_idle(&self) -> bool {
         self.exchanges.is_empty() && self.inbox.is_empty() && !self.protocol.is_in_unwanted_body()
+    }
+
+    /// HTTP/1 on a connection that another process has had until now.
+    pub(super) fn resumed(passport: Passport, wire: &mut Wire, ctx: &Context) -> Self {
+        let mut driver = Self {
+            protocol: Http1::resumed(passport.requests),
+            inbox_untried: !passport.unread.is_empty(),
+            inbox: passport.unread,
+            ..Self::new(wire, ctx)
+        };
+        driver.wait_for_input(wire, ctx);
+        driver
+    }
+
+    /// Whether all requests that have come are answered, so that what is known of the connection is little: the
+    /// [unread](Self::unread) beginning of the next one.
+    pub(super) fn is_between_requests(&self) -> bool {
+        self.exchanges.is_empty() && !self.protocol.has_body_ahead() && !self.is_http2 && !self.has_ended_half
+    }
+
+    /// Input of which no request was made.
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.inbox
+    }
+
+    /// Requests that the client has made on the connection.
+    pub(super) fn requests(&self) -> u64 {
+        self.protocol.requests()
     }
 
     /// The input of a client that turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
@@ -161,10 +193,13 @@ impl Http1Driver {
         ctx: &mut Context,
         stage: Stage,
     ) -> Option<Need> {
+        let has_ended_half = self.has_ended_half;
         let exchange = self.exchange(stream)?;
         // An application that holds the socket notices the hang-up itself. If it has written nothing, the gateway has
         // already ended the session.
-        if exchange.is_delegated() && !exchange.is_handed_over() && wire.transport.is_hung_up() {
+        // Nor does a hang-up mean anything where both have ended their halves of a tunnel.
+        let is_gone = wire.transport.is_hung_up() && !has_ended_half;
+        if exchange.is_delegated() && !exchange.is_handed_over() && is_gone {
             return Some(self.end(Outcome::ClientGone, wire, ctx));
         }
         if stage == Stage::Write && !exchange.is_under_way() {
@@ -208,7 +243,8 @@ impl Http1Driver {
         let Some(exchange) = exchange else { return Default::default() };
         let is_alone = wire.outlet.is_empty();
         let by_reference = wire.transport.sends_files();
-        let reply = self.protocol.respond(&mut wire.outlet, ctx.draining, by_reference, input);
+        let is_last = ctx.is_last_request_of(&wire.transport);
+        let reply = self.protocol.respond(&mut wire.outlet, is_last, by_reference, input);
         let mut env = Env {
             stream,
             ctx,
@@ -248,18 +284,16 @@ impl Http1Driver {
         delegation: Delegation,
         wire: &mut Wire,
         policy: &SendPolicy,
-    ) -> Box<baton_gateway::Request> {
-        let Delegation { mut request, terms } = delegation;
+    ) -> baton_cache::Request {
+        let Delegation { mut request, ask, terms } = delegation;
         let sent = wire.outlet.sent();
         request.handover = terms.and_then(|terms| wire.transport.hand_over(terms, sent, policy));
-        self.streamed_body = request.rest.as_ref().map(|rest| StreamedBody::new(rest.left()));
-        if self.streamed_body.is_some() {
-            self.protocol.handle_body_lent();
-        }
+        self.streamed_body =
+            request.rest.as_ref().and_then(|_| self.protocol.lend_body()).map(StreamedBody::of_rest);
         if let Some(exchange) = self.exchange(stream).filter(|_| request.handover.is_some()) {
             exchange.handle_handed_over();
         }
-        request
+        baton_cache::Request { upstream: request, ask }
     }
 
     /// The gateway's event for the delegated request; `None`: nothing more for now.
@@ -290,8 +324,15 @@ impl Http1Driver {
             }
             _ => {}
         }
+        let is_switch = matches!(event, Some(ResponseEvent::Switch(_)));
         let (lost, _) =
             self.drive(stream, &[], wire, ctx, |exchange, env| exchange.handle_response_event(env, event));
+        if is_switch {
+            self.open_tunnel();
+        }
+        if wire.outlet.is_empty() {
+            self.end_half(wire);
+        }
         if let Some(outcome) = lost {
             self.end(outcome, wire, ctx);
         } else if self.is_answered(stream) {
@@ -365,6 +406,7 @@ impl Http1Driver {
         self.handle_sent(sent, wire, ctx);
         match wire.need_after(flush, ctx) {
             Ok(None) => {
+                self.end_half(wire);
                 for exchange in &mut self.exchanges {
                     // Tell the gateway that there is room, or the application may wait for it forever.
                     exchange.handle_room();
@@ -374,6 +416,14 @@ impl Http1Driver {
             }
             Ok(need) => need,
             Err(outcome) => Some(self.end(outcome, wire, ctx)),
+        }
+    }
+
+    /// Everything is sent: if that is all that the origin sends into a tunnel, the client is told, and may go on.
+    fn end_half(&mut self, wire: &mut Wire) {
+        if self.protocol.take_half_end() {
+            self.has_ended_half = true;
+            wire.transport.end_output();
         }
     }
 

@@ -1,13 +1,14 @@
 //! The bodies of requests: kept for applications, passed on while they arrive, or dropped.
 
 use baton_buf::Slice;
-use baton_gateway::FailureReason;
 use baton_http::h2;
+use baton_upstream::FailureReason;
 
-use super::stream::name;
+use super::stream::{Left, name};
 use super::{Http2Driver, Need, Wire};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::{BodyRead, BodySink, StreamId};
+use crate::session::need::BodyPart;
 
 impl Http2Driver {
     /// A part of a request's body has arrived.
@@ -38,7 +39,8 @@ impl Http2Driver {
     pub(super) fn take_arrived(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
         let stream = &mut self.streams[at];
         let arrived = std::mem::take(&mut stream.body.arrived);
-        if !arrived.is_empty() || stream.body.is_complete || stream.body.is_too_long() {
+        let begins_at_once = stream.exchange.upload().is_some_and(|upload| upload.has_enough());
+        if !arrived.is_empty() || begins_at_once || stream.body.is_complete || stream.body.is_too_long() {
             self.keep(at, &arrived, wire, ctx);
         }
     }
@@ -74,22 +76,29 @@ impl Http2Driver {
         if let Some(at) = self.position(stream)
             && let Some(lent) = &mut self.streams[at].lent
         {
-            lent.is_wanted = lent.left > 0;
+            lent.is_wanted = lent.left != Left::Length(0);
         }
     }
 
     /// The next piece of a body that an application waits for, if it has arrived.
     pub(super) fn pass_body_on(&mut self) -> Option<Need> {
         let stream = self.streams.iter_mut().find(|stream| {
-            !stream.body.arrived.is_empty() && stream.lent.as_ref().is_some_and(|lent| lent.is_wanted)
+            let has_some = !stream.body.arrived.is_empty() || stream.body.is_complete;
+            has_some && stream.lent.as_ref().is_some_and(|lent| lent.is_wanted)
         })?;
         let lent = stream.lent.as_mut()?;
         let len = stream.body.arrived.len().min(BODY_PIECE_BYTES);
-        let piece: Vec<u8> = stream.body.arrived.drain(..len).collect();
+        let bytes = Slice::from(stream.body.arrived.drain(..len).collect::<Vec<u8>>());
         lent.is_wanted = false;
-        lent.left = lent.left.saturating_sub(len as u64);
         self.connection.consume(stream.id, len as u64);
-        Some(Need::Body(name(stream.id), Ok(Slice::from(piece))))
+        let part = match lent.left.take(len as u64) {
+            Some(left) => {
+                lent.left = left;
+                Ok(BodyPart { bytes, is_last: stream.body.is_complete && stream.body.arrived.is_empty() })
+            }
+            None => Err(FailureReason::BodyTooLong),
+        };
+        Some(Need::Body(name(stream.id), part))
     }
 
     /// The client sent nothing more of a body in time that an application waits for.

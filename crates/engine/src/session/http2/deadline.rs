@@ -38,20 +38,20 @@ impl Http2Driver {
         let of_connection = self.connection.deadline_ms().into_iter().chain(self.send_due_ms);
         let due_ms = of_streams
             .chain(of_connection)
-            .chain(self.idle_deadline(limits))
+            .chain(self.idle_deadline(wire, limits))
             .chain(self.rest_deadline())
             .min();
         wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
     }
 
-    /// When a client without requests is to be gone.
-    fn idle_deadline(&self, limits: &Limits) -> Option<u64> {
+    /// When a client without requests is told to go. One that was told has only the time to take that.
+    fn idle_deadline(&self, wire: &Wire, limits: &Limits) -> Option<u64> {
         let (since_ms, timeout_ms) = match self.head_since_ms {
             Some(since_ms) => (since_ms.max(self.idle_since_ms), limits.head_timeout_ms),
             None if self.requests == 0 => (self.idle_since_ms, limits.head_timeout_ms),
             None => (self.idle_since_ms, limits.idle_timeout_ms),
         };
-        self.streams.is_empty().then_some(since_ms.saturating_add(timeout_ms))
+        (wire.is_open() && self.streams.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
     }
 
     /// When a client that rests gives its memory back.
@@ -88,9 +88,9 @@ impl Http2Driver {
         if let Err(error) = self.connection.handle_time(now_ms) {
             self.fail(error, wire, ctx);
         }
-        if self.idle_deadline(&ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
+        if self.idle_deadline(wire, &ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
             self.connection.go_away(h2::ErrorCode::NoError);
-            wire.state = WireState::Ending(LastClose::Orderly);
+            wire.state = WireState::Ending(LastClose::Linger);
         }
         if self.rest_deadline().is_some_and(|due_ms| due_ms <= now_ms) {
             self.rest();

@@ -97,8 +97,12 @@ impl Http2Driver {
             match event {
                 None if consumed == 0 => return at,
                 None => {}
-                Some(h2::Event::Request { stream, head, ends, .. }) => {
-                    self.begin(Stream::new(stream, Some(&head), ends, now_ms), ctx);
+                Some(h2::Event::Request { stream, head, protocol, ends, .. }) => {
+                    let mut begun = Stream::new(stream, Some(&head), ends, now_ms);
+                    if let Some(protocol) = protocol {
+                        begun.exchange.set_protocol(protocol);
+                    }
+                    self.begin(begun, ctx);
                     let last = self.streams.len() - 1;
                     self.drive(last, wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
                     self.settle(last, wire, ctx);
@@ -132,7 +136,7 @@ impl Http2Driver {
         self.streams.push_back(stream);
         self.requests += 1;
         self.is_resting = false;
-        if self.requests >= ctx.plan.limits.requests_per_connection_max {
+        if ctx.lingering || self.requests >= ctx.plan.limits.requests_per_connection_max {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
     }

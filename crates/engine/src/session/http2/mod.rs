@@ -15,12 +15,14 @@ mod deadline;
 mod input;
 mod sending;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
-use baton_gateway::ResponseEvent;
 use baton_http::h2;
+use baton_upstream::ResponseEvent;
 
 use super::need::{Need, Stage};
 use super::wire::{Closing, Wire, WireState};
@@ -30,7 +32,7 @@ use crate::job::{Job, JobDone};
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::protocol::{LastClose, Responder, StreamId};
-use stream::{Lent, Stream, name};
+use stream::{Left, Lent, Stream, name};
 
 /// HTTP/2 on a connection: the protocol's machine, and its exchanges.
 #[derive(Debug)]
@@ -92,6 +94,7 @@ impl Http2Driver {
         let now_ms = ctx.clock.now_ms();
         let settings = h2::Settings {
             head_bytes_max: u32::try_from(ctx.plan.limits.head.head_bytes_max).unwrap_or(u32::MAX),
+            connect_protocol: ctx.plan.has_proxies(),
             ..h2::Settings::default()
         };
         Self {
@@ -120,6 +123,7 @@ impl Http2Driver {
     /// Whether the connection can be closed without loss: it was told so, if it is to end.
     pub(super) fn is_idle(&self) -> bool {
         self.streams.is_empty()
+            && self.ledger.is_empty()
             && self.inbox.is_empty()
             && self.connection.is_idle()
             && !self.connection.is_draining()
@@ -207,7 +211,7 @@ impl Http2Driver {
                 continue;
             }
             if self.connection.is_over() && wire.outlet.is_empty() {
-                wire.state = WireState::Ending(LastClose::Orderly);
+                wire.state = WireState::Ending(LastClose::Linger);
                 continue;
             }
             if !self.cold.is_empty() {
@@ -323,6 +327,9 @@ impl Http2Driver {
         let result = act(exchange, &mut env);
         let written = env.reply.finish(exchange.is_answered());
         exchange.record.handle_queued(written.bytes, written.head_bytes);
+        if written.ends {
+            exchange.record.handle_end_queued();
+        }
         if was_sent {
             self.streams[at].begin_sending(ctx.clock.now_ms());
         }
@@ -340,12 +347,14 @@ impl Http2Driver {
     }
 
     fn delegate(&mut self, at: usize, delegation: Delegation) -> Need {
-        let Delegation { request, .. } = delegation;
+        let Delegation { request, ask, .. } = delegation;
         let stream = &mut self.streams[at];
         if let Some(rest) = &request.rest {
-            stream.lent = Some(Lent { left: rest.left(), is_wanted: false });
+            let bytes_max = stream.body.bytes_max();
+            let left = rest.left().map_or(Left::UntilEnd(bytes_max), Left::Length);
+            stream.lent = Some(Lent { left, is_wanted: false });
         }
-        Need::Delegate(name(stream.id), request)
+        Need::Delegate(name(stream.id), baton_cache::Request { upstream: request, ask })
     }
 
     /// The gateway may have an event for a request.
@@ -369,6 +378,9 @@ impl Http2Driver {
             return;
         }
         let is_quiet = event.is_none();
+        if matches!(event, Some(ResponseEvent::Switch(_))) {
+            self.streams[at].lent = Some(Lent { left: Left::Tunnel, is_wanted: false });
+        }
         if let Some(outcome) =
             self.drive(at, wire, ctx, |exchange, env| exchange.handle_response_event(env, event))
         {
@@ -426,8 +438,8 @@ impl Http2Driver {
 
     /// Everything is sent and the connection is to end.
     fn close(&mut self, close: LastClose, wire: &mut Wire, ctx: &mut Context) -> Need {
-        let has_unread_input = wire.transport.is_readable() || !self.inbox.is_empty();
-        match wire.close(close, has_unread_input) {
+        // The client may be sending at any time: windows, if nothing else.
+        match wire.close(close, true) {
             Closing::Now => self.end(Outcome::Complete, wire, ctx),
             Closing::Reset => self.reset(Outcome::Complete, wire, ctx),
             Closing::Linger => self.linger(wire, ctx),

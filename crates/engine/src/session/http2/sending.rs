@@ -70,6 +70,9 @@ impl Http2Driver {
                 self.ledger.pop_front();
             }
             if let Some(at) = front.stream.and_then(|stream| self.position(super::name(stream))) {
+                if is_over && front.ends {
+                    self.streams[at].exchange.record.handle_end_sent();
+                }
                 self.note_sent(at, of_payload, wire, ctx);
             }
             if !is_over {

@@ -28,10 +28,31 @@ pub(super) struct Stream {
 /// The rest of a body that is passed on while it arrives.
 #[derive(Debug)]
 pub(super) struct Lent {
-    /// Bytes that have not been passed on.
-    pub(super) left: u64,
+    pub(super) left: Left,
     /// The application has taken the last piece.
     pub(super) is_wanted: bool,
+}
+
+/// How much of a body is still to be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// So many bytes.
+    Length(u64),
+    /// What comes until the stream's end, at most so many bytes.
+    UntilEnd(u64),
+    /// What comes until the stream's end: another protocol's.
+    Tunnel,
+}
+
+impl Left {
+    /// Counts bytes that are passed on. `None`: there are too many.
+    pub(super) fn take(self, bytes: u64) -> Option<Self> {
+        match self {
+            Self::Length(left) => Some(Self::Length(left.saturating_sub(bytes))),
+            Self::UntilEnd(room) => room.checked_sub(bytes).map(Self::UntilEnd),
+            Self::Tunnel => Some(Self::Tunnel),
+        }
+    }
 }
 
 impl Stream {
@@ -58,8 +79,9 @@ impl Stream {
     /// Whether the request waits for its client to send more of the body.
     pub(super) fn awaits_body(&self) -> bool {
         let is_empty = self.body.arrived.is_empty();
-        let is_lent = self.lent.as_ref().is_some_and(|lent| lent.is_wanted && is_empty);
-        is_lent || self.body.is_awaited() && !self.exchange.is_answered()
+        let is_lent =
+            self.lent.as_ref().is_some_and(|lent| lent.is_wanted && is_empty && lent.left != Left::Tunnel);
+        is_lent && !self.body.is_complete || self.body.is_awaited() && !self.exchange.is_answered()
     }
 }
 

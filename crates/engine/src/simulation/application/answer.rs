@@ -36,6 +36,7 @@ impl Answer {
             Manner::Gone | Manner::Cut | Manner::OpenCut | Manner::HeadOnly => Ending::Closes,
             Manner::DiesHolding => Ending::Closes,
             Manner::Overloaded => Ending::Refuses,
+            Manner::Cached => unreachable!("see `cached::answer`"),
             _ => Ending::Complete,
         };
         if matches!(manner, Manner::Never | Manner::Gone | Manner::Overloaded) {

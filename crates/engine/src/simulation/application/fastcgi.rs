@@ -11,6 +11,7 @@ use baton_fcgi::params::Params;
 use baton_fcgi::response::ProtocolStatus;
 
 use super::answer::{Answer, Ending};
+use super::cached;
 use super::manner::{Manner, Query};
 use super::on_client::{OnClient, Sent};
 use super::region::Region;
@@ -140,7 +141,15 @@ impl FastCgi {
         self.asked.is_answered = true;
         let query = self.asked.query();
         let method = self.asked.param("REQUEST_METHOD");
-        let answer = Answer::to(query, &method, &self.asked.body, folder);
+        let answer = match query.manner {
+            Manner::Cached => {
+                let field = |name: &str| {
+                    self.asked.param(&format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_")))
+                };
+                cached::answer(query.number as u32, &method, &field, choices)
+            }
+            _ => Answer::to(query, &method, &self.asked.body, folder),
+        };
         if query.manner == Manner::Nonsense {
             out.extend_from_slice(&answer.bytes);
             return;

@@ -1,6 +1,6 @@
 //! How an application may answer: the word in the query of a request, and what the model knows of it.
 
-use baton_gateway::Protocol;
+use baton_upstream::Protocol;
 
 use crate::simulation::site::SiteFile;
 
@@ -70,6 +70,8 @@ pub(crate) enum Manner {
     DiesHolding,
     /// With text, and paths in it that would be behind its end.
     ZeroCopyBeyond,
+    /// As the resource of a cached route that has this number.
+    Cached,
 }
 
 impl Manner {
@@ -113,10 +115,17 @@ impl Manner {
         // SCGI has neither an error stream nor refusals, and an answer ends with its connection.
         let is_fastcgi_only =
             |manner: &Self| matches!(manner, Self::Talking | Self::Overloaded | Self::OpenCut);
-        Self::ALL
-            .into_iter()
-            .filter(|manner| protocol == Protocol::FastCgi || !is_fastcgi_only(manner))
-            .collect()
+        // An origin has none of these either, nor does the server do anything for it.
+        let is_of_origins = |manner: &Self| {
+            let is_for_cgi = manner.names_files() || manner.is_of_offers();
+            !is_for_cgi && !matches!(manner, Self::Talking | Self::Overloaded | Self::Redirect)
+        };
+        let speaks = |manner: &Self| match protocol {
+            Protocol::FastCgi => true,
+            Protocol::Scgi => !is_fastcgi_only(manner),
+            Protocol::Http1 => is_of_origins(manner),
+        };
+        Self::ALL.into_iter().filter(speaks).collect()
     }
 
     /// Whether it matters only to an application that takes offers up.
@@ -134,6 +143,7 @@ impl Manner {
     pub(crate) fn status(self) -> u16 {
         match self {
             Self::Whole | Self::Open | Self::Talking | Self::Long | Self::Early | Self::Redirect => 200,
+            Self::Cached => 200,
             Self::SendFile | Self::AccelRedirect | Self::ZeroCopy => 200,
             Self::LiesOfRegion | Self::KeepsSocket | Self::DiesHolding => 200,
             Self::ClaimsMore | Self::ClaimsLess | Self::ClaimsPart => 200,
@@ -184,6 +194,10 @@ impl Query {
     }
 
     pub(super) fn read(query: &str) -> Self {
+        if let Some(resource) = query.strip_prefix("r=") {
+            let number = resource.split('&').next().and_then(|number| number.parse().ok());
+            return Self { number: number.expect("a number"), len: 0, manner: Manner::Cached };
+        }
         let mut parts = query.split('&');
         let mut next = || parts.next().unwrap_or_else(|| panic!("not of ours: {query:?}"));
         let (number, len, word) = (next().parse().unwrap(), next().parse().unwrap(), next());

@@ -1,10 +1,12 @@
 //! An application in the simulation: processes behind a Unix socket that do what a request tells them to.
 //!
-//! It speaks FastCGI with the application's end of `baton_fcgi`, or SCGI, over real sockets that never block: they
+//! It speaks FastCGI with the application's end of `baton_fcgi`, SCGI, or HTTP/1 as an origin does, over real sockets that never block: they
 //! belong to this thread alone, so that what they do depends on nothing but the order of events.
 
 mod answer;
+mod cached;
 mod fastcgi;
+mod http1;
 mod manner;
 mod on_client;
 mod region;
@@ -15,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use baton_gateway::Protocol;
+use baton_upstream::Protocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -26,6 +28,7 @@ pub(crate) use manner::{Manner, Query, REDIRECTED_TO};
 use super::choices::Choices;
 use super::site::Folder;
 use fastcgi::{Behind, FastCgi};
+use http1::Http1;
 use on_client::{OnClient, Sent};
 use scgi::Scgi;
 
@@ -67,6 +70,7 @@ struct Process {
 enum Codec {
     FastCgi(Box<FastCgi>),
     Scgi(Scgi),
+    Http1(Http1),
 }
 
 impl Application {
@@ -136,6 +140,7 @@ impl Process {
         let codec = match protocol {
             Protocol::FastCgi => Codec::FastCgi(Box::new(FastCgi::new(knows_offers, gives_back))),
             Protocol::Scgi => Codec::Scgi(Scgi::default()),
+            Protocol::Http1 => Codec::Http1(Http1::default()),
         };
         Self { stream, codec, out: Vec::new(), closes: false, has_answered: false, child: None }
     }
@@ -144,7 +149,7 @@ impl Process {
     fn client(&self) -> Option<BorrowedFd<'_>> {
         match &self.codec {
             Codec::FastCgi(fastcgi) => fastcgi.client(),
-            Codec::Scgi(_) => None,
+            Codec::Scgi(_) | Codec::Http1(_) => None,
         }
     }
 
@@ -160,6 +165,10 @@ impl Process {
         match &mut self.codec {
             Codec::FastCgi(it) => it.handle_input(input, descriptors, folder, choices, &mut self.out),
             Codec::Scgi(scgi) => self.closes |= scgi.handle_input(input, folder, &mut self.out),
+            Codec::Http1(http1) => {
+                self.closes |= http1.handle_input(input, folder, choices, &mut self.out);
+                self.has_answered |= !self.out.is_empty();
+            }
         }
         true
     }
@@ -191,6 +200,7 @@ impl Process {
         let is_between = match &self.codec {
             Codec::FastCgi(fastcgi) => fastcgi.is_between_requests(),
             Codec::Scgi(_) => false,
+            Codec::Http1(http1) => http1.is_between_requests(),
         };
         is_between && self.has_answered && self.out.is_empty()
     }

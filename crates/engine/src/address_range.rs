@@ -1,0 +1,72 @@
+//! Ranges of addresses, as `10.0.0.0/8`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// The addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRange {
+    first: IpAddr,
+    prefix_len: u8,
+}
+
+impl AddressRange {
+    /// Whether the address is one of them. An IPv4 address that is written as one of IPv6 counts as what it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differs = first.to_bits() ^ address.to_bits();
+                differs.leading_zeros() >= u32::from(self.prefix_len)
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differs = first.to_bits() ^ address.to_bits();
+                differs.leading_zeros() >= u32::from(self.prefix_len)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for AddressRange {
+    type Err = &'static str;
+
+    /// Reads an address, perhaps with `/` and the number of bits that count.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (first, bits) = text.split_once('/').map_or((text, None), |(first, bits)| (first, Some(bits)));
+        let first: IpAddr = first.parse().map_err(|_| "it is not an IP address")?;
+        let bits_max = if first.is_ipv4() { 32 } else { 128 };
+        let prefix_len = bits.map_or(Ok(bits_max), str::parse).ok().filter(|bits| *bits <= bits_max);
+        let prefix_len =
+            prefix_len.ok_or("behind `/` goes the number of bits that count: 0 to 32, or 128")?;
+        Ok(Self { first: first.to_canonical(), prefix_len })
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.prefix_len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_its_range_and_in_no_other() {
+        for (range, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("192.0.2.7", "::ffff:192.0.2.7", "192.0.2.6"),
+            ("2001:db8::/32", "2001:db8:1::1", "2001:db9::1"),
+            ("0.0.0.0/0", "255.1.2.3", "::1"),
+        ] {
+            let range: AddressRange = range.parse().unwrap();
+            assert!(range.contains(inside.parse().unwrap()), "{range} {inside}");
+            assert!(!range.contains(outside.parse().unwrap()), "{range} {outside}");
+        }
+        for wrong in ["10.0.0.0/33", "10.0.0", "::/129", "example.org", "10.0.0.0/"] {
+            assert!(wrong.parse::<AddressRange>().is_err(), "{wrong}");
+        }
+    }
+}

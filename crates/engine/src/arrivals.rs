@@ -1,0 +1,62 @@
+//! Where clients come from that another process has served until now: the server whose place this one takes.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use baton_passport::{MESSAGE_BYTES_MAX, Passport, Refused};
+use baton_sys::passing;
+
+/// A socket over which connections arrive, for all loops of all processes of this server: each takes what it has room for.
+#[derive(Debug)]
+pub struct Arrivals(OwnedFd);
+
+/// What a look at the socket came to.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// A client.
+    Client(OwnedFd, Box<Passport>),
+    /// A message that is none; its connection is closed.
+    Refused(Refused),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing ever again: the other server has ended, and nothing waits.
+    End,
+}
+
+impl Arrivals {
+    /// `socket` keeps message boundaries.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Self(socket))
+    }
+
+    /// The next client.
+    pub(crate) fn next(&self, buffer: &mut Vec<u8>) -> Arrival {
+        buffer.resize(MESSAGE_BYTES_MAX, 0);
+        let (len, sockets) = match passing::receive(&self.0, buffer) {
+            Ok((0, _)) => return Arrival::End,
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Arrival::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Arrival::Nothing,
+            // Longer than any passport, or descriptors that there was no room for.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Arrival::Refused(Refused::Length);
+            }
+            Err(_) => return Arrival::End,
+        };
+        match (Passport::from_message(&buffer[..len]), sockets.into_iter().next()) {
+            (Ok(passport), Some(socket)) => Arrival::Client(socket, Box::new(passport)),
+            (Ok(_), None) => Arrival::Refused(Refused::Malformed),
+            (Err(refused), _) => Arrival::Refused(refused),
+        }
+    }
+}
+
+impl AsFd for Arrivals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

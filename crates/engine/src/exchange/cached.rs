@@ -1,0 +1,78 @@
+//! Requests on cached routes: answers from the shared cache, and what it is asked otherwise.
+
+use std::sync::Arc;
+
+use baton_cache::{Answer, Ask, Bypass, CacheWord, Look, Scheme};
+use baton_http::origin::ResponseHead;
+use baton_http::{Method, RequestHead, Status};
+
+use super::env::{Env, Ready};
+use super::page::Page;
+use super::record::Record;
+use super::routed::Routed;
+use crate::plan::{Delegate, Plan};
+use crate::transport::Transport;
+
+/// Answers a request from the shared cache, if a fresh response to it is there. Else returns what the cache is asked once
+/// the request is delegated; `None`: the cache has nothing to do with it.
+///
+/// # Errors
+/// The answer, which is in the outlet.
+pub(super) fn look(
+    env: &mut Env<'_>,
+    plan: &Plan,
+    routed: &Routed<'_>,
+    head: &RequestHead<'_>,
+    delegate: &Delegate,
+    record: &mut Record,
+) -> Result<Option<Arc<Ask>>, Ready> {
+    let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else { return Ok(None) };
+    let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
+    match cache.look(route, scheme_of(env.client), head, now_s, now_ms) {
+        Ok(Look::Answer(answer)) => {
+            let Answer { head: mut response, body, word } = answer;
+            record.note_cache(word.as_str());
+            if let Some(terms) = delegate.proxy() {
+                terms.responses.apply(&mut response, head);
+            }
+            let fields = delegate.response_fields(plan, env.ctx);
+            let whole = (head.method != Method::Head).then(|| body.len());
+            env.reply.send_application_head(&mut env.ctx.heads, &response, whole, &fields, body);
+            env.ctx.heads.freeze(fields);
+            Err(response.status().into())
+        }
+        Ok(Look::NotCached(word)) => {
+            record.note_cache(word.as_str());
+            let routed = Routed { headers: &delegate.headers, ..*routed };
+            Err(routed.page(env.ctx, Page::error(Status::GATEWAY_TIMEOUT), &mut env.reply))
+        }
+        Ok(Look::Ask(key)) => {
+            let ask = Ask::new(route, key, head, &plan.limits.head).map(Arc::new);
+            if ask.is_none() {
+                record.note_cache(CacheWord::Forward(Bypass::Path.forward()).as_str());
+            }
+            Ok(ask)
+        }
+        Err(bypass) => {
+            record.note_cache(CacheWord::Forward(bypass.forward()).as_str());
+            Ok(None)
+        }
+    }
+}
+
+/// A request with which the cache has nothing to do was answered. Perhaps it has changed something.
+pub(super) fn note_bypass(
+    env: &Env<'_>,
+    delegate: &Delegate,
+    request: &RequestHead<'_>,
+    response: &mut ResponseHead,
+) {
+    if let (Some(route), Some(cache)) = (&delegate.cache, &env.ctx.shared_cache) {
+        cache.invalidate(route, scheme_of(env.client), request, response);
+        cache.note_bypass(route, request, response);
+    }
+}
+
+fn scheme_of(client: &Transport) -> Scheme {
+    if client.tls().is_some() { Scheme::Https } else { Scheme::Http }
+}

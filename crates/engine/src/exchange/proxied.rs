@@ -1,0 +1,115 @@
+//! What an origin is told of a request.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use baton_buf::Aggregate;
+use baton_cache::Ask;
+use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
+use baton_http::{BodyFraming, Method, Status};
+use baton_upstream::{BodyRest, Request, TurnSought};
+
+use super::application::Origin;
+use super::env::{Delegation, Env, Ready};
+use super::page::Page;
+use crate::log::Outcome;
+use crate::plan::ProxyTerms;
+use crate::transport::Transport;
+
+impl Origin {
+    /// The request as an origin gets it, or the response to one that must not go on. `protocol`: what an extended CONNECT
+    /// wants to speak. `body`: what has arrived of the body, and whether that is all.
+    pub(super) fn proxied(
+        &self,
+        env: &mut Env<'_>,
+        terms: &ProxyTerms,
+        protocol: Option<&[u8]>,
+        ask: Option<&Arc<Ask>>,
+        (body, is_complete): (Aggregate, bool),
+    ) -> Result<Delegation, Ready> {
+        let head = ask.map_or_else(|| self.head.get(), |ask| ask.forwarded());
+        if protocol.is_some_and(|protocol| !protocol.eq_ignore_ascii_case(WEBSOCKET)) {
+            // RFC 9220 section 3.
+            return Err(self.page(env.ctx, Status::NOT_IMPLEMENTED, &mut env.reply));
+        }
+        let rest = (!is_complete).then(|| match head.framing {
+            BodyFraming::Length(length) => BodyRest::of_origin(Some(length.saturating_sub(body.len()))),
+            _ => BodyRest::of_origin(None),
+        });
+        // All of the length may be there before the stream of HTTP/2 has ended.
+        let rest = rest.filter(|rest| rest.left() != Some(0));
+        let upgrade = protocol.or_else(|| upgrade_of(&head));
+        let key = protocol.and_then(|_| websocket_key());
+        let forwarded = ForwardedRequest {
+            head: &head,
+            client: self.forwarded_client(terms, env.client),
+            body: match &rest {
+                _ if protocol.is_some() || matches!(head.framing, BodyFraming::None) => ForwardedBody::None,
+                Some(rest) if rest.left().is_none() => ForwardedBody::Chunked,
+                rest => {
+                    let left = rest.as_ref().and_then(BodyRest::left).unwrap_or(0);
+                    ForwardedBody::Length(body.len() + left)
+                }
+            },
+            // Whose body has come waits for nothing.
+            awaits_continue: head.expects_continue && body.is_empty() && rest.is_some(),
+            keeps: self.delegate.application.settings().keep_connections,
+            upgrade,
+            websocket_key: key.as_deref(),
+        };
+        let mut text = Vec::with_capacity(HEAD_BYTES_USUAL);
+        if let Err(refused) = terms.forwarding.push_head(&mut text, &forwarded) {
+            let page = self.routed().page(env.ctx, Page::error(refused.status()), &mut env.reply);
+            return Err(Ready { outcome: Outcome::Refused, ..page });
+        }
+        let asked = match head.method {
+            _ if upgrade.is_some() => Asked::Upgrade,
+            Method::Head => Asked::Head,
+            _ => Asked::Usual,
+        };
+        let request = Request {
+            application: Arc::clone(&self.delegate.application),
+            peers: terms.peers.as_ref().map(|peers| TurnSought::new(Arc::clone(peers), head.target)),
+            text,
+            asked,
+            body,
+            rest,
+            idempotent: upgrade.is_none() && is_idempotent(head.method),
+            handover: None,
+            takes_pipes: ask.is_none() && env.reply.may_send_by_reference() && env.client.takes_pipes(),
+            ends: self.ends(env.client),
+        };
+        Ok(Delegation { request: Box::new(request), ask: ask.cloned(), terms: None })
+    }
+
+    fn forwarded_client(&self, terms: &ProxyTerms, client: &Transport) -> ForwardedClient {
+        let address = client.peer().map(|peer| peer.ip());
+        ForwardedClient {
+            address,
+            is_https: client.tls().is_some(),
+            is_trusted: match address {
+                Some(address) => terms.trusted.iter().any(|range| range.contains(address)),
+                None => terms.trusts_local,
+            },
+        }
+    }
+}
+
+/// Whether a request may be sent twice (RFC 9110 section 9.2.2).
+fn is_idempotent(method: Method) -> bool {
+    matches!(method, Method::Get | Method::Head | Method::Options | Method::Put | Method::Delete)
+}
+
+/// What an extended CONNECT lacks (RFC 8441 section 5): the origin proves with it that it speaks WebSocket. The server
+/// stands for its client here. `None`: the kernel has no random bytes yet.
+fn websocket_key() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK).ok()?;
+    Some(base64::engine::general_purpose::STANDARD.encode(bytes))
+}
+
+/// What a version of HTTP other than 1.1 asks for.
+const WEBSOCKET: &[u8] = b"websocket";
+
+/// Bytes of a browser's request, with the fields that are added.
+const HEAD_BYTES_USUAL: usize = 1_024;
