@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use baton_acme::Challenge;
+use baton_cache::PurgeOrder;
 pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,17 +72,27 @@ pub(super) enum ToWorker {
     },
     /// Wake all loops, even if there is nothing to do.
     Wake,
+    /// Purge.
+    Purge {
+        /// What.
+        orders: Vec<PurgeOrder>,
+        /// Which purges are complete then. If there are any, the worker confirms.
+        tickets: Vec<u64>,
+    },
     /// Report your status.
     Status {
         /// Which question this is; the answer repeats it.
         ticket: u64,
     },
-    /// Accept nothing new, finish what is under way, end.
+    /// Accept nothing new, finish what is under way, end. With a descriptor: the way to another server, which goes on with
+    /// connections between two requests.
     Drain {
         /// How long connections may stay on which nothing is under way, in milliseconds: their next request is answered.
         linger_ms: u64,
         /// How long the rest may take after that, in milliseconds.
         limit_ms: u64,
+        /// The same for tunnels.
+        tunnels_ms: u64,
     },
     /// End.
     Stop,
@@ -119,6 +130,18 @@ pub(super) enum FromWorker {
     HasProof {
         /// Its number.
         id: u64,
+    },
+    /// It has purged, for these.
+    Purged {
+        /// Which purges.
+        tickets: Vec<u64>,
+        /// Responses that it has dropped.
+        responses: u64,
+    },
+    /// It has invalidated something, and so must the others.
+    Invalidated {
+        /// What.
+        orders: Vec<PurgeOrder>,
     },
     /// Its status.
     Status {

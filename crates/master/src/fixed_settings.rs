@@ -1,19 +1,23 @@
 //! Which settings a reload cannot change: those that only the start of the server uses.
 
 use baton_config::{Config, Destination, LogSettings, Section, Server, Tls};
+use baton_engine::{Tuning, topology};
 
 /// The new configuration with such settings as they were, and the names of those that differ.
 pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     let kept = Config {
         server: Server {
             drain_timeout_ms: new.server.drain_timeout_ms,
+            drain_tunnels_ms: new.server.drain_tunnels_ms,
             watchdog_ms: new.server.watchdog_ms,
+            dns_servers: new.server.dns_servers.clone(),
             server_header: new.server.server_header,
             ..old.server.clone()
         },
         // A worker decides at its start how it works.
         send: old.send.clone(),
         cache: old.cache.clone(),
+        shared_cache: old.shared_cache.clone(),
         tls: Tls { kernel: old.tls.kernel, ..new.tls.clone() },
         admin: old.admin.clone(),
         // One file can replace another while workers write to it; other destinations cannot change.
@@ -27,9 +31,19 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     let mut names = differences(&kept.server, &new.server);
     names.extend(differences(&kept.send, &new.send));
     names.extend(differences(&kept.cache, &new.cache));
+    names.extend(differences(&kept.shared_cache, &new.shared_cache));
     names.extend(differences(&kept.tls, &new.tls));
     names.extend(differences(&kept.admin, &new.admin));
     names.extend(differences(&kept.log, &new.log));
+    let is_cached = |config: &Config| config.cached_routes().next().is_some();
+    let shares_a_process = |has_cached_routes| {
+        let tuning = Tuning { has_cached_routes, ..old.tuning() };
+        topology(&tuning, &[0, 1]).processes == 1
+    };
+    if is_cached(&new) && !is_cached(old) && !shares_a_process(false) && shares_a_process(true) {
+        // Until then each worker has a cache of its own.
+        names.push("site.route.cache".into());
+    }
     (kept, names)
 }
 
@@ -68,6 +82,25 @@ mod tests {
         assert_eq!(kept.server.drain_timeout_ms, 5);
         assert_eq!(kept.limits, new.limits);
         assert_eq!(kept.log.access, new.log.access);
+    }
+
+    #[test]
+    fn a_first_cache_needs_a_restart_where_its_process_would_have_the_clients_of_all() {
+        let cached = |server: &str| {
+            config(&format!(
+                "{server}\n[[site]]\nlisten = ':81'\n[[site.route]]\npath = '/'\nproxy = 'http://127.0.0.1:9'\ncache = true"
+            ))
+        };
+        let names = |old: &Config, server: &str| keep_fixed(old, cached(server)).1;
+        assert_eq!(names(&config(""), ""), ["site.route.cache"]);
+        assert_eq!(names(&cached(""), ""), [""; 0]);
+        for server in [
+            "[server]\nprocesses = 2",
+            "[server]\narchitecture = 'symped'",
+            "[server]\narchitecture = 'amped'",
+        ] {
+            assert_eq!(names(&config(server), server), [""; 0], "{server}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@
 mod acme;
 mod announce;
 mod applications;
+mod cache_folder;
 mod cache_memory;
 mod certificates;
 mod channel;
@@ -31,7 +32,9 @@ mod logs;
 mod management;
 mod master;
 mod memory_file;
+mod missed_purges;
 mod notify;
+mod origins;
 mod pending;
 mod phase;
 mod poll;
@@ -51,6 +54,7 @@ use std::process::ExitCode;
 use baton_config::{Config, ConfigSource};
 use baton_report::Trouble;
 
+pub use cache_folder::check_cache_folder;
 pub use descriptors::{Budget, budget as descriptor_budget};
 pub use kernel_tls::{KernelSealing, kernel_sealing};
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_acme::Settings;
+use baton_cache::PurgeOrder;
 use baton_config::Config;
 use serde_json::Value;
 
@@ -74,6 +75,25 @@ impl Reload {
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
+}
+
+/// A purge that not all workers have confirmed.
+#[derive(Debug)]
+pub(crate) struct PendingPurge {
+    pub(crate) ticket: u64,
+    pub(crate) orders: Vec<PurgeOrder>,
+    pub(crate) awaited: BTreeSet<usize>,
+    /// Workers that have confirmed.
+    pub(crate) confirmed: u64,
+    /// Responses that they have dropped.
+    pub(crate) responses: u64,
+    pub(crate) deadline: Instant,
+    pub(crate) requester: Requester,
+}
+
+impl PendingPurge {
+    /// Workers confirm within milliseconds, unless they make a plan, or stand still.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 }
 
 /// A request to all workers for their status, on behalf of one or several requesters.

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::control::Command;
 
 /// The command of a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A command that the control socket has, too.
     Command(Command),
@@ -18,7 +18,7 @@ pub(super) enum Asked {
     Reap,
 }
 
-const MEANINGS: [(Signal, Asked); 8] = [
+static MEANINGS: [(Signal, Asked); 8] = [
     (Signal::TERM, Asked::Command(Command::Stop)),
     (Signal::INT, Asked::Command(Command::Stop)),
     (Signal::QUIT, Asked::Command(Command::Drain)),
@@ -35,7 +35,7 @@ const MEANINGS: [(Signal, Asked); 8] = [
 /// # Errors
 /// `EMFILE`, `ENFILE`, `ENOMEM`.
 pub(super) fn queue() -> io::Result<SignalQueue> {
-    SignalQueue::new(&MEANINGS.map(|(signal, _)| signal.as_raw()))
+    SignalQueue::new(&MEANINGS.each_ref().map(|(signal, _)| signal.as_raw()))
 }
 
 /// The command of a signal. `hangup_ends`: whether SIGHUP means that the terminal was closed, rather than a reload.
@@ -47,7 +47,7 @@ pub(super) fn meaning(Arrived { signal, sent }: Arrived, hangup_ends: bool) -> O
     if !sent && signal == Signal::WINCH.as_raw() {
         return None;
     }
-    MEANINGS.iter().find(|(known, _)| known.as_raw() == signal).map(|&(_, asked)| asked)
+    MEANINGS.iter().find(|(known, _)| known.as_raw() == signal).map(|(_, asked)| asked.clone())
 }
 
 #[cfg(test)]

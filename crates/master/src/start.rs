@@ -9,11 +9,11 @@ use baton_engine::arch::{self, Topology, topology};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
-use baton_gateway::BacklogNotices;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
+use baton_upstream::BacklogNotices;
 
 use super::acme::Acme;
 use super::announce::announcement;
@@ -26,13 +26,14 @@ use super::listeners::{Listeners, SocketSetup, listen_addresses};
 use super::logs::Logs;
 use super::management::{Connections, ServerMetrics};
 use super::master::Master;
+use super::origins::Origins;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
 use super::replaceable_file::PidFile;
 use super::ticket_keys::TicketKeys;
 use super::upgrade::InheritedSockets;
 use super::workers::Workers;
-use super::{cache_memory, descriptors, signals};
+use super::{cache_folder, cache_memory, descriptors, signals};
 
 /// Binds, opens and allocates what the server needs, except sockets that another server has left to it.
 ///
@@ -98,6 +99,9 @@ pub(super) fn prepare(
         1 => BacklogNotices::default(),
         _ => BacklogNotices::allocate().map_err(|error| Trouble::of("allocate notices", &error))?,
     };
+    let mut origins = Origins::allocate(topology.processes, inherited_sockets.drained_origins)
+        .map_err(|error| Trouble::of("allocate the table of origins", &error))?;
+    origins.begin(&config);
     let equipment =
         Equipment::gather(&config, &topology, inherited_sockets.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
@@ -130,7 +134,8 @@ pub(super) fn prepare(
         logs: equipment.logs,
         applications: Applications::default(),
         notices,
-        workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats),
+        workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, origins.table()),
+        origins,
         next_check: Instant::now(),
         signals: equipment.signals,
         control: equipment.control.ok(),
@@ -147,6 +152,8 @@ pub(super) fn prepare(
         last_reload: None,
         generations: 0,
         status_collection: None,
+        pending_purges: Vec::new(),
+        purge_retry_due: None,
         tickets: 0,
         metrics: ServerMetrics {
             start_time_seconds: started_at
@@ -185,6 +192,7 @@ impl Equipment {
         if let WorkerUser::Same(Some(advice)) = &user {
             log::warning(advice);
         }
+        cache_folder::prepare(config, &user, topology.processes)?;
         let logs = Logs::open(&config.log)?;
         let counters = Counters::allocate(topology.processes)
             .map_err(|error| Trouble::of("allocate the counters", &error))?;

@@ -4,14 +4,17 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+use baton_cache::PurgeOrder;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::metrics::Counters;
 use baton_report::log;
 use baton_supervise::{self as supervise, End, Restart, Stopping};
 use baton_sys::passing;
 use baton_sys::process::{self, Ended, Fork};
+use baton_upstream::OriginTable;
 
 use super::channel::{self, ToWorker};
+use super::missed_purges::{self, MissedPurges};
 use super::watch::Watch;
 
 /// A worker process.
@@ -25,6 +28,8 @@ pub(super) struct Worker {
     pub(super) serves: bool,
     /// The master's end; closed when the worker has closed its own.
     pub(super) channel: Option<OwnedFd>,
+    /// What it has to purge before it serves: its predecessor did not.
+    inherited: MissedPurges,
 }
 
 /// A place for a worker. The next worker takes over its number, CPU and counters and, by the number, its sockets.
@@ -44,6 +49,8 @@ pub(super) struct WorkerSlot {
     pub(super) is_failed_over: bool,
     /// The process, if there is one.
     pub(super) worker: Option<Worker>,
+    /// What it, or the next one, has to purge yet.
+    pub(super) missed: MissedPurges,
     /// When the next worker is to be started, if there is none.
     restart: Restart,
 }
@@ -61,6 +68,8 @@ struct RetiredWorker {
 pub(super) struct Workers {
     /// By number.
     pub(super) slots: Vec<WorkerSlot>,
+    /// Whose gauges end with a worker.
+    origins: OriginTable,
     retired: Vec<RetiredWorker>,
 }
 
@@ -77,6 +86,7 @@ impl Workers {
         cpus: Vec<Option<usize>>,
         counters: Vec<Counters>,
         heartbeats: Vec<Heartbeats>,
+        origins: OriginTable,
     ) -> Self {
         let now = Instant::now();
         let slot = |((cpu, counters), heartbeats)| WorkerSlot {
@@ -87,10 +97,12 @@ impl Workers {
             restarts: 0,
             is_failed_over: false,
             worker: None,
+            missed: MissedPurges::default(),
             restart: Restart::new(now),
         };
         Self {
             slots: cpus.into_iter().zip(counters).zip(heartbeats).map(slot).collect(),
+            origins,
             retired: Vec::new(),
         }
     }
@@ -132,7 +144,8 @@ impl Workers {
         match forked {
             Ok((Fork::Child, _, theirs)) => Some(theirs),
             Ok((Fork::Parent(pid), ours, _)) => {
-                slot.worker = Some(Worker { pid, since: now, serves: false, channel: Some(ours) });
+                let inherited = std::mem::take(&mut slot.missed);
+                slot.worker = Some(Worker { pid, since: now, serves: false, channel: Some(ours), inherited });
                 None
             }
             Err(error) => {
@@ -153,16 +166,20 @@ impl Workers {
         let worker = slot.worker.take()?;
         // Its connections ended with it; its counters stay.
         slot.counters.reset_gauges();
+        self.origins.reset_gauges(index);
         slot.heartbeats.reset();
         slot.watch = Watch::default();
         slot.restarts += 1;
+        if !worker.serves {
+            slot.missed.add(&worker.inherited.orders, None);
+        }
         let end = slot.restart.note_end(ended, worker.since, now);
         Some((worker, end))
     }
 
     /// Tells all workers to finish, and empties their slots.
-    pub(super) fn retire(&mut self, message: &ToWorker, deadline: Instant) {
-        self.tell_all(message, &[]);
+    pub(super) fn retire(&mut self, message: &ToWorker, descriptors: &[BorrowedFd<'_>], deadline: Instant) {
+        self.tell_all(message, descriptors);
         for (index, slot) in self.slots.iter_mut().enumerate() {
             slot.watch = Watch::default();
             let retired = |worker: Worker| {
@@ -178,9 +195,11 @@ impl Workers {
         let Some(found) = self.retired.iter().position(|retired| retired.worker.pid == pid) else {
             return false;
         };
-        let slot = &self.slots[self.retired.swap_remove(found).index];
+        let index = self.retired.swap_remove(found).index;
+        let slot = &self.slots[index];
         if slot.worker.is_none() {
             slot.counters.reset_gauges();
+            self.origins.reset_gauges(index);
         }
         true
     }
@@ -233,6 +252,50 @@ impl Workers {
             if let Some(channel) = &worker.channel {
                 let _ = channel::send(channel, message, descriptors);
             }
+        }
+    }
+
+    /// Has all workers purge but one, which has already. `ticket`: they confirm it. Slots whose worker cannot be told keep
+    /// the orders.
+    pub(super) fn purge_all(&mut self, orders: &[PurgeOrder], ticket: Option<u64>, but: Option<usize>) {
+        for message in missed_purges::messages(orders) {
+            let message = ToWorker::Purge { orders: message.to_vec(), tickets: Vec::new() };
+            for channel in self.retired.iter().filter_map(|retired| retired.worker.channel.as_ref()) {
+                let _ = channel::send(channel, &message, &[]);
+            }
+        }
+        for index in (0..self.slots.len()).filter(|index| Some(*index) != but) {
+            self.slots[index].missed.add(orders, ticket);
+            self.retry_purges_of(index);
+        }
+    }
+
+    /// Tells workers what they could not be told before.
+    pub(super) fn retry_purges(&mut self) {
+        (0..self.slots.len()).for_each(|index| self.retry_purges_of(index));
+    }
+
+    /// Whether [`retry_purges`](Self::retry_purges) has something to do.
+    pub(super) fn owes_purges(&self) -> bool {
+        self.slots.iter().any(|slot| !slot.missed.is_empty() && slot.worker.is_some())
+    }
+
+    fn retry_purges_of(&mut self, index: usize) {
+        if self.slots[index].worker.is_none() {
+            return;
+        }
+        let missed = std::mem::take(&mut self.slots[index].missed);
+        let mut messages = missed_purges::messages(&missed.orders).peekable();
+        let mut is_told = true;
+        while is_told && let Some(message) = messages.next() {
+            let tickets = if messages.peek().is_none() { missed.tickets.clone() } else { Vec::new() };
+            let message = ToWorker::Purge { orders: message.to_vec(), tickets };
+            is_told = self.tell(index, &message, &[]).is_ok();
+        }
+        drop(messages);
+        if !is_told {
+            // Again from the beginning: a purge twice is a purge.
+            self.slots[index].missed = missed;
         }
     }
 

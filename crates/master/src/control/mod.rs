@@ -9,10 +9,12 @@
 
 mod client;
 mod protocol;
+mod purge_request;
 mod socket;
 
 pub use client::request;
 pub use protocol::Command;
 pub(crate) use protocol::{Answer, parse};
+pub use purge_request::PurgeRequest;
 pub(crate) use socket::ControlSocket;
 pub use socket::usual_path;

@@ -5,8 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::PurgeRequest;
+
 /// What a running server can be asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Command {
     /// Tell how it is.
@@ -21,6 +23,12 @@ pub enum Command {
     ReopenLogs,
     /// Start the executable that is there by now, let it take over, and drain.
     Upgrade,
+    /// Send no more requests to the origin at this URL.
+    DrainOrigin(String),
+    /// Send requests to it again.
+    UndrainOrigin(String),
+    /// Drop responses from the shared cache.
+    Purge(PurgeRequest),
 }
 
 impl fmt::Display for Command {
@@ -32,6 +40,9 @@ impl fmt::Display for Command {
             Self::Stop => "stop",
             Self::ReopenLogs => "reopen-logs",
             Self::Upgrade => "upgrade",
+            Self::DrainOrigin(_) => "drain-origin",
+            Self::UndrainOrigin(_) => "undrain-origin",
+            Self::Purge(_) => "purge",
         })
     }
 }
@@ -84,9 +95,14 @@ mod tests {
     #[test]
     fn requests_are_read_strictly() {
         assert_eq!(parse(b"{\"command\":\"reopen-logs\"}\n"), Ok(Command::ReopenLogs));
+        let line = b"{\"command\":{\"drain-origin\":\"http://a\"}}\n";
+        assert_eq!(parse(line), Ok(Command::DrainOrigin("http://a".into())));
         assert!(parse(b"{\"command\":\"explode\"}\n").unwrap_err().contains("explode"));
         assert!(parse(b"{\"command\":\"stop\",\"force\":true}\n").unwrap_err().contains("force"));
         assert!(parse(b"stop\n").is_err());
+        let all = PurgeRequest { all: true, ..PurgeRequest::default() };
+        assert_eq!(parse(b"{\"command\":{\"purge\":{\"all\":true}}}\n"), Ok(Command::Purge(all)));
+        assert!(parse(b"{\"command\":{\"purge\":{\"al\":true}}}\n").unwrap_err().contains("`al`"));
     }
 
     #[test]

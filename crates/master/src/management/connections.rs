@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use super::pages;
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
@@ -77,7 +78,7 @@ impl Connections {
     /// Connections at one endpoint at a time; more are closed at once.
     const PER_ENDPOINT_MAX: usize = 32;
     /// Bytes of a request.
-    const REQUEST_BYTES_MAX: usize = 8 * 1024;
+    const REQUEST_BYTES_MAX: usize = 64 * 1024;
     /// The time for sending the request, and again for taking the answer; longer than any reload.
     const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -188,7 +189,7 @@ fn receive(socket: &OwnedFd, request: &mut Vec<u8>, bytes_max: usize) -> io::Res
 fn is_complete(endpoint: Endpoint, request: &[u8]) -> bool {
     match endpoint {
         Endpoint::Control => request.ends_with(b"\n"),
-        Endpoint::Admin => baton_http::HeadScanner::new().find_end(request).is_some(),
+        Endpoint::Admin => pages::is_complete(request),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod connections;
 pub(crate) mod metrics_page;
+pub(crate) mod origins_page;
 pub(crate) mod pages;
 
 pub(crate) use connections::{ConnectionId, Connections, Endpoint, Received, Requester};

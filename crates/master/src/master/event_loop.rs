@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_config::Format;
+use baton_config::{Format, Server};
 use baton_engine::listen::Listener;
 use baton_engine::{LogFormat, LogSettings};
 use baton_report::Trouble;
@@ -81,6 +81,9 @@ impl Master {
             let socket = socket.try_clone_to_owned()?;
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
+        let mut tuning = self.tuning;
+        let disk = tuning.shared_cache.disk.take();
+        tuning.shared_cache.disk = disk.map(|disk| disk.of_process(index, processes));
         Ok(Box::new(WorkerSetup {
             master_pid: self.pid,
             user: self.user.clone(),
@@ -96,12 +99,15 @@ impl Master {
                 buffer_bytes: self.config.log.buffer_bytes as usize,
                 flush_ms: self.config.log.flush_ms,
             }),
-            tuning: self.tuning,
+            tuning,
+            purges: slot.missed.orders.clone(),
             pem_files: self.certificates.files,
             ticket_secrets: self.ticket_keys.secrets,
             config: self.applications.settled(&self.config, processes),
             process_tables: self.applications.process_tables(),
             notices: self.notices,
+            origins: (self.origins.table(), index),
+            arrivals: self.predecessor.and_then(|one| one.arrivals),
         }))
     }
 
@@ -154,6 +160,8 @@ impl Master {
             self.accept_paused_until,
             self.reload.as_ref().map(Reload::deadline),
             self.status_collection.as_ref().map(StatusCollection::deadline),
+            self.pending_purges.iter().map(|purge| purge.deadline).min(),
+            self.purge_retry_due,
             self.phase.deadline(),
         ];
         deadlines.into_iter().flatten().min()
@@ -175,6 +183,8 @@ impl Master {
         if passed(self.status_collection.as_ref().map(StatusCollection::deadline)) {
             self.finish_status(now);
         }
+        self.finish_purges(now);
+        self.retry_purges(now);
         if passed(self.watchdog_due()) {
             self.check_workers(now);
         }
@@ -229,12 +239,21 @@ impl Master {
             Command::Upgrade => return self.upgrade(requester, now),
             Command::Drain => {
                 self.begin_drain(now);
-                Answer::Ok(json!({ "draining": true, "limit_ms": self.config.server.drain_timeout_ms }))
+                let Server { drain_timeout_ms, drain_tunnels_ms, .. } = &self.config.server;
+                Answer::Ok(
+                    json!({ "draining": true, "limit_ms": drain_timeout_ms, "tunnels_ms": drain_tunnels_ms }),
+                )
             }
             Command::Stop => {
                 self.begin_stop(now);
                 Answer::Ok(json!({ "stopping": true }))
             }
+            Command::DrainOrigin(url) => self.set_drained(&url, true),
+            Command::UndrainOrigin(url) => self.set_drained(&url, false),
+            Command::Purge(request) => match request.orders(&self.config) {
+                Ok(orders) => return self.begin_purge(&orders, requester, now),
+                Err(why) => Answer::Error(why),
+            },
             Command::ReopenLogs => match self.logs.reopened(&self.config.log) {
                 Ok(logs) => {
                     let reopened: Vec<&str> = logs.names().collect();
@@ -289,6 +308,8 @@ impl Master {
             }
             FromWorker::Refused { generation, error } => self.handle_refused(generation, error, now),
             FromWorker::HasProof { id } => self.acme.handle_has_proof(index, id),
+            FromWorker::Purged { tickets, responses } => self.handle_purged(index, &tickets, responses, now),
+            FromWorker::Invalidated { orders } => self.handle_invalidated(index, &orders, now),
             FromWorker::Status { ticket, status } => self.handle_status(index, ticket, status, now),
         }
     }
@@ -330,6 +351,7 @@ impl Master {
         self.update_failover();
         self.handle_death_during_reload(index, now);
         self.handle_death_during_status(index, now);
+        self.handle_death_during_purges(index, now);
     }
 
     /// Lets the master and its workers write to these logs.

@@ -10,10 +10,11 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use baton_config::Destination;
+use baton_config::{Destination, Server};
 use baton_engine::listen::remove_socket_file;
 use baton_report::Trouble;
 use baton_report::log;
@@ -32,7 +33,7 @@ impl Master {
         if matches!(self.config.log.error, Destination::File(_)) {
             log::notice(&self.announcement);
         }
-        match &self.predecessor {
+        match &mut self.predecessor {
             // The service manager listens to the main process, which is still the predecessor.
             Some(predecessor) => predecessor.tell_serving(),
             None => notify::ready(),
@@ -65,11 +66,16 @@ impl Master {
     pub(super) fn begin_drain(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
             let linger = if self.shares_sockets() { LINGER } else { Duration::ZERO };
-            let limit_ms = self.config.server.drain_timeout_ms;
-            let until = now + linger + Duration::from_millis(limit_ms) + GRACE;
-            let order = ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms };
+            let (order, until) = self.drain_order(linger, now);
             self.begin_ending(Ending::Drain { until }, &order, now);
         }
+    }
+
+    /// Asks workers to drain, and when those that are left are killed.
+    pub(super) fn drain_order(&self, linger: Duration, now: Instant) -> (ToWorker, Instant) {
+        let Server { drain_timeout_ms: limit_ms, drain_tunnels_ms: tunnels_ms, .. } = self.config.server;
+        let until = now + linger + Duration::from_millis(limit_ms.max(tunnels_ms)) + GRACE;
+        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms }, until)
     }
 
     /// Asks the workers to end; when called again, kills them.
@@ -86,7 +92,8 @@ impl Master {
         }
         self.phase = Phase::Ending(ending);
         self.abort_reload("the server ends".to_owned(), now);
-        self.workers.tell_all(order, &[]);
+        let way = self.successor.as_ref().and_then(|successor| successor.way.as_ref());
+        self.workers.tell_all(order, &Vec::from_iter(way.map(AsFd::as_fd)));
         if self.shares_sockets() {
             self.listeners.leave();
         } else {

@@ -7,6 +7,8 @@
 mod event_loop;
 mod failover;
 mod lifecycle;
+mod origins;
+mod purges;
 mod reload;
 mod requests;
 mod status;
@@ -22,9 +24,9 @@ use std::time::{Instant, SystemTime};
 use baton_config::{Config, ConfigSource};
 use baton_engine::Tuning;
 use baton_engine::listen::ListenAddress;
-use baton_gateway::BacklogNotices;
 use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
+use baton_upstream::BacklogNotices;
 
 use crate::acme::Acme;
 use crate::applications::Applications;
@@ -33,7 +35,8 @@ use crate::control::ControlSocket;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::{Connections, Requester, ServerMetrics};
-use crate::pending::{LastReload, Reload, StatusCollection};
+use crate::origins::Origins;
+use crate::pending::{LastReload, PendingPurge, Reload, StatusCollection};
 use crate::phase::Phase;
 use crate::privileges::WorkerUser;
 use crate::replaceable_file::PidFile;
@@ -72,6 +75,8 @@ pub(crate) struct Master {
     pub(crate) applications: Applications,
     /// How workers hear of each other's connections that wait for an application.
     pub(crate) notices: BacklogNotices,
+    /// What all processes know of origins.
+    pub(crate) origins: Origins,
     // Control.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,
@@ -91,6 +96,9 @@ pub(crate) struct Master {
     pub(crate) last_reload: Option<LastReload>,
     pub(crate) generations: u64,
     pub(crate) status_collection: Option<StatusCollection>,
+    pub(crate) pending_purges: Vec<PendingPurge>,
+    /// When workers are told again what they could not be told.
+    pub(crate) purge_retry_due: Option<Instant>,
     pub(crate) tickets: u64,
     pub(crate) metrics: ServerMetrics,
     /// Why the server never served.

@@ -144,6 +144,7 @@ impl Master {
         let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
+        self.origins.begin(&config);
         let text = self.applications.settled(&config, self.workers.slots.len()).to_toml();
         let files = memory_file::write("baton-configuration", text.as_bytes()).and_then(|text| {
             let pem_files = Zeroizing::new(certificates.files.to_bytes());
@@ -285,6 +286,7 @@ impl Master {
         }
         // The old configuration or the new one: the one that counts from now on.
         self.applications.keep(&self.config, now);
+        self.origins.keep(&self.config);
         let (error, needs_restart) = match result {
             Ok(needs_restart) => (None, needs_restart),
             Err(why) => (Some(format!("not reloaded, the old {what} stays:\n{why}")), Vec::new()),

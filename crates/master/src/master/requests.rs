@@ -10,7 +10,9 @@ use rustix::net::SocketFlags;
 
 use super::Master;
 use crate::control::{self, Answer};
-use crate::management::{ConnectionId, Endpoint, Received, Requester, ServerMetrics, metrics_page, pages};
+use crate::management::{
+    ConnectionId, Endpoint, Received, Requester, ServerMetrics, metrics_page, origins_page, pages,
+};
 use crate::phase::Phase;
 
 impl Master {
@@ -54,8 +56,8 @@ impl Master {
         }
     }
 
-    fn handle_page(&mut self, head: &[u8], id: ConnectionId, now: Instant) {
-        let (page, head_only) = pages::page(head);
+    fn handle_page(&mut self, request: &[u8], id: ConnectionId, now: Instant) {
+        let (page, head_only) = pages::page(request);
         let response = match page {
             pages::Page::Status => return self.collect_status(Requester::Admin(id, head_only), now),
             pages::Page::Metrics => {
@@ -66,7 +68,8 @@ impl Master {
                     ..self.metrics
                 };
                 let days_left = self.certificates.days_left(SystemTime::now());
-                let text = metrics_page::page(&counters, &metrics, &days_left);
+                let text = metrics_page::page(&counters, &metrics, &days_left)
+                    + &origins_page::page(&self.origins.figures(&self.config));
                 pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
             pages::Page::Health => {
@@ -77,7 +80,16 @@ impl Master {
                     still => pages::text(Status::SERVICE_UNAVAILABLE, &still, head_only),
                 }
             }
-            pages::Page::Error(status) => pages::plain(status, head_only),
+            pages::Page::Purge(_) if !self.config.admin.purge => {
+                pages::text(Status::FORBIDDEN, "admin.purge is off\n", head_only)
+            }
+            pages::Page::Purge(request) => match request.orders(&self.config) {
+                Ok(orders) => return self.begin_purge(&orders, Requester::Admin(id, head_only), now),
+                Err(why) => pages::text(Status::BAD_REQUEST, &format!("{why}\n"), head_only),
+            },
+            pages::Page::BadPurge(why) => pages::text(Status::BAD_REQUEST, &format!("{why}\n"), head_only),
+            pages::Page::NotAllowed(methods) => pages::not_allowed(methods, head_only),
+            pages::Page::Error(status, text) => pages::text(status, &format!("{text}\n"), head_only),
         };
         self.connections.answer(id, response, now);
     }
@@ -99,8 +111,8 @@ impl Master {
                         pages::response(Status::OK, "application/json", body.as_bytes(), head_only);
                     self.connections.answer(id, response, now);
                 }
-                (Requester::Admin(id, head_only), Answer::Error(_)) => {
-                    let response = pages::plain(Status::SERVICE_UNAVAILABLE, head_only);
+                (Requester::Admin(id, head_only), Answer::Error(why)) => {
+                    let response = pages::text(Status::SERVICE_UNAVAILABLE, &format!("{why}\n"), head_only);
                     self.connections.answer(id, response, now);
                 }
             }

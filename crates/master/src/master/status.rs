@@ -116,6 +116,7 @@ impl Master {
             "certificates": self.certificates.report(SystemTime::now()),
             "workers": workers,
             "applications": self.applications.report(),
+            "origins": self.origins.report(&self.config),
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.last_reload.as_ref().map(|last| json!({

@@ -5,7 +5,7 @@
 //!   USR2: names step aside ──── starts ──────────────► reads the configuration
 //!         all listening sockets ─────────────────────► takes those that it needs, binds the others
 //!   both serve  ◄──────────────────────── Serving ──── its workers serve
-//!   WINCH: workers finish and leave                    serves alone
+//!   WINCH: workers finish and leave ──── clients ────► serves alone
 //!     HUP: workers come back, as they were
 //!   QUIT: ends ─────────────────────────────────────►  has no predecessor any more
 //! ```
@@ -16,7 +16,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use baton_report::Trouble;
 use baton_report::log;
@@ -26,11 +26,11 @@ use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
 use super::Master;
-use crate::channel::{self, MESSAGE_BYTES_MAX, ToWorker};
+use crate::channel::{self, MESSAGE_BYTES_MAX};
 use crate::control::Answer;
 use crate::management::Requester;
 use crate::notify;
-use crate::phase::{GRACE, Phase};
+use crate::phase::Phase;
 use crate::replaceable_file::ReplaceableFile;
 use crate::upgrade::message::{FromPredecessor, Socket, SocketUse, ToPredecessor, of_another_version};
 use crate::upgrade::{LINGER, Successor, start_program};
@@ -51,6 +51,7 @@ impl Master {
             channel: Some(channel),
             deadline: Some(now + Successor::PATIENCE),
             failure: None,
+            way: None,
             requester,
         });
         match left {
@@ -108,7 +109,8 @@ impl Master {
             channel::send(channel, &FromPredecessor::Sockets { sockets: sockets.to_vec() }, descriptors)?;
         }
         let ticket_secrets = self.ticket_secrets_in_memory()?;
-        channel::send(channel, &FromPredecessor::Done, &[ticket_secrets.as_fd()])
+        let drained_origins = self.origins.drained();
+        channel::send(channel, &FromPredecessor::Done { drained_origins }, &[ticket_secrets.as_fd()])
     }
 
     /// The new server has sent a message.
@@ -118,7 +120,10 @@ impl Master {
             && let Some(channel) = &successor.channel
         {
             match channel::receive(channel, &mut buffer) {
-                Ok(Some((ToPredecessor::Serving, _))) => self.handle_successor_serving(now),
+                Ok(Some((ToPredecessor::Serving, descriptors))) => {
+                    successor.way = descriptors.into_iter().next();
+                    self.handle_successor_serving(now);
+                }
                 Ok(Some((ToPredecessor::Failed { error }, _))) => {
                     successor.failure.get_or_insert(error);
                 }
@@ -226,9 +231,9 @@ impl Master {
                 "no other server takes the place of this one: clients wait until SIGHUP brings workers back",
             );
         }
-        let limit_ms = self.config.server.drain_timeout_ms;
-        let until = now + LINGER + Duration::from_millis(limit_ms) + GRACE;
-        self.workers.retire(&ToWorker::Drain { linger_ms: LINGER.as_millis() as u64, limit_ms }, until);
+        let (order, until) = self.drain_order(LINGER, now);
+        let way = self.successor.as_ref().and_then(|successor| successor.way.as_ref());
+        self.workers.retire(&order, &Vec::from_iter(way.map(AsFd::as_fd)), until);
     }
 
     /// Starts workers again, with the old configuration.

@@ -1,10 +1,7 @@
 //! Messages between a server and its successor: JSON, as between master and worker, but the two programs may be of
 //! different versions. Each ignores fields that it does not know. What it cannot read ends the upgrade, with an advice.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use baton_engine::listen::ListenAddress;
+use baton_passport::Address;
 use baton_report::Trouble;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +18,11 @@ pub(crate) enum FromPredecessor {
         sockets: Vec<Socket>,
     },
     /// No more sockets follow. A descriptor comes with this: a file in memory with the secrets of session tickets.
-    Done,
+    Done {
+        /// URLs of origins that are to get no requests. Servers of older versions do not say.
+        #[serde(default)]
+        drained_origins: Vec<String>,
+    },
 }
 
 /// A listening socket.
@@ -46,39 +47,12 @@ pub(crate) enum SocketUse {
     Admin,
 }
 
-/// A [`ListenAddress`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Address {
-    /// An address and a port.
-    Tcp(SocketAddr),
-    /// A path.
-    Unix(PathBuf),
-}
-
-impl From<&ListenAddress> for Address {
-    fn from(address: &ListenAddress) -> Self {
-        match address {
-            ListenAddress::Tcp(tcp) => Self::Tcp(*tcp),
-            ListenAddress::Unix(path) => Self::Unix(path.clone()),
-        }
-    }
-}
-
-impl From<Address> for ListenAddress {
-    fn from(address: Address) -> Self {
-        match address {
-            Address::Tcp(tcp) => Self::Tcp(tcp),
-            Address::Unix(path) => Self::Unix(path),
-        }
-    }
-}
-
 /// A message to the old server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(crate) enum ToPredecessor {
-    /// All its workers serve.
+    /// All its workers serve. A descriptor comes with this: the way for connections, each a message of
+    /// [`baton_passport`] with its socket.
     Serving,
     /// It cannot serve, and ends.
     Failed {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
 use baton_report::log;
+use baton_sys::passing;
 use baton_tls::TicketSecrets;
 
 use super::message::{CHANNEL, FromPredecessor, SocketUse, ToPredecessor, of_another_version};
@@ -19,6 +20,10 @@ pub(crate) struct Predecessor {
     /// Its master process.
     pub(crate) pid: u32,
     channel: OwnedFd,
+    /// Where its clients arrive, for all workers of this server.
+    pub(crate) arrivals: Option<OwnedFd>,
+    /// The other end, which it gets when this server serves.
+    way: Option<OwnedFd>,
 }
 
 /// The inherited sockets, and what else passes on.
@@ -30,6 +35,8 @@ pub(crate) struct InheritedSockets {
     pub(crate) admin: Vec<(ListenAddress, OwnedFd)>,
     /// The secrets of session tickets, so that sessions go on.
     pub(crate) ticket_secrets: Option<TicketSecrets>,
+    /// URLs of origins that are to get no requests.
+    pub(crate) drained_origins: Vec<String>,
 }
 
 impl Predecessor {
@@ -40,7 +47,11 @@ impl Predecessor {
     pub(crate) fn find() -> Result<Option<Self>, Trouble> {
         let found = baton_sys::inherited_descriptor::take(CHANNEL)
             .map_err(|error| Trouble::of("reach the server that started this one", &error))?;
-        Ok(found.map(|(pid, channel)| Self { pid, channel }))
+        Ok(found.map(|(pid, channel)| {
+            // Without a descriptor to spare, its clients stay with it.
+            let (arrivals, way) = passing::message_pair().ok().unzip();
+            Self { pid, channel, arrivals, way }
+        }))
     }
 
     /// Takes the sockets.
@@ -63,12 +74,16 @@ impl Predecessor {
         loop {
             let (message, descriptors) =
                 channel::receive(&self.channel, &mut buffer)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            let FromPredecessor::Sockets { sockets } = message else {
-                // Without them, clients make full handshakes.
-                let secrets = memory_file::read(descriptors.into_iter().next()).ok();
-                inherited_sockets.ticket_secrets =
-                    secrets.and_then(|bytes| TicketSecrets::from_bytes(&bytes));
-                break;
+            let sockets = match message {
+                FromPredecessor::Sockets { sockets } => sockets,
+                FromPredecessor::Done { drained_origins } => {
+                    // Without them, clients make full handshakes.
+                    let secrets = memory_file::read(descriptors.into_iter().next()).ok();
+                    inherited_sockets.ticket_secrets =
+                        secrets.and_then(|bytes| TicketSecrets::from_bytes(&bytes));
+                    inherited_sockets.drained_origins = drained_origins;
+                    break;
+                }
             };
             for (socket, descriptor) in sockets.into_iter().zip(descriptors) {
                 let address = socket.address.into();
@@ -90,17 +105,19 @@ impl Predecessor {
     }
 
     /// Reports that this server serves.
-    pub(crate) fn tell_serving(&self) {
-        self.tell(&ToPredecessor::Serving);
+    pub(crate) fn tell_serving(&mut self) {
+        // No copy stays here: its end shows the workers that no more clients arrive.
+        let way = self.way.take();
+        self.tell(&ToPredecessor::Serving, &Vec::from_iter(way.as_ref().map(AsFd::as_fd)));
     }
 
     /// Reports that this server cannot serve.
     pub(crate) fn tell_failed(&self, why: &str) {
-        self.tell(&ToPredecessor::Failed { error: why.to_owned() });
+        self.tell(&ToPredecessor::Failed { error: why.to_owned() }, &[]);
     }
 
-    fn tell(&self, word: &ToPredecessor) {
-        if let Err(error) = channel::send(&self.channel, word, &[]) {
+    fn tell(&self, word: &ToPredecessor, descriptors: &[BorrowedFd<'_>]) {
+        if let Err(error) = channel::send(&self.channel, word, descriptors) {
             log::warning(format_args!("cannot tell process {}, which started this one: {error}", self.pid));
         }
     }
@@ -113,8 +130,6 @@ impl Predecessor {
 
 #[cfg(test)]
 mod tests {
-    use baton_sys::passing;
-
     use super::*;
 
     /// An old server whose messages have other names.
@@ -122,7 +137,10 @@ mod tests {
     fn sockets_of_another_version_are_refused_with_an_advice() {
         let (ours, theirs) = passing::message_pair().unwrap();
         passing::send(&theirs, br#"{"bequest":"sockets","sockets":[]}"#, &[]).unwrap();
-        let refused = Predecessor { pid: 1, channel: ours }.take_sockets().unwrap_err().to_string();
+        let refused = Predecessor { pid: 1, channel: ours, arrivals: None, way: None }
+            .take_sockets()
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("take the sockets of process 1: missing field `message`"), "{refused}");
         assert!(refused.contains("remedy: stop the old server"), "{refused}");
     }

@@ -23,6 +23,8 @@ pub(crate) struct Successor {
     pub(crate) deadline: Option<Instant>,
     /// Why it cannot serve, as it reports or as we see it.
     pub(crate) failure: Option<String>,
+    /// The way for connections with which it goes on.
+    pub(crate) way: Option<OwnedFd>,
     /// The source of the request to upgrade.
     pub(crate) requester: Requester,
 }

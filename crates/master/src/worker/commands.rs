@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,14 @@ use baton_acme::Challenge;
 use baton_config::{Config, PemFiles, Resources};
 use baton_engine::listen::Listener;
 use baton_engine::listen::address_of;
-use baton_engine::{Plan, Steering};
+use baton_engine::{Destination, DrainLimits, Plan, Steering};
 use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
 use baton_tls::{PemFile, TicketSecrets};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
+use super::cache_purges::CachePurges;
 use super::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::memory_file;
@@ -39,6 +40,7 @@ pub(super) struct CommandThread {
     fresh: Vec<Arc<Listener>>,
     /// Shared by its plans.
     resources: Resources,
+    purges: CachePurges,
     prepared: Option<Prepared>,
     lingering: Option<Lingering>,
     /// What certificate authorities get to see, by the master's numbers.
@@ -49,7 +51,7 @@ pub(super) struct CommandThread {
 #[derive(Clone, Copy, Debug)]
 struct Lingering {
     until: Instant,
-    limit_ms: u64,
+    limits: DrainLimits,
 }
 
 /// The plan of the next commit.
@@ -70,6 +72,7 @@ impl CommandThread {
         plan: Arc<Plan>,
         listeners: Vec<Arc<Listener>>,
         resources: Resources,
+        purges: CachePurges,
     ) -> Self {
         Self {
             channel,
@@ -80,6 +83,7 @@ impl CommandThread {
             accepted_for: BTreeMap::new(),
             fresh: Vec::new(),
             resources,
+            purges,
             prepared: None,
             lingering: None,
             challenges: BTreeMap::new(),
@@ -90,7 +94,7 @@ impl CommandThread {
     pub(super) fn run(mut self) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
-            if self.is_time_to_drain() {
+            if !self.wait_for_message() {
                 continue;
             }
             match channel::receive(&*self.channel, &mut buffer) {
@@ -108,17 +112,23 @@ impl CommandThread {
         self.steering.stop();
     }
 
-    /// Waits for the next message. Starts the drain if its time comes first.
-    fn is_time_to_drain(&mut self) -> bool {
-        let Some(Lingering { until, limit_ms }) = self.lingering else { return false };
-        let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
-        let mut channel = [PollFd::new(&self.channel, PollFlags::IN)];
-        let is_over = matches!(rustix::event::poll(&mut channel, timeout.as_ref()), Ok(0));
-        if is_over {
-            self.lingering = None;
-            self.steering.drain(limit_ms);
+    /// Waits for a message. False: something else was due, and was done.
+    fn wait_for_message(&mut self) -> bool {
+        let limit = self.lingering.map(|lingering| lingering.until.saturating_duration_since(Instant::now()));
+        let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let outbox = self.purges.descriptor();
+        let sources = std::iter::once(self.channel.as_fd()).chain(outbox);
+        let mut sources: Vec<_> =
+            sources.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
+        let polled = rustix::event::poll(&mut sources, timeout.as_ref());
+        let has_message = !sources[0].revents().is_empty();
+        if let Some(Lingering { limits, .. }) = self.lingering.take_if(|_| matches!(polled, Ok(0))) {
+            self.steering.drain(limits);
         }
-        is_over
+        for orders in self.purges.messages() {
+            self.report(&FromWorker::Invalidated { orders });
+        }
+        has_message
     }
 
     fn handle(&mut self, message: ToWorker, descriptors: Vec<OwnedFd>) {
@@ -144,6 +154,17 @@ impl CommandThread {
             ToWorker::TicketSecrets => self.take_ticket_secrets(descriptors),
             ToWorker::PutProof { id, challenge } => self.put_proof(id, challenge),
             ToWorker::RemoveProof { id } => self.remove_proof(id),
+            ToWorker::Purge { orders, tickets } => {
+                self.purges.cache.purge(&orders);
+                if !tickets.is_empty() {
+                    let responses = self.purges.cache.sweep();
+                    let channel = Arc::clone(&self.channel);
+                    // A disk that fails to record it is not read again before it is emptied.
+                    self.purges.cache.when_recorded(move |_| {
+                        report(&channel, &FromWorker::Purged { tickets, responses });
+                    });
+                }
+            }
             ToWorker::Wake => self.steering.wake(),
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.
@@ -151,12 +172,14 @@ impl CommandThread {
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&FromWorker::Status { ticket, status });
             }
-            ToWorker::Drain { linger_ms: 0, limit_ms } => {
-                self.close_listeners();
-                self.steering.drain(limit_ms);
-            }
-            ToWorker::Drain { linger_ms, limit_ms } => {
-                self.linger(Duration::from_millis(linger_ms), limit_ms);
+            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms } => {
+                let limits = DrainLimits { requests_ms: limit_ms, tunnels_ms };
+                if linger_ms == 0 {
+                    self.close_listeners();
+                    self.steering.drain(limits);
+                } else {
+                    self.linger(Duration::from_millis(linger_ms), limits, descriptors);
+                }
             }
             ToWorker::Stop => {
                 self.lingering = None;
@@ -261,15 +284,17 @@ impl CommandThread {
         }
     }
 
-    /// Accepts no further connections, and answers one more request on each: by the same plan, with a bound of one
-    /// request per connection.
-    fn linger(&mut self, time: Duration, limit_ms: u64) {
+    /// Accepts no further connections. Another server goes on with those that it can have, if there is a way to it; on each of
+    /// the others one more request is answered.
+    fn linger(&mut self, time: Duration, limits: DrainLimits, way: Vec<OwnedFd>) {
         if self.lingering.is_none() {
+            match way.into_iter().next().map(|socket| Destination::new(socket, &self.listeners)).transpose() {
+                Ok(destination) => destination.into_iter().for_each(|one| self.steering.move_clients(one)),
+                Err(error) => log::error(format_args!("clients cannot move to the other server: {error}")),
+            }
             self.close_listeners();
-            let mut last = Plan::clone(&self.plan);
-            last.limits.requests_per_connection_max = 1;
-            self.steering.reload(Arc::new(last), Vec::new());
-            self.lingering = Some(Lingering { until: Instant::now() + time, limit_ms });
+            self.steering.linger();
+            self.lingering = Some(Lingering { until: Instant::now() + time, limits });
         }
     }
 
@@ -295,10 +320,14 @@ impl CommandThread {
         }
     }
 
-    fn report(&self, report: &FromWorker) {
-        if let Err(error) = channel::send(&*self.channel, report, &[]) {
-            log::error(format_args!("cannot report to the master: {error}"));
-        }
+    fn report(&self, message: &FromWorker) {
+        report(&self.channel, message);
+    }
+}
+
+fn report(channel: &OwnedFd, message: &FromWorker) {
+    if let Err(error) = channel::send(channel, message, &[]) {
+        log::error(format_args!("cannot report to the master: {error}"));
     }
 }
 

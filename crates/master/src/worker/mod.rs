@@ -2,6 +2,7 @@
 //!
 //! One thread, the first, belongs to the engine; another one handles the master's [messages](commands).
 
+mod cache_purges;
 mod commands;
 mod plan;
 
@@ -10,18 +11,21 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
 use baton_config::{Config, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
-use baton_engine::{LogSettings, Steering, Tuning};
-use baton_gateway::{BacklogNotices, TemporaryCounters, TemporarySpace};
+use baton_engine::{Arrivals, LogSettings, Steering, Tuning};
+use baton_names::Names;
 use baton_report::log;
 use baton_sys::process;
 use baton_tls::{TicketSecrets, Tickets};
+use baton_upstream::{BacklogNotices, OriginTable, TemporaryCounters, TemporarySpace};
 use rustix::process::{DumpableBehavior, Signal};
 
+use self::cache_purges::CachePurges;
 use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker};
@@ -46,6 +50,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) ticket_secrets: TicketSecrets,
     /// The wakeups for connections of other workers that wait for an application.
     pub(crate) notices: BacklogNotices,
+    /// What is known of origins, and the number of the worker.
+    pub(crate) origins: (OriginTable, usize),
     /// Its tuning.
     pub(crate) tuning: Tuning,
     /// The listener ids of the configuration's addresses, in order.
@@ -60,6 +66,10 @@ pub(crate) struct WorkerSetup {
     pub(crate) heartbeats: Heartbeats,
     /// The access log.
     pub(crate) log: Option<LogSettings>,
+    /// What the worker before this one should have purged.
+    pub(crate) purges: Vec<PurgeOrder>,
+    /// Where clients arrive of the server whose place this one takes.
+    pub(crate) arrivals: Option<OwnedFd>,
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
@@ -95,12 +105,21 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         pem_files: setup.pem_files,
         tickets: Some(tickets),
         proofs: Proofs::default(),
+        origins: Some(setup.origins),
+        stand_in: None,
+        names: Names::default(),
     };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     // The plan has what it needs of them.
     resources.pem_files = PemFiles::default();
     let steering = Arc::new(Steering::new());
     steering.hold(claims(&setup.config, &resources.process_tables));
+    let outbox = (setup.all_counters.len() > 1).then(PurgeOutbox::new).transpose();
+    let outbox = outbox.map_err(|error| format!("cannot begin: {error}"))?.map(Arc::new);
+    let shared_cache =
+        SharedCache::open(&setup.tuning.shared_cache, setup.counters.of_cache(), outbox.clone())
+            .map_err(|error| format!("cannot open the shared cache: {error}"))?;
+    shared_cache.purge(&setup.purges);
     let commands = CommandThread::new(
         Arc::clone(channel),
         setup.user,
@@ -108,11 +127,14 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         Arc::clone(&plan),
         setup.listeners.clone(),
         resources,
+        CachePurges { cache: Arc::clone(&shared_cache), outbox },
     );
     std::thread::Builder::new()
         .name("commands".into())
         .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let arrivals = setup.arrivals.map(|socket| Arrivals::new(socket).map(Arc::new)).transpose();
+    let arrivals = arrivals.map_err(|error| format!("no clients can be taken over: {error}"))?;
     channel::send(channel, &FromWorker::Ready, &[])
         .map_err(|error| format!("the master is gone: {error}"))?;
     baton_engine::run(baton_engine::Worker {
@@ -123,7 +145,9 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         heartbeats: setup.heartbeats,
         log: setup.log,
         steering,
+        arrivals,
         remarks,
+        shared_cache,
     })
     .map_err(|error| format!("the engine failed: {error}"))
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_config::{Config, ProcessTables, Resources, Target};
 use baton_engine::Plan;
@@ -16,7 +17,7 @@ pub(super) fn claims(config: &Config, process_tables: &ProcessTables) -> Vec<Cla
     let addresses = config.applications().filter_map(|application| application.to.as_ref());
     let process_tables = addresses.filter_map(|address| match address {
         Target::Unix(path) => process_tables.get(path),
-        Target::Tcp(_) => None,
+        Target::Tcp(_) | Target::Host(..) => None,
     });
     process_tables.filter_map(Claim::new).collect()
 }
@@ -31,12 +32,19 @@ pub(super) fn make_plan(
     resources: &Resources,
     user: &WorkerUser,
 ) -> Result<Arc<Plan>, String> {
+    resources.names.ask(&config.server.dns_servers);
     let ids: HashMap<_, _> = config.addresses().into_iter().zip(listener_ids.iter().copied()).collect();
-    config.plan(&ids, resources).map(Arc::new).map_err(|error| {
+    let plan = config.plan(&ids, resources).map(Arc::new).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         match user.remedy_if_denied().filter(|_| denied) {
             Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),
             None => error.to_string(),
         }
-    })
+    })?;
+    // An application whose host has no address yet is no reason not to serve the others.
+    resources.names.begin(NAMES_PATIENCE).map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(plan)
 }
+
+/// How long a plan waits for the first lookups, so that the first requests find addresses.
+const NAMES_PATIENCE: Duration = Duration::from_secs(2);
