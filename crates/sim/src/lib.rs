@@ -11,6 +11,8 @@
 //! same seed gives the same numbers.
 
 mod advice;
+mod cache_comparison;
+pub mod caching;
 mod comparison;
 pub mod experiments;
 pub mod model;
@@ -19,4 +21,5 @@ pub mod runner;
 pub mod trace;
 
 pub use advice::{Wish, advise};
+pub use cache_comparison::compare_caches;
 pub use comparison::compare;

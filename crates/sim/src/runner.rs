@@ -32,15 +32,31 @@ impl<'a> Runner<'a> {
     /// Runs all, and answers in their order.
     #[must_use]
     pub fn run(&self, what: &str, todo: &[(&Trace, &Scenario)]) -> Vec<Outcome> {
-        let requests: u64 = todo.iter().map(|(trace, _)| trace.requests().len() as u64).sum();
+        self.each(
+            what,
+            todo,
+            |(trace, _)| trace.requests().len() as u64,
+            |(trace, scenario), so_far| simulate(scenario, trace, so_far),
+        )
+    }
+
+    /// Does each of the tasks, and answers in their order. A task tells how many of its requests are done so far.
+    pub(crate) fn each<T: Sync, R: Send>(
+        &self,
+        what: &str,
+        tasks: &[T],
+        requests_of: impl Fn(&T) -> u64,
+        work: impl Fn(&T, &mut dyn FnMut(u64)) -> R + Sync,
+    ) -> Vec<R> {
+        let requests: u64 = tasks.iter().map(requests_of).sum();
         let (next, answered) = (AtomicUsize::new(0), AtomicU64::new(0));
         let done = Mutex::new(Vec::new());
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some((trace, scenario)) = todo.get(number) else { break };
+                let Some(task) = tasks.get(number) else { break };
                 let mut before = 0;
-                let outcome = simulate(scenario, trace, &mut |so_far| {
+                let outcome = work(task, &mut |so_far| {
                     let all = answered.fetch_add(so_far - before, Ordering::Relaxed) + so_far - before;
                     before = so_far;
                     (self.progress)(what, all as f64 / requests.max(1) as f64);
@@ -50,7 +66,7 @@ impl<'a> Runner<'a> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..self.jobs.min(todo.len()) {
+            for _ in 1..self.jobs.min(tasks.len()) {
                 scope.spawn(work);
             }
             work();

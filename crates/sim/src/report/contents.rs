@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::caching::CacheOutcome;
 use crate::model::Outcome;
 use crate::trace::{Fit, Statistics};
 
@@ -24,6 +25,9 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// All numbers.
     pub runs: Vec<Run>,
+    /// All numbers of caches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheOutcome>,
 }
 
 /// A run's labels in a report, and its numbers.

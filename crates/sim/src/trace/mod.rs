@@ -9,6 +9,7 @@
 mod access_log;
 mod hot;
 mod log_reader;
+mod parameters;
 mod popularity;
 mod published;
 mod statistics;
@@ -18,10 +19,12 @@ mod zipf;
 pub use access_log::{BadLine, LogEntry, Method, parse_line};
 pub use hot::{HotTargets, with_hot_targets};
 pub use log_reader::{FirstBad, LeftOut, LogError, LogReader, LogSummary};
+pub(crate) use parameters::Parameters;
+pub use parameters::ParametersError;
 pub use published::{CHESS, IBM, Published, RICE};
 pub use statistics::{Coverage, Statistics};
 pub use synthetic::{Fit, FitPoint, synthesize};
-pub use zipf::{Zipf, ZipfError};
+pub use zipf::Zipf;
 
 /// An index into [`Trace::targets`].
 pub type TargetId = u32;

@@ -1,8 +1,8 @@
 //! A trace by Zipf's law: the target of rank *i* has requests in proportion to *i* to the power of *-alpha*.
 
-use std::fmt;
 use std::str::FromStr;
 
+use super::parameters::{Parameters, ParametersError};
 use super::synthetic::{draw, spread_sizes};
 use super::{TargetFacts, Trace};
 
@@ -25,45 +25,19 @@ impl Default for Zipf {
     }
 }
 
-/// An error in the parameters of a Zipf trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZipfError(String);
-
-impl fmt::Display for ZipfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; expected like targets=40000,alpha=0.9,kb=16,requests=1000000", self.0)
-    }
-}
-
-impl std::error::Error for ZipfError {}
-
 impl FromStr for Zipf {
-    type Err = ZipfError;
+    type Err = ParametersError;
 
-    fn from_str(text: &str) -> Result<Self, ZipfError> {
+    fn from_str(text: &str) -> Result<Self, ParametersError> {
         let mut zipf = Self::default();
-        for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (key, value) =
-                part.split_once('=').ok_or_else(|| ZipfError(format!("{part:?} has no value")))?;
-            let wrong = || ZipfError(format!("{key} cannot be {value:?}"));
-            let number: f64 = value.parse().map_err(|_| wrong())?;
-            let (least, most) = match key {
-                "targets" => (1.0, f64::from(super::Request::TARGETS_MAX - 1)),
-                "alpha" => (0.0, 5.0),
-                "kb" => (0.001, 1e9),
-                "requests" => (1.0, REQUESTS_MAX),
-                _ => return Err(ZipfError(format!("there is no {key:?}"))),
-            };
-            if !(least..=most).contains(&number) {
-                return Err(wrong());
-            }
-            match key {
-                "targets" => zipf.targets = number as u32,
-                "alpha" => zipf.alpha = number,
-                "kb" => zipf.kb = number,
-                _ => zipf.requests = number as u64,
-            }
-        }
+        let (mut targets, mut requests) = (f64::from(zipf.targets), zipf.requests as f64);
+        Parameters::new("targets=40000,alpha=0.9,kb=16,requests=1000000")
+            .number("targets", 1.0..=f64::from(super::Request::TARGETS_MAX - 1), &mut targets)
+            .number("alpha", 0.0..=5.0, &mut zipf.alpha)
+            .number("kb", 0.001..=1e9, &mut zipf.kb)
+            .number("requests", 1.0..=REQUESTS_MAX, &mut requests)
+            .read(text)?;
+        (zipf.targets, zipf.requests) = (targets as u32, requests as u64);
         Ok(zipf)
     }
 }

@@ -1,0 +1,20 @@
+//! A reader of an object.
+
+use std::ops::Range;
+
+/// An object of a workload.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) bytes: u64,
+    /// Readers read its last block before all others.
+    pub(super) tail_first: bool,
+}
+
+/// A reader of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Session {
+    pub(super) at_ms: u64,
+    pub(super) object: u32,
+    /// Bytes that are read, one range after the other; the second may be empty.
+    pub(super) reads: [Range<u64>; 2],
+}
