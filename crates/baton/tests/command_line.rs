@@ -35,6 +35,35 @@ fn the_default_configuration_can_be_used_as_it_is() {
     assert!(told.starts_with("baton.toml is fine\n  127.0.0.1:8080: "), "{told}");
 }
 
+/// Goal: check lists origins, and warns of what would surprise.
+#[test]
+fn origins_are_told_by_check() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = check(
+        dir.path(),
+        r#"
+            [[site]]
+            [[site.route]]
+            path = "/one"
+            proxy = { to = "https://127.0.0.1:1", tls = { verify = false }, eject = { failures = 9 } }
+            [[site.route]]
+            path = "/two"
+            proxy = { to = ["http://127.0.0.1:1", { to = "http://no-such-host.invalid", weight = 2 }], policy = "maglev" }
+        "#,
+    );
+    let told = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "    /one: the origin https://127.0.0.1:1",
+        "      warning: `eject` has no effect: one origin alone gets every request, whatever it does",
+        "      warning: the certificate of https://127.0.0.1:1 is not verified: a machine in between can read and change everything",
+        "    /two: 2 origins by maglev: http://127.0.0.1:1, http://no-such-host.invalid (weight 2)",
+        "      warning: no-such-host.invalid has no address now: until it has one, requests for http://no-such-host.invalid fail",
+    ] {
+        assert!(told.lines().any(|one| one == line), "no line {line:?} in\n{told}");
+    }
+    assert_eq!(told.matches("warning:").count(), 3, "{told}");
+}
+
 /// Goal: check says which scripts no route of a site runs or sends, below each of its paths, and no others.
 #[test]
 fn scripts_that_are_not_sent_are_told_by_check() {
@@ -61,6 +90,31 @@ fn scripts_that_are_not_sent_are_told_by_check() {
     assert!(told.contains("scripts below / are not sent"), "{told}");
     let output = check(dir.path(), "[[site]]\nroot = 'www/sub'\nscript_sources = true\n");
     assert!(!String::from_utf8(output.stdout).unwrap().contains("script"), "all are sent");
+}
+
+/// Goal: check says who shares a cache, and that it wins over the hand-over of sockets. Method: one, several, no cache.
+#[test]
+fn check_tells_who_shares_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |server: &str, route: &str| {
+        let route = format!("[[site.route]]\npath = '/a'\nfastcgi = {{ to = 'unix:a.sock' }}\n{route}");
+        let output = check(dir.path(), &format!("{server}\n[[site]]\nroot = '.'\n{route}"));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let one = told("", "cache = true");
+    assert!(one.contains("  shared cache: 256 MiB, one for all clients\n"), "{one}");
+    assert!(
+        one.contains("/a: no `passfd`: the shared cache has to see what the application answers\n"),
+        "{one}"
+    );
+    let three = told("[server]\nprocesses = 3", "cache = true");
+    assert!(three.contains("  shared cache: 256 MiB in each of 3 processes, 768 MiB together: "), "{three}");
+    let none = told("[server]\nprocesses = 3", "");
+    assert!(
+        !none.contains("shared cache") && none.contains("/a: no `passfd`: Baton has not started it"),
+        "{none}"
+    );
 }
 
 /// What `--effective` prints does not depend on where it is read.

@@ -37,6 +37,15 @@ fn site() -> tempfile::TempDir {
             redirect = { to = "https://example.net$uri", status = 308 }
 
             [[site.route]]
+            path = "/api"
+            proxy = "http://127.0.0.1:1/v2/"
+
+            [[site.route]]
+            path = "/kept"
+            proxy = "http://127.0.0.1:1"
+            cache = { drop_parameters = ["utm_*"], negative_s = 7 }
+
+            [[site.route]]
             path = "/gone"
             respond = { status = 410, body = "Gone.\n" }
 
@@ -66,8 +75,13 @@ fn explain(dir: &Path, arguments: &[&str]) -> String {
 
 #[track_caller]
 fn explained(url: &str, expected: &[&str]) {
+    explained_with(url, &[], expected);
+}
+
+#[track_caller]
+fn explained_with(url: &str, more: &[&str], expected: &[&str]) {
     let dir = site();
-    let told = explain(dir.path(), &["-c", "baton.toml", url]);
+    let told = explain(dir.path(), &[&["-c", "baton.toml", url], more].concat());
     for line in expected {
         assert!(told.lines().any(|told| told == *line), "no line {line:?} in\n{told}");
     }
@@ -89,6 +103,25 @@ fn a_file_of_a_site_with_its_fields() {
             "X-Site: main",
         ],
     );
+}
+
+/// What the cache would do is told without a request to the origin: the key, and what is kept.
+#[test]
+fn a_cached_route_tells_its_key() {
+    let dir = site();
+    let told = |url: &str, fields: &[&str]| {
+        let fields = fields.iter().flat_map(|field| ["-H", field]);
+        explain(dir.path(), &["-c", "baton.toml", url].into_iter().chain(fields).collect::<Vec<_>>())
+    };
+    let plain = told("http://WWW.example.org/kept/a?utm_x=1&b", &[]);
+    assert!(plain.contains("\ncache     asked for http://www.example.org/kept/a?b\n"), "{plain}");
+    assert!(plain.contains("404 and 410 7 s") && plain.contains("; nothing with Set-Cookie\n"), "{plain}");
+    let with_user = told("http://www.example.org/kept/a", &["Authorization: Basic YTpi", "Cookie: a=b"]);
+    assert!(with_user.contains("; with Authorization only what says public"), "{with_user}");
+    assert!(with_user.contains("; with Cookie only what says how long"), "{with_user}");
+    let bypass = told("http://www.example.org/kept/a", &["If-Match: \"a\""]);
+    assert!(bypass.contains("\ncache     not asked: fwd=bypass; detail=precondition\n"), "{bypass}");
+    assert!(!told("http://www.example.org/api", &[]).contains("\ncache "));
 }
 
 #[test]
@@ -128,6 +161,23 @@ fn the_representation_that_a_client_prefers() {
     );
     assert!(told.contains("file      DIR/manual/a.txt.gz (6 bytes)\n"), "{told}");
     assert!(told.contains("\nContent-Encoding: gzip\n"), "{told}");
+}
+
+#[test]
+fn what_an_origin_is_asked_for() {
+    explained_with(
+        "http://example.org/api/a%20b?c",
+        &["-H", "Accept-Encoding: br"],
+        &[
+            "route     /api (the origin http://127.0.0.1:1/v2/)",
+            "asked for /v2/a%20b?c, with Host: the client's",
+            "origins   http://127.0.0.1:1/v2/: is asked",
+            "response  the origin's, which is not asked here",
+            "GET /v2/a%20b?c HTTP/1.1",
+            "Host: example.org",
+            "Accept-Encoding: br",
+        ],
+    );
 }
 
 #[test]

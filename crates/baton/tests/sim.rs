@@ -72,6 +72,39 @@ fn comparisons_repeat_by_their_seed() {
     assert_ne!(run("7"), run("8"));
 }
 
+/// Policies of the shared cache on films and on a log, repeated by their seed.
+#[test]
+fn caches_are_compared() {
+    let run = |seed| {
+        let films = "media:films=30,sessions=300,kbit=200";
+        let output = sim(&[
+            "cache",
+            films,
+            "--policies",
+            "reach,wu/whole",
+            "--sizes",
+            "5,20",
+            "--json",
+            "--seed",
+            seed,
+        ]);
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let report = run("7");
+    let caches = report[0]["caches"].as_array().unwrap();
+    assert_eq!(caches.len(), 4);
+    assert!(caches.iter().all(|cache| cache["wanted_bytes"].as_u64() > Some(0)));
+    assert_eq!(report, run("7"));
+    assert_ne!(report, run("8"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        stdout(&sim(&["cache", &write_log(folder.path()), "--policies", "lru,s3-fifo", "--sizes", "50"]));
+    for expected in ["Skipped 1 bad line:", "Saved at the origin", "Delayed starts", "s3-fifo"] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
 /// A published figure, here with few requests: the statement, our number and the verdict are in all that is written.
 #[test]
 fn experiments_are_run_by_name() {
@@ -97,10 +130,14 @@ fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.log");
     fs::write(&empty, "").unwrap();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["run", "no-such-figure"], "there is no experiment \"no-such-figure\""),
         (&["compare", "/no/such/log"], "cannot read the log /no/such/log"),
         (&["compare", empty.to_str().unwrap()], "no request to replay"),
+        (&["cache", "media:reels=9"], "there is no \"reels\""),
+        (&["cache", "--policies", "lfu"], "no cache policy is called `lfu`"),
+        (&["cache", "--block-kb", "100"], "expected a power of two"),
+        (&["cache", "--sizes", "0"], "expected a number above 0"),
         (&["compare", "chess", "--set", "speed=9"], "there is no setting \"speed\""),
         (&["compare", "chess", "--policies", "lrd"], "no distribution policy is called `lrd`"),
         (&["compare", "chess", "--change", "explode:1@5%"], "is no change"),

@@ -217,14 +217,17 @@ fn look_up(user: &str, group: Option<&str>) -> Result<Identity, Trouble> {
 fn parse_listen(text: &str) -> Result<Listen, String> {
     match text {
         "stdin" => Ok(Listen::Stdin),
-        address => target(address, Path::new("")).map(Listen::At),
+        address => match target(address, Path::new(""))? {
+            Target::Host(host, _) => Err(format!("`{host}` is not an IP address")),
+            target => Ok(Listen::At(target)),
+        },
     }
 }
 
 fn parse_prefix(text: &str) -> Result<PathBuf, String> {
     match target(text, Path::new(""))? {
         Target::Unix(path) => Ok(path),
-        Target::Tcp(_) => Err("only Unix sockets can be numbered".into()),
+        Target::Tcp(_) | Target::Host(..) => Err("only Unix sockets can be numbered".into()),
     }
 }
 

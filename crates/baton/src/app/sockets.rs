@@ -53,7 +53,8 @@ impl Sockets {
                     sockets.paths.push(path);
                 }
             }
-            (None, None) => {}
+            // No option gives a host name.
+            (Some(Listen::At(Target::Host(..))), _) | (None, None) => {}
         }
         Ok(sockets)
     }

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries, passfd_condition};
-use baton_engine::topology;
+use baton_engine::{Topology, topology};
+use baton_names::Names;
 use clap::Args;
 
 use super::config_file::{ConfigFile, load};
+use super::origin_advice;
 use super::output::{Failure, print};
 
 /// Check a configuration file: exit code 1 and every mistake in it, or what it serves
@@ -31,20 +33,22 @@ impl Check {
         let certificates = config.certificates(&pem_files)?;
         config.plan(&HashMap::new(), &Resources { pem_files, ..Resources::default() })?;
         libraries::check(&config)?;
+        let tuning = config.tuning();
+        let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
+        baton_master::check_cache_folder(&config, &topology)?;
         if self.quiet {
             return Ok(ExitCode::SUCCESS);
         }
-        let tuning = config.tuning();
-        let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
+        let names = Names::default();
+        origin_advice::look_up(&config, &names)?;
         let advice = baton_master::descriptor_budget(&config, &tuning, &topology).advice;
-        print(
-            &(summary(&self.file, &config, &certificates)
-                + &advice.map_or(String::new(), |advice| format!("warning: {advice}\n"))),
-        )
+        let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
+        let cache = shared_cache(&config, &topology);
+        print(&(summary(&self.file, &config, &certificates, &names) + &cache + &advice))
     }
 }
 
-fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate]) -> String {
+fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate], names: &Names) -> String {
     let mut out = format!("{} is fine\n", file.config.display());
     let unsent = config.unsent_scripts();
     for (index, site) in config.sites.iter().enumerate() {
@@ -69,8 +73,15 @@ fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate])
         }
         for route in &site.routes {
             let application = route.settings.application();
-            if let Some(condition) = application.and_then(passfd_condition) {
+            let is_cached = route.settings.cache.is_some();
+            if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
                 out.push_str(&format!("    {}: {condition}\n", route.settings.path));
+            }
+            let proxy = route.settings.proxy.as_ref();
+            for line in
+                proxy.into_iter().flat_map(|proxy| origin_advice::lines(&route.settings.path, proxy, names))
+            {
+                out.push_str(&format!("    {line}\n"));
             }
         }
     }
@@ -81,6 +92,22 @@ fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate])
         ));
     }
     out
+}
+
+/// Who shares the cache of what is answered elsewhere, if there is one.
+fn shared_cache(config: &Config, topology: &Topology) -> String {
+    if config.cached_routes().next().is_none() {
+        return String::new();
+    }
+    let mib = config.shared_cache.memory_bytes_max >> 20;
+    match topology.processes {
+        1 => format!("  shared cache: {mib} MiB, one for all clients\n"),
+        processes => format!(
+            "  shared cache: {mib} MiB in each of {processes} processes, {} MiB together: each fetches and keeps for itself; \
+             `architecture = \"auto\"` without `processes` keeps everything once\n",
+            mib * processes as u64
+        ),
+    }
 }
 
 /// A certificate in a line, and below what clients will refuse.

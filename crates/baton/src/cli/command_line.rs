@@ -93,6 +93,17 @@ impl CommandLine {
         }
     }
 
+    /// Adds `--access-log`, if it was given; `-` is standard output.
+    pub(super) fn add_access_log(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            let mut value = self.flag("--access-log", path);
+            if path == "-" {
+                *value.get_mut() = Value::String("stdout".into());
+            }
+            self.set("log", "access", value);
+        }
+    }
+
     /// The whole, relative to a folder.
     pub(super) fn finish(mut self, base: PathBuf) -> RawConfig {
         if !self.routes.is_empty() {

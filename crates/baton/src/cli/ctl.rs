@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_master::control::{self, Command};
+use baton_master::control::{self, Command, PurgeRequest};
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
 use super::output::{Failure, print};
 use super::status;
 
-/// Ask a running server for its status, or to reload, drain, stop, reopen its logs or make way for its successor
+/// Ask a running server for its status, or to reload, drain, stop, reopen its logs, purge its shared cache, make way for its
+/// successor or spare an origin
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -25,7 +26,7 @@ pub(super) struct Ctl {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 enum Request {
     /// How the server is: workers, listeners, connections, what `auto` chose and why
     Status,
@@ -39,34 +40,117 @@ enum Request {
     ReopenLogs,
     /// Start the executable that is there by now, let it take over, and drain, without refusing a client
     Upgrade,
+    /// Send no new requests to an origin, on any route; what is under way ends in its own time
+    DrainOrigin {
+        /// Its URL as in the configuration, such as http://10.0.0.1:3000; a path does not matter
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    /// Send requests to an origin again
+    UndrainOrigin {
+        /// Its URL as in the configuration
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    Purge(Purge),
 }
+
+/// Drop responses from the shared cache, in all workers
+///
+/// Returns when each worker has done it: no later request is answered with what was purged. Responses that are being fetched
+/// meanwhile are purged, too.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[command(after_help = PURGE_EXAMPLES)]
+#[group(id = "purged", required = true, multiple = true)]
+struct Purge {
+    /// URLs as clients ask for them, each with all its variants; the query counts as the route says
+    #[arg(value_name = "URL", group = "purged")]
+    urls: Vec<String>,
+
+    /// All URLs below this one, which ends with a slash: https://HOST/PATH/
+    #[arg(long, value_name = "URL", group = "purged")]
+    prefix: Vec<String>,
+
+    /// All responses with this word in `Cache-Tag` or `Surrogate-Key`, or in the fields that the route names
+    #[arg(long, value_name = "TAG", group = "purged")]
+    tag: Vec<String>,
+
+    /// Everything
+    #[arg(long, group = "purged")]
+    all: bool,
+}
+
+const PURGE_EXAMPLES: &str = "Examples:
+  baton ctl purge https://example.org/news/ https://example.org/feed.xml
+  baton ctl purge --prefix https://example.org/shop/
+  baton ctl purge --tag product-17 --tag product-18
+  baton ctl purge --all
+";
 
 impl Ctl {
     /// Asks, and prints the answer.
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let path = self.control.clone().unwrap_or_else(control::usual_path);
-        let command = match self.request {
+        let command = match &self.request {
             Request::Status => Command::Status,
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
             Request::Stop => Command::Stop,
             Request::ReopenLogs => Command::ReopenLogs,
             Request::Upgrade => Command::Upgrade,
+            Request::DrainOrigin { url } => Command::DrainOrigin(url.clone()),
+            Request::UndrainOrigin { url } => Command::UndrainOrigin(url.clone()),
+            Request::Purge(Purge { urls, prefix, tag, all }) => Command::Purge(PurgeRequest {
+                urls: urls.clone(),
+                prefixes: prefix.clone(),
+                tags: tag.clone(),
+                all: *all,
+            }),
         };
         let answer = control::request(&path, command)?;
         if self.json {
             return print(&format!("{answer}\n"));
         }
         let told: Value = serde_json::from_str(&answer)?;
-        print(&match self.request {
+        print(&match &self.request {
             Request::Status => status::for_humans(&told),
             Request::Reload => reloaded(&told),
-            Request::Drain => format!("draining: what is under way may take {} ms\n", told["limit_ms"]),
+            Request::Drain => format!(
+                "draining: what is under way may take {} ms, tunnels {} ms\n",
+                told["limit_ms"], told["tunnels_ms"]
+            ),
             Request::Stop => "stopping\n".into(),
             Request::ReopenLogs => "the logs are open again, by their names\n".into(),
             Request::Upgrade => format!("process {} has taken over\n", told["pid"]),
+            Request::DrainOrigin { .. } | Request::UndrainOrigin { .. } => drained(&told),
+            Request::Purge(_) => purged(&told["purged"]),
         })
     }
+}
+
+fn drained(told: &Value) -> String {
+    let origin = told["origin"].as_str().unwrap_or_default();
+    if told["drained"] != true {
+        return format!("{origin} gets requests again\n");
+    }
+    let mut text = format!("{origin} gets no new requests; `baton ctl undrain-origin` ends that\n");
+    for bare in told["without_origin"].as_array().into_iter().flatten() {
+        let [site, route] = ["site", "route"].map(|key| bare[key].as_str().unwrap_or_default());
+        text.push_str(&format!("warning: {route} of {site} has no other origin: clients get 503\n"));
+    }
+    text
+}
+
+fn purged(told: &Value) -> String {
+    let count = |key: &str, one: &str, several: &str| match told[key].as_u64().unwrap_or(0) {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    };
+    format!(
+        "purged: {} dropped, in {}\n",
+        count("responses", "stored response", "stored responses"),
+        count("workers", "worker", "workers")
+    )
 }
 
 fn reloaded(told: &Value) -> String {

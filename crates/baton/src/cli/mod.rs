@@ -11,9 +11,11 @@ mod ctl;
 mod explain;
 mod listening;
 mod manual;
+mod origin_advice;
 mod output;
 mod php;
 mod pools;
+mod proxy;
 mod serve;
 mod sim;
 mod status;
@@ -40,6 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
+    Proxy(proxy::Proxy),
     /// Run the server that a configuration file describes
     Run(ConfigFile),
     Check(check::Check),
@@ -59,6 +62,7 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(serve) => start_serving(&serve),
+        Command::Proxy(proxy) => start_proxy(&proxy),
         Command::Run(file) => start(ConfigSource::File(file.config)),
         Command::Check(check) => check.run(),
         Command::Config(configuration) => configuration.run(),
@@ -91,6 +95,18 @@ fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
             "note: scripts are not sent, such as {}: --php runs .php files, --script-sources sends all as they are",
             script.file.display()
         );
+    }
+    Ok(baton_master::run(config, source)?)
+}
+
+fn start_proxy(proxy: &proxy::Proxy) -> Result<ExitCode, Failure> {
+    let source = ConfigSource::CommandLine(Box::new(proxy.raw()?));
+    if proxy.print_config {
+        return print(&load(&source)?.to_toml());
+    }
+    let config = load_to_run(&source)?;
+    if let Some(note) = proxy.note() {
+        eprintln!("{note}");
     }
     Ok(baton_master::run(config, source)?)
 }

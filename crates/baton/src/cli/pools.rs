@@ -103,7 +103,8 @@ fn collect(engine: &Value, told: &mut BTreeMap<String, Told>) {
         Value::Object(entries) => {
             for (key, value) in entries {
                 match value.as_array().filter(|_| key == APPLICATIONS) {
-                    Some(pools) => pools.iter().for_each(|pool| {
+                    // Origins have a table of their own.
+                    Some(pools) => pools.iter().filter(|pool| pool["is_origin"] != true).for_each(|pool| {
                         let address = pool["address"].as_str().unwrap_or_default();
                         told.entry(address.to_owned()).or_default().add(pool);
                     }),

@@ -87,6 +87,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PATH=ADDRESS", env = "BATON_SCGI", value_parser = parse_application, help_heading = APPLICATIONS)]
     scgi: Vec<Mounted>,
 
+    /// Give all requests below PATH to the HTTP server at URL, such as /api=http://127.0.0.1:3000; with a path in the URL,
+    /// that takes the place of PATH; further keys of `proxy` may follow: ,host=origin; may be repeated
+    #[arg(long, value_name = "PATH=URL", env = "BATON_PROXY", value_parser = parse_proxy, help_heading = APPLICATIONS)]
+    proxy: Vec<Mounted>,
+
     /// Who runs which step of a request: see `baton architectures` [default: auto]
     #[arg(short, long, value_name = "NAME", env = "BATON_ARCHITECTURE",
           value_parser = PossibleValuesParser::new(words_of::<ArchitectureName>()), help_heading = RUNNING)]
@@ -242,7 +247,11 @@ impl Serve {
     }
 
     fn add_applications(&self, line: &mut CommandLine) {
-        let kinds = [("--fastcgi", "fastcgi", &self.fastcgi), ("--scgi", "scgi", &self.scgi)];
+        let kinds = [
+            ("--fastcgi", "fastcgi", &self.fastcgi),
+            ("--scgi", "scgi", &self.scgi),
+            ("--proxy", "proxy", &self.proxy),
+        ];
         for (flag, key, mounted) in kinds {
             for mounted in mounted {
                 let mut parts = line.parts(flag, &mounted.text, mounted.parts()).into_iter();
@@ -291,13 +300,7 @@ impl Serve {
     }
 
     fn add_watching(&self, line: &mut CommandLine) {
-        if let Some(path) = &self.access_log {
-            let mut value = line.flag("--access-log", path);
-            if path == "-" {
-                *value.get_mut() = Value::String("stdout".into());
-            }
-            line.set("log", "access", value);
-        }
+        line.add_access_log(self.access_log.as_deref());
         if let Some(format) = &self.log_format {
             let value = line.flag("--log-format", format);
             line.set("log", "format", value);
@@ -361,12 +364,22 @@ impl Mounted {
     }
 }
 
-fn parse_application(text: &str) -> Result<Mounted, String> {
-    let parts = text.split_once('=').map(|(_, rest)| rest.split(',').skip(1));
-    if parts.is_some_and(|mut settings| settings.all(|setting| setting.contains('='))) {
-        return Ok(Mounted { text: text.to_owned() });
+impl Mounted {
+    /// Reads it; `None`: it has another form.
+    fn parse(text: &str) -> Option<Self> {
+        let mut settings = text.split_once('=')?.1.split(',').skip(1);
+        settings.all(|setting| setting.contains('=')).then(|| Self { text: text.to_owned() })
     }
-    Err("expected PATH=ADDRESS, such as /app=unix:/run/app.sock or /app=127.0.0.1:9000,transport=inet".into())
+}
+
+fn parse_application(text: &str) -> Result<Mounted, String> {
+    let example = "/app=unix:/run/app.sock or /app=127.0.0.1:9000,transport=inet";
+    Mounted::parse(text).ok_or_else(|| format!("expected PATH=ADDRESS, such as {example}"))
+}
+
+fn parse_proxy(text: &str) -> Result<Mounted, String> {
+    let example = "/=http://127.0.0.1:3000 or /api=http://127.0.0.1:3000/,host=origin";
+    Mounted::parse(text).ok_or_else(|| format!("expected PATH=URL, such as {example}"))
 }
 
 fn parse_error_page(text: &str) -> Result<(String, String), String> {

@@ -61,6 +61,16 @@ pub(super) fn for_humans(status: &Value) -> String {
             }
         }
     }
+    let origins = elements(&status["origins"]);
+    if !origins.is_empty() {
+        out.push('\n');
+        out.push_str(&table(origins, &ORIGIN_COLUMNS));
+        for one in origins {
+            if let Some(why) = one["why"].as_str().filter(|why| !why.is_empty()) {
+                out.push_str(&format!("{}: {}: {why}\n", plain(&one["origin"]), plain(&one["state"])));
+            }
+        }
+    }
     let processes = pools::processes(status);
     if !processes.is_empty() {
         out.push('\n');
@@ -82,6 +92,19 @@ const COLUMNS: [(&str, &str); 7] = [
     ("open", "connections_open"),
     ("accepted", "connections_accepted"),
     ("requests", "requests"),
+];
+
+/// The same for origins.
+const ORIGIN_COLUMNS: [(&str, &str); 9] = [
+    ("origin", "origin"),
+    ("site", "site"),
+    ("route", "route"),
+    ("state", "state"),
+    ("weight", "weight"),
+    ("in flight", "in_flight"),
+    ("requests", "requests"),
+    ("failures", "failures"),
+    ("ejections", "ejections"),
 ];
 
 /// Columns as wide as what is in them, numbers to the right.

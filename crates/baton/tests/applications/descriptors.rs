@@ -6,37 +6,47 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::ARCHITECTURES;
-use crate::common::client::Client;
 use crate::common::folder::{Folder, pattern};
+use crate::common::protocol::Protocol;
 use crate::common::server::Server;
+use crate::common::{ARCHITECTURES, certificate};
 use crate::program;
 
 #[test]
 fn with_64_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(64, architecture));
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(64, architecture, Protocol::Http));
 }
 
 #[test]
 fn with_256_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(256, architecture));
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(256, architecture, Protocol::Http));
 }
 
 #[test]
 fn with_1024_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(1024, architecture));
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(1024, architecture, Protocol::Http));
 }
 
 #[test]
 fn with_4096_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(4096, architecture));
+    ARCHITECTURES.iter().for_each(|architecture| serve_with(4096, architecture, Protocol::Http));
+}
+
+/// The other protocols, under the architectures that differ most.
+#[test]
+fn with_64_descriptors_every_protocol_is_spoken() {
+    for architecture in ["auto", "pipeline"] {
+        for protocol in [Protocol::Https, Protocol::H2c, Protocol::H2] {
+            serve_with(64, architecture, protocol);
+        }
+    }
 }
 
 /// Requests more files than descriptors: small ones, which are kept in memory and open, then large ones, which are
 /// only kept open. Then the first ones again, and the application. Then more clients than descriptors connect: the
 /// surplus waits for others to leave. Each requests a file of its own, or the application.
-fn serve_with(descriptors: usize, architecture: &str) {
-    eprintln!("{descriptors} descriptors, {architecture}:");
+fn serve_with(descriptors: usize, architecture: &str, protocol: Protocol) {
+    eprintln!("{descriptors} descriptors, {architecture}, {protocol:?}:");
     let folder = Folder::new();
     let files = (descriptors + descriptors / 10).min(FILES_MAX);
     let (small, large) = (pattern(SMALL_BYTES, 1), pattern(LARGE_BYTES, 2));
@@ -46,10 +56,10 @@ fn serve_with(descriptors: usize, architecture: &str) {
     }
     let socket = folder.base().join("app.sock");
     program::start(&socket, folder.base(), 2);
-    let server = start(folder, descriptors, architecture);
+    let server = start(folder, descriptors, architecture).over(protocol);
     let expected = |number: usize| if is_large(number, files) { &large } else { &small };
 
-    let mut client = server.connect();
+    let mut client = server.agent();
     for number in (0..files).chain(0..files / 4) {
         let response = client.get(&format!("/{number}"));
         assert_eq!(response.status, 200, "/{number}");
@@ -60,18 +70,15 @@ fn serve_with(descriptors: usize, architecture: &str) {
     }
     drop(client);
 
-    let clients: Vec<Client> = (0..(descriptors + 20).min(CLIENTS_MAX))
-        .map(|number| {
-            let mut client = server.connect();
-            let path = path_of(number, files);
-            client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
-            client
-        })
-        .collect();
-    for (number, mut client) in clients.into_iter().enumerate() {
-        let response = client.answer_to("GET");
-        assert_eq!(response.status, 200, "{}", path_of(number, files));
-    }
+    std::thread::scope(|scope| {
+        for number in 0..(descriptors + 20).min(CLIENTS_MAX) {
+            let server = &server;
+            scope.spawn(move || {
+                let path = path_of(number, files);
+                assert_eq!(server.get(&path).status, 200, "{path}");
+            });
+        }
+    });
     let said = server.said();
     assert!(!said.contains("cannot accept"), "it accepts no more clients than it can serve: {said}");
 }
@@ -99,8 +106,10 @@ fn start(folder: Folder, descriptors: usize, architecture: &str) -> Server {
     let routes: String = ["unix", "shm", "passfd"].into_iter().map(route).collect();
     let configuration = format!(
         "[server]\narchitecture = \"{architecture}\"\nprocesses = 2\nthreads = 2\ncontrol_socket = \"control\"\n\
-         [[site]]\nlisten = \"127.0.0.1:0\"\nroot = \"root\"\n{routes}"
+         [[site]]\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0 tls\"]\nroot = \"root\"\n\
+         tls = {{ certificate = \"localhost.pem\", key = \"localhost.key\" }}\n{routes}"
     );
+    certificate::install(folder.base());
     fs::write(folder.base().join("baton.toml"), configuration).expect("a configuration");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n \"$2\"; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);

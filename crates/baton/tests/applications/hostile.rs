@@ -3,7 +3,6 @@
 
 use std::fs::{File, set_permissions};
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,8 +17,9 @@ use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
 use rustix::fs::OFlags;
 use rustix::net::Shutdown;
 
-use crate::common::client::Client;
+use crate::common::agent::{Agent, Body};
 use crate::common::folder::{Folder, pattern};
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::program;
 
@@ -77,7 +77,7 @@ processes = 1
 [timeouts]
 send_ms = 2000
 [[site]]
-listen = ["127.0.0.1:0"]
+{listen}
 root = "{root}"
 [[site.route]]
 path = "/hostile"
@@ -258,55 +258,59 @@ fn rubbish(connection: &mut UnixStream, client: Option<&OwnedFd>) -> std::io::Re
 const FIRST_REQUEST: u16 = 1;
 
 /// The victims: each has its own connection, and knows the expected answers.
-struct Victims {
-    clients: Vec<Client>,
-    address: SocketAddr,
+struct Victims<'a> {
+    clients: Vec<Agent>,
+    server: &'a Server,
     file: Vec<u8>,
     upload: Vec<u8>,
 }
 
-impl Victims {
-    fn new(server: &Server, file: Vec<u8>) -> Self {
-        let clients = (0..6).map(|_| server.connect()).collect();
-        Self { clients, address: server.address(), file, upload: pattern(200_000, 3) }
+impl<'a> Victims<'a> {
+    fn new(server: &'a Server, file: Vec<u8>) -> Self {
+        let clients = (0..6).map(|_| server.agent()).collect();
+        Self { clients, server, file, upload: pattern(200_000, 3) }
     }
 
     /// Each asks once, all of them at a time.
     fn ask(&mut self) {
-        let (file, upload, address) = (&self.file, &self.upload, self.address);
+        let (file, upload, server) = (&self.file, &self.upload, self.server);
         let bytes = pattern(100_000, 1);
         std::thread::scope(|scope| {
             for (number, client) in self.clients.iter_mut().enumerate() {
                 let bytes = &bytes;
                 scope.spawn(move || match number {
                     0 => assert_eq!(client.get("/page.txt").text(), "a file"),
-                    1 => assert!(Client::connect(address).get("/file.bin").body == *file),
-                    2 => assert!(application(client, "/unix/bytes?100000") == *bytes),
-                    3 => assert!(application(client, "/shm/bytes?100000") == *bytes),
-                    4 => assert!(application(client, "/passfd/bytes?100000") == *bytes),
-                    _ => {
-                        let length = upload.len();
-                        client.send(format!(
-                            "POST /passfd/echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
-                        ));
-                        client.send(upload);
-                        assert!(client.answer_to("POST").body == *upload);
-                    }
+                    1 => assert!(server.get("/file.bin").body == *file),
+                    2 => assert!(client.get("/unix/bytes?100000").body == *bytes),
+                    3 => assert!(client.get("/shm/bytes?100000").body == *bytes),
+                    4 => assert!(client.get("/passfd/bytes?100000").body == *bytes),
+                    _ => assert!(client.send("POST", "/passfd/echo", upload).body == *upload),
                 });
             }
         });
     }
 }
 
-fn application(client: &mut Client, path: &str) -> Vec<u8> {
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-    client.answer_to("GET").body
+/// Clients that have asked for the hostile application and then for a large file, and read nothing.
+fn accomplices(server: &Server, mode: Mode) -> Vec<Agent> {
+    let ask = |client: &mut Agent, path: &str| client.begin("GET", "a", path, "", Body::None);
+    let mut accomplice = server.agent();
+    ask(&mut accomplice, &format!("/hostile/{mode:?}"));
+    if !server.protocol().is_http2() {
+        // Behind the first request, also if the application has already ended the connection.
+        accomplice.send_body(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+        return vec![accomplice];
+    }
+    // This client of HTTP/2 has one request at a time.
+    let mut other = server.agent();
+    ask(&mut other, "/large.bin");
+    vec![accomplice, other]
 }
 
 /// Goal: the hostile application harms only its own clients: none of the six victims gets wrong bytes or waits beyond
 /// a client's patience, and the worker survives. Method: in each mode, accomplices request the application and then a
 /// large file, and read nothing, while the victims send requests round after round.
-fn six_victims_are_served(architecture: &str, transport: &str) {
+fn six_victims_are_served(architecture: &str, protocol: Protocol, transport: &str) {
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     let file = pattern(FILE_BYTES, 2);
@@ -332,52 +336,41 @@ fn six_victims_are_served(architecture: &str, transport: &str) {
         }
     });
 
-    let server = Server::run(folder, &site);
+    let server = Server::run(folder, &site).over(protocol);
     let workers = server.workers();
     let mut victims = Victims::new(&server, file);
-    let mut accomplices = Vec::new();
+    let mut all_accomplices = Vec::new();
+    let mut asked = 0;
     for mode in MODES {
         for _ in 0..ACCOMPLICES {
-            let mut accomplice = server.connect();
-            accomplice.send(format!(
-                "GET /hostile/{mode:?} HTTP/1.1\r\nHost: a\r\n\r\nGET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n"
-            ));
-            accomplices.push(accomplice);
+            all_accomplices.extend(accomplices(&server, mode));
+            asked += 1;
         }
-        wait_until("the application has them", || hostile.begun.load(SeqCst) >= accomplices.len());
+        wait_until("the application has them", || hostile.begun.load(SeqCst) >= asked);
         for _ in 0..ROUNDS {
             victims.ask();
         }
     }
-    drop(accomplices);
+    drop(all_accomplices);
     victims.ask();
     drop(children);
     assert_eq!(server.workers(), workers, "the worker has been replaced: {}", server.said());
 }
 
-macro_rules! under {
-    ($($module:ident, $word:literal;)+) => {
-        $(mod $module {
-            #[test]
-            fn by_unix() {
-                super::six_victims_are_served($word, "unix");
-            }
-
-            #[test]
-            fn by_shm() {
-                super::six_victims_are_served($word, "shm");
-            }
-
-            #[test]
-            fn by_passfd() {
-                super::six_victims_are_served($word, "passfd");
-            }
-        })+
-    };
+fn by_unix(architecture: &str, protocol: Protocol) {
+    six_victims_are_served(architecture, protocol, "unix");
 }
 
-under! {
-    auto, "auto";
-    pipeline, "pipeline";
-    threads, "threads";
+fn by_shm(architecture: &str, protocol: Protocol) {
+    six_victims_are_served(architecture, protocol, "shm");
 }
+
+fn by_passfd(architecture: &str, protocol: Protocol) {
+    six_victims_are_served(architecture, protocol, "passfd");
+}
+
+by_name! { auto "auto" Http [by_unix by_shm by_passfd] }
+by_name! { pipeline "pipeline" Http [by_unix by_shm by_passfd] }
+by_name! { threads "threads" Http [by_unix by_shm by_passfd] }
+by_name! { https_auto "auto" Https [by_unix by_shm by_passfd] }
+by_name! { h2_auto "auto" H2 [by_unix by_shm by_passfd] }

@@ -9,6 +9,18 @@ mod common;
 #[path = "../common/protocols.rs"]
 mod protocols;
 
+/// Makes tests of functions of an architecture's name and a protocol, which start servers of their own.
+macro_rules! by_name {
+    ($module:ident $word:literal $protocol:ident [$($test:ident)+]) => {
+        mod $module {
+            $(#[test]
+            fn $test() {
+                super::$test($word, crate::common::protocol::Protocol::$protocol);
+            })+
+        }
+    };
+}
+
 mod answers;
 mod cut;
 mod descriptors;
@@ -16,6 +28,7 @@ mod failures;
 mod files;
 mod holders;
 mod hostile;
+mod named_hosts;
 mod passed_sockets;
 mod program;
 mod requests;

@@ -7,17 +7,22 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
+use rustix::net::sockopt;
 
 use crate::common::client::Client;
 use crate::common::server::{Server, wait_until};
-use crate::holders::{answer, server_with};
+use crate::holders::{Stage, answer, server_with};
 
 crate::architectures::under_every_architecture!(
-    by name: a_socket_in_blocking_mode,
+    with crate::holders::Stage::in_clear: a_socket_in_blocking_mode,
     a_socket_in_blocking_mode_later_on,
     a_socket_that_lingers,
     a_copy_that_is_kept,
 );
+crate::architectures::under_architecture! {
+    sealed_auto "auto" [with crate::holders::Stage::sealed:
+        a_socket_in_blocking_mode a_socket_in_blocking_mode_later_on a_socket_that_lingers a_copy_that_is_kept]
+}
 
 /// Clients that read nothing: more than an architecture has sending threads.
 const SLOW_CLIENTS: usize = 6;
@@ -40,6 +45,7 @@ fn slow_clients(server: &Server, request: &str) -> Vec<Client> {
     file("middling.bin", MIDDLING_BYTES).expect("a file");
     let slow = (0..SLOW_CLIENTS).map(|_| {
         let mut client = server.connect();
+        sockopt::set_socket_recv_buffer_size(client.stream(), 100_000).expect("an option");
         assert_eq!(client.get("/app/x").status, 204);
         client.send(request);
         // When the head arrives, the server has begun to send the file.
@@ -66,8 +72,8 @@ fn others_are_served(server: &Server) {
 
 /// Goal: a client that reads nothing on a socket in blocking mode delays no other client, and ends by `send_ms`.
 /// Without precautions, `sendfile` waits for it, and the loop with it.
-fn a_socket_in_blocking_mode(architecture: &str) {
-    let server = server_with(architecture, "send_ms = 500", |connection, client| {
+fn a_socket_in_blocking_mode(stage: Stage) {
+    let server = server_with(stage, "send_ms = 500", |connection, client| {
         set_blocking(&client);
         answer(&connection, &client);
     });
@@ -79,8 +85,8 @@ fn a_socket_in_blocking_mode(architecture: &str) {
 }
 
 /// The same, by an application that keeps a copy and changes the mode repeatedly.
-fn a_socket_in_blocking_mode_later_on(architecture: &str) {
-    let server = server_with(architecture, "", |connection, client| {
+fn a_socket_in_blocking_mode_later_on(stage: Stage) {
+    let server = server_with(stage, "", |connection, client| {
         answer(&connection, &client);
         std::thread::spawn(move || {
             loop {
@@ -99,10 +105,10 @@ fn a_socket_in_blocking_mode_later_on(architecture: &str) {
 
 /// Goal: closing does not wait for a client, for any options that the application has set. Without precautions,
 /// `close` waits for a minute. Method: the whole response is in the kernel, which cannot send it.
-fn a_socket_that_lingers(architecture: &str) {
-    let server = server_with(architecture, "", |connection, client| {
+fn a_socket_that_lingers(stage: Stage) {
+    let server = server_with(stage, "", |connection, client| {
         set_blocking(&client);
-        rustix::net::sockopt::set_socket_linger(&client, Some(Duration::from_secs(60))).expect("an option");
+        sockopt::set_socket_linger(&client, Some(Duration::from_secs(60))).expect("an option");
         answer(&connection, &client);
     });
     let slow = slow_clients(&server, "GET /middling.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -113,8 +119,8 @@ fn a_socket_that_lingers(architecture: &str) {
 }
 
 /// A copy that someone keeps, a child of the application for instance, does not keep the connection open.
-fn a_copy_that_is_kept(architecture: &str) {
-    let server = server_with(architecture, "idle_ms = 300", |connection, client| {
+fn a_copy_that_is_kept(stage: Stage) {
+    let server = server_with(stage, "idle_ms = 300", |connection, client| {
         answer(&connection, &client);
         std::mem::forget(client);
     });

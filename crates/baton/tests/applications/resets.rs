@@ -7,16 +7,26 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::common::agent::Body;
 use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::failures::logged;
 use crate::program;
 
 crate::architectures::under_every_architecture!(by name: a_reset_is_heard);
+by_name! { https_auto "auto" Https [a_reset_is_heard_over] }
+by_name! { https_pipeline "pipeline" Https [a_reset_is_heard_over] }
+by_name! { h2_auto "auto" H2 [a_reset_is_heard_over] }
+by_name! { h2_pipeline "pipeline" H2 [a_reset_is_heard_over] }
 
 /// Goal: the server notices a client's reset before the application answers, for any offer. Method: an application
 /// that accepts every offer, and one without the protocol.
 fn a_reset_is_heard(architecture: &str) {
+    a_reset_is_heard_over(architecture, Protocol::Http);
+}
+
+fn a_reset_is_heard_over(architecture: &str, protocol: Protocol) {
     let folder = Folder::new();
     program::start(&folder.base().join("passfd.sock"), folder.base(), 1);
     program::start(&folder.base().join("auto.sock"), folder.base(), 1);
@@ -27,16 +37,16 @@ fn a_reset_is_heard(architecture: &str) {
     };
     let routes = [route("passfd", "passfd"), route("auto", "auto"), route("plain", "auto")].concat();
     let server = format!("architecture = '{architecture}'\n");
-    let site = "[log]\naccess = '{base}/access.log'\nflush_ms = 10\n[[site]]\nlisten = ['127.0.0.1:0']\n";
-    let server = Server::run(folder, &format!("{server}{site}root = '{{root}}'\n{routes}"));
+    let site = "[log]\naccess = '{base}/access.log'\nflush_ms = 10\n[[site]]\n{listen}\n";
+    let server = Server::run(folder, &format!("{server}{site}root = '{{root}}'\n{routes}")).over(protocol);
     let sign = |name: &str| server.folder().base().join(name);
     for below in ["/passfd", "/auto", "/plain"] {
-        let mut client = server.connect();
-        client.send(format!("GET {below}/thinks?reset HTTP/1.1\r\nHost: stage\r\n\r\n"));
+        let mut client = server.agent();
+        client.begin("GET", "stage", &format!("{below}/thinks?reset"), "", Body::None);
         wait_until("the application thinks", || sign("thinks").exists());
-        rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).expect("an option");
+        rustix::net::sockopt::set_socket_linger(client.tcp(), Some(Duration::ZERO)).expect("an option");
         drop(client);
-        logged(&server, &format!("{below}/thinks?reset HTTP/1.1\" 400 0"));
+        logged(&server, &format!("{below}/thinks?reset {}\" 400 0", protocol.version()));
         fs::remove_file(sign("thinks")).expect("a file");
     }
     wait_until("the plain application is notified", || sign("left").exists());

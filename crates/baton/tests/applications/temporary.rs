@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::common::agent::Body;
 use crate::common::client::Client;
 use crate::common::folder::{Folder, pattern};
 use crate::common::leave_out;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::program;
 
@@ -29,7 +31,7 @@ fn server(limits: &str) -> Server {
         ));
     }
     let rest = "[send]\nsocket_buffer_bytes = '64 KiB'\n[admin]\nlisten = ['127.0.0.1:0']\n";
-    let site = "[[site]]\nlisten = ['127.0.0.1:0']\n";
+    let site = "[[site]]\n{listen}\n";
     Server::run(folder, &format!("processes = 2\narchitecture = 'symped'\n{limits}{rest}{site}{routes}"))
 }
 
@@ -45,12 +47,13 @@ fn metric(server: &Server, name: &str) -> u64 {
 #[test]
 fn all_files_together_are_bounded() {
     let server = server(&format!("[limits]\ntemporary_bytes_max = {BYTES_MAX}\n"));
-    for below in TRANSPORTS {
+    let protocols = Protocol::ALL.into_iter();
+    for (protocol, below) in protocols.flat_map(|protocol| TRANSPORTS.map(|below| (protocol, below))) {
         let refused = metric(&server, "baton_temporary_refused_total");
         let slow: Vec<_> = (0..8)
             .map(|_| {
-                let mut client = server.connect();
-                client.send(format!("GET /{below}/stream?{RESPONSE_BYTES} HTTP/1.1\r\nHost: stage\r\n\r\n"));
+                let mut client = server.over(protocol).agent();
+                client.begin("GET", "stage", &format!("/{below}/stream?{RESPONSE_BYTES}"), "", Body::None);
                 client
             })
             .collect();
@@ -64,9 +67,9 @@ fn all_files_together_are_bounded() {
             for mut client in slow {
                 let expected = &expected;
                 scope.spawn(move || {
-                    let answer = client.answer_to("GET");
-                    assert_eq!(answer.status, 200, "{below}");
-                    assert!(answer.body == *expected, "{below}: {} bytes", answer.body.len());
+                    let answer = client.response();
+                    assert_eq!(answer.status, 200, "{protocol:?}, {below}");
+                    assert!(answer.body == *expected, "{protocol:?}, {below}: {} bytes", answer.body.len());
                 });
             }
         });
@@ -82,19 +85,22 @@ fn all_files_together_are_bounded() {
 #[test]
 fn a_body_without_room_is_refused() {
     let server = server("[limits]\ntemporary_bytes_max = '100 KiB'\n");
-    for (bytes, status) in [(90_000, 200), (150_000, 503)] {
-        let mut client = server.connect();
-        client.send("POST /unix/echo HTTP/1.1\r\nHost: stage\r\nTransfer-Encoding: chunked\r\n\r\n");
-        client.send(format!("{bytes:x}\r\n"));
-        client.send(vec![b'x'; bytes]);
+    let protocols = Protocol::ALL.into_iter();
+    for (protocol, (bytes, status)) in
+        protocols.flat_map(|protocol| [(90_000, 200), (150_000, 503)].map(|one| (protocol, one)))
+    {
+        let mut client = server.over(protocol).agent();
+        client.begin("POST", "stage", "/unix/echo", "", Body::Open);
+        client.send_body(&vec![b'x'; bytes]);
         if status == 200 {
-            client.send("\r\n0\r\n\r\n");
+            client.finish_body();
         }
-        assert_eq!(client.answer_to("POST").status, status, "{bytes} bytes");
+        assert_eq!(client.response().status, status, "{protocol:?}, {bytes} bytes");
     }
     server.wait_until_said("cannot keep the body of a request: all temporary files together");
     wait_until("all is given back", || metric(&server, "baton_temporary_bytes") == 0);
-    wait_until("it is counted", || metric(&server, "baton_temporary_refused_total") == 1);
+    let refused = Protocol::ALL.len() as u64;
+    wait_until("each is counted", || metric(&server, "baton_temporary_refused_total") == refused);
 }
 
 /// Goal: a full disk, or a folder that cannot be written to, fails no response. Method: a disk that is smaller than a

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::folder::{Folder, install_program};
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::processes::{application, everybody, lives, pid_of, pools, told};
 
@@ -73,18 +74,23 @@ fn it_is_started_with_the_rights_of_the_workers_and_kept_running() {
     server.wait_until_said("]: begins with a b\n");
 }
 
-/// Goal: clients hardly notice that a manager dies. Method: its processes end with it, and the next request waits for
-/// those of the next one.
+/// Goal: clients of any protocol hardly notice that a manager dies. Method: its processes end with it, and the next
+/// request waits for those of the next one.
 #[test]
 fn a_manager_that_is_killed_is_replaced() {
-    let server = Server::run(folder(), &site("", "processes = 1"));
-    let first = wait_for_processes(&server, 1);
-    assert_eq!(pid_of(&server.get("/app")), first[1]);
-    kill(first[0]);
-    wait_until("its process ends", || !lives(first[1]));
-    assert_ne!(pid_of(&server.get("/app")), first[1]);
-    let second = wait_for_processes(&server, 1);
-    assert!(!second.contains(&first[0]) && pools(&server)[0]["restarts"] == 1);
+    let site = site("", "processes = 1").replace("listen = ['127.0.0.1:0']", "{listen}");
+    let server = Server::run(folder(), &site);
+    let mut now = wait_for_processes(&server, 1);
+    for (killed, protocol) in Protocol::ALL.into_iter().enumerate() {
+        let server = server.over(protocol);
+        assert_eq!(pid_of(&server.get("/app")), now[1]);
+        kill(now[0]);
+        wait_until("its process ends", || !lives(now[1]));
+        assert_ne!(pid_of(&server.get("/app")), now[1]);
+        let next = wait_for_processes(&server, 1);
+        assert!(!next.contains(&now[0]) && pools(&server)[0]["restarts"] == killed + 1);
+        now = next;
+    }
     server.wait_until_said("the manager of application was killed by signal 9");
 }
 

@@ -182,7 +182,11 @@ impl Client {
                     }
                 };
                 let digits = std::str::from_utf8(&self.ahead[..head - 2]).expect("digits");
-                let whole = head + usize::from_str_radix(digits, 16).expect("the size of a chunk") + 2;
+                let size = usize::from_str_radix(digits, 16).expect("the size of a chunk");
+                if size == 0 {
+                    return self.last_chunk();
+                }
+                let whole = head + size + 2;
                 while self.ahead.len() < whole {
                     if !matches!(self.try_to_fill(), Ok(1..)) {
                         return None;
@@ -190,9 +194,6 @@ impl Client {
                 }
                 let chunk: Vec<u8> = self.ahead.drain(..whole).collect();
                 assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
-                if whole == head + 2 {
-                    self.framing = Framing::Length(0);
-                }
                 Some(chunk[head..whole - 2].to_vec())
             }
             Framing::Close => {
@@ -207,6 +208,20 @@ impl Client {
                 Some(std::mem::take(&mut self.ahead))
             }
         }
+    }
+
+    /// Reads the end of a body in chunks, with the fields that may stand there.
+    fn last_chunk(&mut self) -> Option<Vec<u8>> {
+        let end = loop {
+            match self.ahead.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None if matches!(self.try_to_fill(), Ok(1..)) => {}
+                None => return None,
+            }
+        };
+        self.ahead.drain(..end);
+        self.framing = Framing::Length(0);
+        Some(Vec::new())
     }
 
     /// Reads one chunk of a body; an empty one is the end.

@@ -4,6 +4,7 @@
 //! credit.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 
 use bytes::Bytes;
@@ -34,8 +35,13 @@ pub(crate) struct Http2 {
 
 impl Http2 {
     pub(crate) fn connect(address: SocketAddr, protocol: Protocol) -> Self {
+        Self::try_connect(address, protocol).expect("a connection")
+    }
+
+    /// The same with a server that may be gone.
+    pub(crate) fn try_connect(address: SocketAddr, protocol: Protocol) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let tcp = TcpStream::connect(address).expect("a connection");
+        let tcp = TcpStream::connect(address)?;
         tcp.set_nodelay(true).expect("an option");
         tcp.set_nonblocking(true).expect("an option");
         let copy = tcp.try_clone().expect("a descriptor");
@@ -45,12 +51,12 @@ impl Http2 {
                 return shake_hands(tcp).await;
             }
             let tls = TlsConnector::from(certificate::trusting(protocol));
-            let tls = tls.connect(certificate::name(), tcp).await.expect("a handshake");
+            let tls = tls.connect(certificate::name(), tcp).await?;
             assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]), "the protocol is negotiated");
             shake_hands(tls).await
-        });
+        })?;
         let scheme = protocol.scheme();
-        Self { runtime, tcp, requests, scheme, body: None, response: None, content: None }
+        Ok(Self { runtime, tcp, requests, scheme, body: None, response: None, content: None })
     }
 
     /// The socket itself.
@@ -94,7 +100,7 @@ impl Http2 {
             requests.send_request(request, matches!(body, Body::None))
         })?;
         (self.response, self.body, self.content) = (Some(response), Some(body), None);
-        // Whoever begins a request expects it to be on its way.
+        // The caller expects the request to be on its way.
         within_patience(&self.runtime, tokio::task::yield_now());
         Ok(())
     }
@@ -134,6 +140,45 @@ impl Http2 {
         assert_eq!(informed.status(), StatusCode::CONTINUE);
     }
 
+    /// An interim response: its status and fields.
+    pub(crate) fn interim(&mut self) -> (u16, Vec<(String, String)>) {
+        let response = self.response.as_mut().expect("a request");
+        let informed =
+            within_patience(&self.runtime, poll_fn(|context| response.poll_informational(context)));
+        let informed = informed.expect("an interim response").expect("no reset");
+        (informed.status().as_u16(), lines(informed.headers()))
+    }
+
+    /// Sends the head of an extended CONNECT (RFC 8441).
+    pub(crate) fn begin_tunnel(&mut self, protocol: &'static str, host: &str, path: &str) {
+        let request = Request::builder()
+            .method(Method::CONNECT)
+            .uri(format!("{}://{host}{path}", self.scheme))
+            .extension(h2::ext::Protocol::from_static(protocol))
+            .body(())
+            .expect("a request");
+        let requests = &mut self.requests;
+        let (response, body) = within_patience(&self.runtime, async {
+            // The server's settings say that it knows it.
+            while !requests.is_extended_connect_protocol_enabled() {
+                tokio::task::yield_now().await;
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            poll_fn(|context| requests.poll_ready(context)).await?;
+            requests.send_request(request, false)
+        })
+        .expect("a stream");
+        (self.response, self.body, self.content) = (Some(response), Some(body), None);
+        within_patience(&self.runtime, tokio::task::yield_now());
+    }
+
+    /// The fields behind the body, which has been read.
+    pub(crate) fn trailers(&mut self) -> Vec<(String, String)> {
+        let content = self.content.as_mut().expect("a response");
+        let trailers = within_patience(&self.runtime, content.trailers()).expect("no reset");
+        trailers.map_or_else(Vec::new, |trailers| lines(&trailers))
+    }
+
     /// The head of the response.
     ///
     /// # Errors
@@ -167,16 +212,16 @@ impl Http2 {
     }
 }
 
-async fn shake_hands<T>(bytes: T) -> SendRequest<Bytes>
+async fn shake_hands<T>(bytes: T) -> io::Result<SendRequest<Bytes>>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (requests, connection) = h2::client::handshake(bytes).await.expect("a preface");
+    let (requests, connection) = h2::client::handshake(bytes).await.map_err(io::Error::other)?;
     tokio::spawn(async {
         // Requests report what goes wrong.
         let _ = connection.await;
     });
-    requests
+    Ok(requests)
 }
 
 fn within_patience<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {

@@ -17,11 +17,14 @@ pub(crate) mod agent;
 pub(crate) mod browser;
 pub(crate) mod certificate;
 pub(crate) mod client;
+pub(crate) mod descriptors;
 pub(crate) mod folder;
 pub(crate) mod http2;
+pub(crate) mod kernel_tls;
 pub(crate) mod protocol;
 pub(crate) mod server;
 pub(crate) mod stream;
+pub(crate) mod tools;
 pub(crate) mod watched;
 
 /// Reports that a part of the suite is left out, directly on standard error, which the test harness does not capture:

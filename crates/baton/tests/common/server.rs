@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -167,11 +167,22 @@ impl Server {
 
     /// The output of `baton ctl` for this server.
     pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(BATON);
-        command.args(["ctl", "--control"]).arg(control_socket(self.folder())).args(arguments);
-        let output = command.output().expect("baton ctl");
+        let output = self.ctl_output(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// What `baton ctl` says when the server refuses.
+    pub(crate) fn ctl_fails(&self, arguments: &[&str]) -> String {
+        let output = self.ctl_output(arguments);
+        assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    fn ctl_output(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(BATON);
+        command.args(["ctl", "--control"]).arg(control_socket(self.folder())).args(arguments);
+        command.output().expect("baton ctl")
     }
 
     /// A connection on which a test sends bytes of HTTP/1, in clear or over TLS.

@@ -18,16 +18,21 @@ pub(crate) enum Stream {
 impl Stream {
     /// Connects. A handshake takes place with the first bytes.
     pub(crate) fn connect(address: SocketAddr, protocol: Protocol) -> Self {
-        let tcp = TcpStream::connect(address).expect("a connection");
+        Self::try_connect(address, protocol).expect("a connection")
+    }
+
+    /// The same with a server that may be gone.
+    pub(crate) fn try_connect(address: SocketAddr, protocol: Protocol) -> io::Result<Self> {
+        let tcp = TcpStream::connect(address)?;
         tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         tcp.set_write_timeout(Some(PATIENCE)).expect("a timeout");
         // Separate writes must arrive separately.
         tcp.set_nodelay(true).expect("an option");
         if !protocol.is_secure() {
-            return Self::Clear(tcp);
+            return Ok(Self::Clear(tcp));
         }
         let tls = ClientConnection::new(certificate::trusting(protocol), certificate::name());
-        Self::Secure(Box::new(StreamOwned::new(tls.expect("a client"), tcp)))
+        Ok(Self::Secure(Box::new(StreamOwned::new(tls.expect("a client"), tcp))))
     }
 
     /// The socket itself.

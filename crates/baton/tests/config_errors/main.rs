@@ -55,7 +55,7 @@ error: unknown key `limit`
   |  ^^^^^ not known here
   |
   = help: did you mean `limits`?
-  = help: known here: server, limits, timeouts, send, cache, tls, acme, log, admin, media_types, site
+  = help: known here: server, limits, timeouts, send, cache, shared_cache, tls, acme, log, admin, media_types, site
 ",
     );
 }
@@ -586,7 +586,7 @@ error: `site.route.fastcgi.to` has an address that no application can have
 5 | fastcgi = { to = "/run/a.sock" }
   |                  ^^^^^^^^^^^^^ a Unix socket is written `unix:/run/a.sock`
   |
-  = help: accepted: "unix:/path", "127.0.0.1:9000" or "[::1]:9000"
+  = help: accepted: "unix:/path", "127.0.0.1:9000", "[::1]:9000" or "host:9000"
 "#,
     );
     refused(

@@ -115,9 +115,9 @@ error: `site.route.fastcgi.to` has an address that no application can have
   --> baton.toml:19:18
    |
 19 | fastcgi = { to = "nowhere", scripts = ["php"] }
-   |                  ^^^^^^^^^ `nowhere` is not an IP address with a port
+   |                  ^^^^^^^^^ `nowhere` is neither an IP address nor a host name with a port
    |
-   = help: accepted: "unix:/path", "127.0.0.1:9000" or "[::1]:9000"
+   = help: accepted: "unix:/path", "127.0.0.1:9000", "[::1]:9000" or "host:9000"
 
 error: `site.route.fastcgi.scripts` is not the ending of a name
   --> baton.toml:19:40

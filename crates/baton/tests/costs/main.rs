@@ -13,5 +13,6 @@ mod copies;
 mod document;
 mod packets;
 mod program;
+mod proxied;
 mod trace;
 mod usual;

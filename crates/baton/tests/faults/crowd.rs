@@ -1,10 +1,18 @@
 //! Very many connections that do nothing.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::Write as _;
+use std::net::TcpStream;
 
+use rustls::ClientConnection;
+
+use crate::common::agent::Agent;
 use crate::common::client::Client;
+use crate::common::descriptors::raise_descriptors;
 use crate::common::folder::Folder;
-use crate::common::server::wait_until;
+use crate::common::protocol::Protocol;
+use crate::common::server::{Server, wait_until};
+use crate::common::{certificate, leave_out};
+use crate::peer::{FAREWELLS, leave};
 use crate::watched::Watched;
 
 /// Goal: a user-level thread and its stack for each of thousands of clients, all released in the end. Method: every
@@ -21,12 +29,8 @@ fn thousands_of_idle_clients_wait_in_a_loop() {
 }
 
 fn idle_crowd(architecture: &str) {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
-        .expect("descriptors for the clients");
-    let folder = Folder::new();
-    folder.write("small.txt", "small");
-    let server = Watched::start(folder, architecture, &["server.processes=1"]);
+    raise_descriptors(0);
+    let server = Watched::start(small(), architecture, &["server.processes=1"]);
     let before = server.sockets();
     let mut clients: Vec<Client> = Vec::new();
     for _ in 0..CLIENTS {
@@ -43,4 +47,73 @@ fn idle_crowd(architecture: &str) {
     server.wait_until_nothing_is_left(&before);
 }
 
+/// Goal: clients that stop in a handshake are bounded by themselves: those beyond the bound are refused, clients that are
+/// inside are served, new ones as soon as there is room, and all is freed. Method: ten thousand that have sent nothing, a
+/// part of their first message, or all of it.
+#[test]
+fn ten_thousand_clients_stop_in_a_handshake() {
+    if raise_descriptors(0) < 2 * STOPPED {
+        return leave_out("ten thousand clients", "too few descriptors (`ulimit -Hn`)");
+    }
+    let settings = ["server.processes=1", "send.defer_accept_s=0", "timeouts.head_ms=600000"];
+    let server = Watched::start_over(Protocol::Https, small(), "auto", &settings);
+    let before = server.sockets();
+    let others = [Protocol::Https, Protocol::H2].map(|protocol| server.server().over(protocol));
+    let mut inside: Vec<Agent> = others.iter().map(Server::agent).collect();
+    let mut all_inside_are_served =
+        || inside.iter_mut().for_each(|client| assert_eq!(client.get("/small.txt").text(), "small"));
+    all_inside_are_served();
+
+    let hello = client_hello();
+    let stop = |number: u64| {
+        let sent = match number % 3 {
+            0 => &[][..],
+            1 => &hello[..hello.len() / 2],
+            _ => &hello,
+        };
+        let stream = TcpStream::connect(server.server().address()).expect("a connection");
+        // It may have been refused by now.
+        let _ = (&stream).write_all(sent);
+        stream
+    };
+    let mut stopped: Vec<TcpStream> = (0..STOPPED).map(stop).collect();
+    let refused = "baton_tls_handshakes_failed_total{reason=\"overloaded\"}";
+    wait_until("the others are refused", || server.metric(refused) == STOPPED - HANDSHAKES_MAX);
+    wait_until("the bound holds", || server.metric("baton_connections_open") == HANDSHAKES_MAX + 2);
+    all_inside_are_served();
+
+    // Some that are within the bound: they came first.
+    for (number, client) in stopped.drain(..100).enumerate() {
+        leave(client, FAREWELLS[number % 2]);
+    }
+    wait_until("there is room", || server.metric("baton_connections_open") == HANDSHAKES_MAX + 2 - 100);
+    others.iter().for_each(|server| assert_eq!(server.get("/small.txt").text(), "small"));
+    for (number, client) in stopped.into_iter().enumerate() {
+        leave(client, FAREWELLS[number % 2]);
+    }
+    all_inside_are_served();
+    drop(inside);
+    server.wait_until_nothing_is_left(&before);
+}
+
+/// The first message of a handshake.
+fn client_hello() -> Vec<u8> {
+    let settings = certificate::trusting(Protocol::Https);
+    let mut client = ClientConnection::new(settings, certificate::name()).expect("a client");
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).expect("written");
+    hello
+}
+
+fn small() -> Folder {
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    folder
+}
+
 const CLIENTS: u64 = 2500;
+
+const STOPPED: u64 = 10_000;
+
+/// See `crates/engine/src/transport/handshake.rs`.
+const HANDSHAKES_MAX: u64 = 4096;

@@ -30,20 +30,16 @@ macro_rules! under_each_architecture {
     };
 }
 
-/// The same for functions that take an architecture and a protocol: over the others under two of those.
-macro_rules! over_each_protocol {
+/// The same for functions that take an architecture and a protocol, of the bytes of HTTP/1: over TLS under two of those.
+macro_rules! over_http1 {
     ($($test:ident),* $(,)?) => {
-        over_each_protocol! { auto = "auto", Http, $($test),* }
-        over_each_protocol! { sped = "sped", Http, $($test),* }
-        over_each_protocol! { pipeline = "pipeline", Http, $($test),* }
-        over_each_protocol! { threads = "threads", Http, $($test),* }
-        over_each_protocol! { symped = "symped", Http, $($test),* }
-        over_each_protocol! { https_auto = "auto", Https, $($test),* }
-        over_each_protocol! { https_pipeline = "pipeline", Https, $($test),* }
-        over_each_protocol! { h2c_auto = "auto", H2c, $($test),* }
-        over_each_protocol! { h2c_pipeline = "pipeline", H2c, $($test),* }
-        over_each_protocol! { h2_auto = "auto", H2, $($test),* }
-        over_each_protocol! { h2_pipeline = "pipeline", H2, $($test),* }
+        over_http1! { auto = "auto", Http, $($test),* }
+        over_http1! { sped = "sped", Http, $($test),* }
+        over_http1! { pipeline = "pipeline", Http, $($test),* }
+        over_http1! { threads = "threads", Http, $($test),* }
+        over_http1! { symped = "symped", Http, $($test),* }
+        over_http1! { https_auto = "auto", Https, $($test),* }
+        over_http1! { https_pipeline = "pipeline", Https, $($test),* }
     };
     ($module:ident = $architecture:literal, $protocol:ident, $($test:ident),*) => {
         mod $module {
@@ -54,6 +50,17 @@ macro_rules! over_each_protocol {
                 }
             )*
         }
+    };
+}
+
+/// The same for functions of requests and responses: over HTTP/2, too.
+macro_rules! over_each_protocol {
+    ($($test:ident),* $(,)?) => {
+        over_http1! { $($test),* }
+        over_http1! { h2c_auto = "auto", H2c, $($test),* }
+        over_http1! { h2c_pipeline = "pipeline", H2c, $($test),* }
+        over_http1! { h2_auto = "auto", H2, $($test),* }
+        over_http1! { h2_pipeline = "pipeline", H2, $($test),* }
     };
 }
 

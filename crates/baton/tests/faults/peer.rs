@@ -55,11 +55,3 @@ pub(crate) fn read_to_the_end(mut stream: &TcpStream) -> (Vec<u8>, bool) {
 pub(crate) fn is_cut_off(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
-
-/// Whether nothing can be read at the moment.
-pub(crate) fn is_silent(stream: &TcpStream) -> bool {
-    stream.set_nonblocking(true).expect("an option");
-    let result = stream.peek(&mut [0]);
-    stream.set_nonblocking(false).expect("an option");
-    result.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
-}

@@ -1,106 +1,125 @@
 //! Clients that take too long: each phase has a timeout, with its own word in the log.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::common::server::{PATIENCE, wait_until};
-use crate::peer::{connect_and_send, is_cut_off, read_to_the_end, request};
-use crate::site::{LARGE, SMALL_BUFFERS, small_and_large};
+use crate::common::agent::{Agent, Body, CutOff};
+use crate::common::protocol::Protocol;
+use crate::common::server::wait_until;
+use crate::peer::{connect_and_send, read_to_the_end, request};
+use crate::site::{LARGE, SMALL_BUFFERS, large, small_and_large};
 use crate::watched::Watched;
 
-under_each_architecture! {
+over_each_protocol! {
     a_reader_that_stops_is_given_up,
     a_reader_that_trickles_is_given_up,
-    senders_that_stop_are_given_up,
+    clients_that_fall_silent_are_given_up,
 }
 
-/// Goal: a client that reads nothing is reset after the send timeout, so that the kernel drops its response, and no
+/// A head that does not end, and one that is never followed by its body: bytes of HTTP/1.
+mod bytes {
+    over_http1! { senders_that_stop_are_given_up }
+
+    use super::senders_that_stop_are_given_up;
+}
+
+/// Goal: a client that reads nothing is cut off after the send timeout, so that the kernel drops its response, and no
 /// other client waits. Method: it requests more than all buffers hold and reads nothing, while others are served.
-fn a_reader_that_stops_is_given_up(architecture: &str) {
-    let server = Watched::start(small_and_large(), architecture, &["timeouts.send_ms=500", SMALL_BUFFERS]);
+fn a_reader_that_stops_is_given_up(architecture: &str, protocol: Protocol) {
+    let settings = ["timeouts.send_ms=500", SMALL_BUFFERS];
+    let server = Watched::start_over(protocol, small_and_large(), architecture, &settings);
     let before = server.sockets();
-    let stuck = connect_and_send(server.server().address(), request("/large.bin"));
+    let mut stuck = begin_large(&server);
     wait_until("it is cut off", || {
         assert_eq!(server.get("/small.txt").text(), "small", "others are served meanwhile");
         server.ended("timed-out") == 1
     });
-    let (bytes, in_order) = read_to_the_end(&stuck);
-    assert!(bytes.len() < LARGE && !in_order, "{} bytes are not all", bytes.len());
+    let CutOff(body) = stuck.body().expect_err("some bytes are dropped");
+    assert!(body == large()[..body.len()], "only true bytes");
+    drop(stuck);
     assert_eq!(server.line_of("/large.bin")["outcome"], "timed-out");
     server.wait_until_nothing_is_left(&before);
 }
 
-/// Goal: a slow client must reach the configured rate. Method: a client that reads a kilobyte at a time, where a
-/// megabyte per second is required.
-fn a_reader_that_trickles_is_given_up(architecture: &str) {
+/// Goal: a slow client must reach the configured rate. Method: a client that takes a hundred kilobytes per second, where
+/// ten times as much is required.
+fn a_reader_that_trickles_is_given_up(architecture: &str, protocol: Protocol) {
     let settings = ["timeouts.send_ms=500", "timeouts.send_rate_min_bytes_per_s=1000000", SMALL_BUFFERS];
-    let server = Watched::start(small_and_large(), architecture, &settings);
-    let mut slow = connect_and_send(server.server().address(), request("/large.bin"));
+    let server = Watched::start_over(protocol, small_and_large(), architecture, &settings);
+    let mut slow = begin_large(&server);
     let mut bytes = 0;
-    loop {
-        match slow.read(&mut [0; 1024]) {
-            Ok(0) => break,
-            Ok(count) => bytes += count,
-            Err(error) if is_cut_off(&error) => break,
-            Err(error) => panic!("{error}"),
-        }
+    while let Ok(piece) = slow.piece() {
+        bytes += piece.len();
         assert!(bytes < LARGE, "it was never cut off");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(Duration::from_micros(10 * piece.len() as u64));
     }
     assert_eq!(server.line_of("/large.bin")["outcome"], "timed-out");
     assert_eq!(server.get("/small.txt").text(), "small");
 }
 
-/// Goal: the timeouts of the receiving phases, one connection each: nothing sent at all, a head that arrives
-/// endlessly, a body that stalls after its answer, and a kept-alive connection without a next request.
-fn senders_that_stop_are_given_up(architecture: &str) {
-    let settings = [
-        "send.defer_accept_s=0",
-        // Long enough for a client to send its bytes between two of its turns.
-        "timeouts.head_ms=1500",
-        "timeouts.body_ms=1500",
-        "timeouts.idle_ms=1500",
-        "timeouts.linger_ms=300",
-    ];
-    let server = Watched::start(small_and_large(), architecture, &settings);
+/// A client whose large file is on its way.
+fn begin_large(server: &Watched) -> Agent {
+    let mut client = server.agent();
+    client.begin("GET", "localhost", "/large.bin", "", Body::None);
+    assert_eq!(client.head().status, 200);
+    client
+}
+
+/// Goal: the timeouts before the first request, within a body and between two requests. Method: a connection on which
+/// nothing is sent, also no handshake; one whose body stalls; one that is kept.
+fn clients_that_fall_silent_are_given_up(architecture: &str, protocol: Protocol) {
+    let server = Watched::start_over(protocol, small_and_large(), architecture, &SHORT_TIMEOUTS);
     let before = server.sockets();
-    let address = server.server().address();
-    let silent = connect_and_send(address, "");
-    let in_a_body = connect_and_send(
-        address,
-        "GET /small.txt?body HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nfirst",
-    );
-    let idle = connect_and_send(address, request("/small.txt?idle"));
-    let in_a_head = connect_and_send(address, "GET /small.txt?head HTTP/1.1\r\nHost: a\r\nX: ");
-    let in_a_head = send_until_answered(in_a_head);
+    let silent = connect_and_send(server.server().address(), "");
+    let mut in_a_body = server.agent();
+    in_a_body.begin("GET", "localhost", "/small.txt?body", "", Body::Length(1000));
+    in_a_body.send_body(b"first");
+    let mut idle = server.agent();
+    assert_eq!(idle.get("/small.txt?idle").text(), "small");
+    assert_eq!(in_a_body.response().text(), "small");
 
     let (bytes, in_order) = read_to_the_end(&silent);
     assert!(bytes.is_empty() && in_order, "a client without a request gets no response");
+    server.wait_until_nothing_is_left(&before);
+    for request in ["/small.txt?body", "/small.txt?idle"] {
+        assert_eq!(server.line_of(request)["outcome"], "complete");
+    }
+}
 
-    let (bytes, _) = read_to_the_end(&in_a_head);
-    let text = String::from_utf8_lossy(&bytes);
+/// Goal: the timeouts of the receiving phases as the bytes show them: a head that arrives endlessly, a body that stalls
+/// after its answer, and a kept-alive connection without a next request.
+fn senders_that_stop_are_given_up(architecture: &str, protocol: Protocol) {
+    let server = Watched::start_over(protocol, small_and_large(), architecture, &SHORT_TIMEOUTS);
+    let before = server.sockets();
+    let send = |bytes: &str| {
+        let mut client = server.connect();
+        client.send(bytes);
+        client
+    };
+    let in_a_body = send("GET /small.txt?body HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nfirst");
+    let idle = send(&request("/small.txt?idle"));
+    let mut in_a_head = send("GET /small.txt?head HTTP/1.1\r\nHost: a\r\nX: ");
+    wait_until("a head takes too long", || {
+        in_a_head.send_body(b"x");
+        server.ended("timed-out") == 1
+    });
+
+    let text = String::from_utf8(in_a_head.until_the_end()).expect("text");
     assert!(text.starts_with("HTTP/1.1 408 ") && text.contains("\r\nConnection: close\r\n"), "{text}");
     let line = server.line_of("/small.txt?head");
     assert_eq!((&line["status"], &line["outcome"]), (&408.into(), &"timed-out".into()));
 
-    for answered in [in_a_body, idle] {
-        let (bytes, in_order) = read_to_the_end(&answered);
-        let text = String::from_utf8_lossy(&bytes);
-        assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("\r\n\r\nsmall") && in_order, "{text}");
+    for mut answered in [in_a_body, idle] {
+        let text = String::from_utf8(answered.rest()).expect("text");
+        assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("\r\n\r\nsmall"), "{text}");
     }
     server.wait_until_nothing_is_left(&before);
 }
 
-/// Sends one byte after the other until something comes back.
-fn send_until_answered(mut stream: TcpStream) -> TcpStream {
-    stream.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
-    for _ in 0..400 {
-        if stream.peek(&mut [0]).is_ok() {
-            stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-            return stream;
-        }
-        stream.write_all(b"x").expect("the server still reads");
-    }
-    panic!("a head may take for ever");
-}
+const SHORT_TIMEOUTS: [&str; 5] = [
+    "send.defer_accept_s=0",
+    // Long enough for a client to send its bytes between two of its turns.
+    "timeouts.head_ms=1500",
+    "timeouts.body_ms=1500",
+    "timeouts.idle_ms=1500",
+    "timeouts.linger_ms=300",
+];

@@ -4,18 +4,21 @@ use std::net::SocketAddr;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::common::agent::Agent;
 use crate::common::client::{Client, Response};
 use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
 use crate::common::server::wait_until;
-use crate::peer::{connect_and_send, read_to_the_end};
 use crate::watched::Watched;
 
 crate::architectures::under_every_architecture! { by name: a_stuck_worker_is_replaced }
 
 /// Several processes, each with its own queue.
 mod queues {
-    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_stuck_worker }
-    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_stuck_worker }
+    over_http1! { auto = "auto", Http, others_serve_the_queue_of_a_stuck_worker }
+    over_http1! { n_copy = "n-copy", Http, others_serve_the_queue_of_a_stuck_worker }
+    over_http1! { https_auto = "auto", Https, others_serve_the_queue_of_a_stuck_worker }
+    over_http1! { h2_auto = "auto", H2, others_serve_the_queue_of_a_stuck_worker }
 
     use super::others_serve_the_queue_of_a_stuck_worker;
 }
@@ -23,7 +26,7 @@ mod queues {
 /// Goal: a stuck worker is detected, named by `/healthz`, killed and replaced; idle workers are left alone. Method:
 /// an idle worker is stopped by a signal.
 fn a_stuck_worker_is_replaced(architecture: &str) {
-    let server = start(architecture, "server.watchdog_ms=3000");
+    let server = start(architecture, Protocol::Http, "server.watchdog_ms=3000");
     assert_eq!(health(&server).status, 200);
     let before = server.server().workers();
     stop(before[0]);
@@ -45,21 +48,20 @@ fn a_stuck_worker_is_replaced(architecture: &str) {
 
 /// Goal: the others serve the queue of a stuck worker, and if it continues in time, it has lost nothing. Method: a
 /// worker is stopped, clients connect, it is detected, and continued.
-fn others_serve_the_queue_of_a_stuck_worker(architecture: &str) {
-    let server = start(architecture, "server.watchdog_ms=12000");
+fn others_serve_the_queue_of_a_stuck_worker(architecture: &str, protocol: Protocol) {
+    let server = start(architecture, protocol, "server.watchdog_ms=12000");
     let sockets = server.sockets();
-    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| server.connect()).collect();
+    let mut clients: Vec<Agent> = (0..CLIENTS).map(|_| server.agent()).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.get("/small.txt").text(), "small"));
     let workers = server.server().workers();
     stop(workers[0]);
-    let request = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    let address = server.server().address();
-    let waiting: Vec<_> = (0..CLIENTS).map(|_| connect_and_send(address, request)).collect();
-    wait_until("it is noticed", || health(&server).status == 503);
-    for client in &waiting {
-        let (bytes, in_order) = read_to_the_end(client);
-        assert!(in_order && bytes.ends_with(b"small"), "its queue is served");
-    }
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| server.get("/small.txt"))).collect();
+        wait_until("it is noticed", || health(&server).status == 503);
+        for client in waiting {
+            assert_eq!(client.join().expect("a response").text(), "small", "its queue is served");
+        }
+    });
     kill_process(workers[0], Signal::CONT).expect("a signal");
     wait_until("it moves again, and has its sockets for itself", || {
         health(&server).status == 200 && {
@@ -71,10 +73,10 @@ fn others_serve_the_queue_of_a_stuck_worker(architecture: &str) {
     assert_eq!(server.metric("baton_workers_killed_total"), 0);
 }
 
-fn start(architecture: &str, watchdog: &str) -> Watched {
+fn start(architecture: &str, protocol: Protocol, watchdog: &str) -> Watched {
     let folder = Folder::new();
     folder.write("small.txt", "small");
-    Watched::start(folder, architecture, &[watchdog])
+    Watched::start_over(protocol, folder, architecture, &[watchdog])
 }
 
 fn stop(worker: Pid) {

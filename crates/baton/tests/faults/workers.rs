@@ -1,22 +1,37 @@
 //! A worker process is killed in the midst of its work.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::{Signal, kill_process};
 
+use crate::common::agent::Body;
 use crate::common::folder::Folder;
-use crate::common::server::{PATIENCE, wait_until};
+use crate::common::http2::Http2;
+use crate::common::protocol::Protocol;
+use crate::common::server::wait_until;
+use crate::common::stream::Stream;
 use crate::watched::Watched;
 
 crate::architectures::under_every_architecture! { by name: a_worker_killed_under_load_comes_back }
 
+/// Over the other protocols.
+mod over {
+    over_http1! { https_auto = "auto", Https, a_worker_killed_under_load_comes_back_over }
+    over_http1! { h2c_pipeline = "pipeline", H2c, a_worker_killed_under_load_comes_back_over }
+    over_http1! { h2_auto = "auto", H2, a_worker_killed_under_load_comes_back_over }
+
+    use super::a_worker_killed_under_load_comes_back_over;
+}
+
 /// Of several processes.
 mod away {
-    under_each_architecture! { auto = "auto", others_serve_the_queue_of_a_crashing_worker }
-    under_each_architecture! { n_copy = "n-copy", others_serve_the_queue_of_a_crashing_worker }
-    under_each_architecture! { symped = "symped", others_serve_the_queue_of_a_crashing_worker }
+    over_http1! { auto = "auto", Http, others_serve_the_queue_of_a_crashing_worker }
+    over_http1! { n_copy = "n-copy", Http, others_serve_the_queue_of_a_crashing_worker }
+    over_http1! { symped = "symped", Http, others_serve_the_queue_of_a_crashing_worker }
+    over_http1! { https_auto = "auto", Https, others_serve_the_queue_of_a_crashing_worker }
+    over_http1! { h2_auto = "auto", H2, others_serve_the_queue_of_a_crashing_worker }
 
     use super::others_serve_the_queue_of_a_crashing_worker;
 }
@@ -25,9 +40,13 @@ mod away {
 /// accepted yet. Method: clients send requests on new connections without a pause while each worker in turn is
 /// killed; each client may lose only its open connection.
 fn a_worker_killed_under_load_comes_back(architecture: &str) {
+    a_worker_killed_under_load_comes_back_over(architecture, Protocol::Http);
+}
+
+fn a_worker_killed_under_load_comes_back_over(architecture: &str, protocol: Protocol) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
-    let server = Watched::start(folder, architecture, &[]);
+    let server = Watched::start_over(protocol, folder, architecture, &[]);
     let address = server.server().address();
     let (enough, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let first = server.server().workers();
@@ -35,7 +54,7 @@ fn a_worker_killed_under_load_comes_back(architecture: &str) {
         let load = || {
             let mut lost = 0;
             while !enough.load(Ordering::Relaxed) {
-                match exchange(address) {
+                match exchange(address, protocol) {
                     true => _ = answered.fetch_add(1, Ordering::Relaxed),
                     false => lost += 1,
                 }
@@ -65,10 +84,10 @@ fn a_worker_killed_under_load_comes_back(architecture: &str) {
 /// Goal: while a repeatedly crashing worker is away for seconds, no new connection waits for it, and when it is back
 /// it alone serves its queue again. Method: a worker is killed until its restart is delayed for some seconds;
 /// meanwhile all requests on new connections are answered.
-fn others_serve_the_queue_of_a_crashing_worker(architecture: &str) {
+fn others_serve_the_queue_of_a_crashing_worker(architecture: &str, protocol: Protocol) {
     let folder = Folder::new();
     folder.write("small.txt", "small");
-    let server = Watched::start(folder, architecture, &[]);
+    let server = Watched::start_over(protocol, folder, architecture, &[]);
     let address = server.server().address();
     let sockets = server.sockets();
     let other = server.server().workers()[1];
@@ -80,23 +99,32 @@ fn others_serve_the_queue_of_a_crashing_worker(architecture: &str) {
         wait_until("it is gone", || crashing().is_none());
     }
     for number in 0..EXCHANGES {
-        assert!(exchange(address), "request {number} is answered");
+        assert!(exchange(address, protocol), "request {number} is answered");
     }
     assert_eq!(crashing(), None, "all were answered before it was back");
 
     wait_until("it is back, and has its sockets for itself", || {
         crashing().is_some() && server.metric("baton_workers_serving") == 2 && server.sockets() == sockets
     });
-    (0..EXCHANGES).for_each(|_| assert!(exchange(address)));
+    (0..EXCHANGES).for_each(|_| assert!(exchange(address, protocol)));
 }
 
 /// Whether a request on a new connection is answered in full.
-fn exchange(address: SocketAddr) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+fn exchange(address: SocketAddr, protocol: Protocol) -> bool {
+    if protocol.is_http2() {
+        return Http2::try_connect(address, protocol)
+            .is_ok_and(|client| is_answered(client).unwrap_or(false));
+    }
+    let Ok(mut stream) = Stream::try_connect(address, protocol) else { return false };
     let sent = stream.write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let mut bytes = Vec::new();
     sent.is_ok() && stream.read_to_end(&mut bytes).is_ok() && bytes.ends_with(b"\r\n\r\nsmall")
+}
+
+fn is_answered(mut client: Http2) -> Result<bool, h2::Error> {
+    client.begin("GET", "a", "/small.txt", "", Body::None)?;
+    client.head()?;
+    Ok(client.piece()? == b"small" && client.piece()?.is_empty())
 }
 
 const CLIENTS: usize = 3;

@@ -5,7 +5,11 @@ use crate::common::protocol::Protocol;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, pattern_of};
 
-crate::architectures::under_every_architecture!(all_are_spoken, a_client_in_the_wrong_place_is_told);
+crate::architectures::under_every_architecture!(
+    all_are_spoken,
+    a_client_in_the_wrong_place_is_told,
+    what_was_negotiated_is_spoken,
+);
 
 /// The kinds of responses by their ways through the server: from memory, from a file, a part, nothing but a head, an error,
 /// a refused upload, and a file again.
@@ -36,4 +40,12 @@ fn a_client_in_the_wrong_place_is_told(server: &Server) {
     let response = client.response();
     assert_eq!((response.status, response.field("connection")), (400, Some("close")));
     client.expect_end();
+}
+
+/// A client that has agreed on HTTP/1.1 (ALPN) and begins with the preface of HTTP/2.
+fn what_was_negotiated_is_spoken(server: &Server) {
+    let mut client = server.over(Protocol::Https).connect();
+    client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    let response = client.response();
+    assert_eq!((response.status, response.field("connection")), (505, Some("close")));
 }

@@ -10,8 +10,8 @@ use crate::common::server::{PATIENCE, wait_until};
 use crate::common::watched::Watched;
 use crate::peer::{
     ACK, Answer, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY, HEADERS,
-    INITIAL_WINDOW, PING, PRIORITY, PRIORITY_UPDATE, Peer, REFUSED_STREAM, RST_STREAM, block, frame, request,
-    rst_stream, settings_frame, window_update,
+    INITIAL_WINDOW, PING, PRIORITY, PRIORITY_UPDATE, Peer, REFUSED_STREAM, RST_STREAM, WINDOW_UPDATE, block,
+    frame, request, rst_stream, settings_frame, window_update,
 };
 use crate::site::{self, SMALL};
 
@@ -21,6 +21,7 @@ under_every_architecture! { by name:
     continuation_flood,
     floods_of_frames_that_change_nothing,
     empty_data,
+    small_data,
     hpack_bomb,
     stalled_windows,
     end_behind_empty_windows,
@@ -113,6 +114,26 @@ fn empty_data(architecture: &str) {
     }
     peer.send(frame(DATA, END_STREAM, stream, b""));
     assert_eq!(peer.answer(stream).body.len(), 1000);
+}
+
+/// Goal: pieces of a body of a byte each end the connection while they wait for their application (RUSTSEC-2026-0258).
+/// Method: a body that is passed on to an application which reads none of it, more than all buffers on the way hold; then
+/// the pieces.
+fn small_data(architecture: &str) {
+    let server = site::start(architecture, 1, "");
+    ends_by(&server, "small-data", |peer| {
+        let long = [("content-length", "1000000")];
+        peer.send(frame(HEADERS, END_HEADERS, 1, &block("POST", "/app/thinks", &long)));
+        let mut piece = (0..).map(|number: usize| match number {
+            0..LONG_PIECES => frame(DATA, 0, 1, &[b'x'; 16_000]),
+            _ => frame(DATA, 0, 1, b"x"),
+        });
+        // What the first window holds, and what the application's interest adds to it.
+        peer.send((0..4).flat_map(|_| piece.next()).flatten().collect::<Vec<u8>>());
+        while peer.next().is_some_and(|frame| (frame.kind, frame.stream) != (WINDOW_UPDATE, 1)) {}
+        peer.flood(move || piece.next().expect("there is always another"))
+    });
+    std::fs::write(server.folder().base().join("enough"), "").expect("a file");
 }
 
 /// Goal: heads that are small on the wire and large when decoded (2016, and CVE-2026-49975) are refused, and cost
@@ -252,6 +273,9 @@ fn is_told(server: &Watched, bound: &str, before: u64) {
         server.lines().iter().any(|line| line["request"] == input.as_str())
     });
 }
+
+/// Less than the window of a wanted body, and than the longest one.
+const LONG_PIECES: usize = 50;
 
 /// SETTINGS_MAX_CONCURRENT_STREAMS.
 const STREAMS_MAX: usize = 100;

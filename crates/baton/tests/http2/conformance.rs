@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::architectures::under_every_architecture;
-use crate::common::leave_out;
+use crate::common::{leave_out, tools};
 use crate::site;
 
 under_every_architecture! { by name: h2spec }
@@ -14,7 +13,7 @@ under_every_architecture! { by name: h2spec }
 /// Goal: the server does what RFC 9113 wants in all cases that h2spec knows, but those that are moot. Method: the suite's
 /// own report, for a file and for an application; the failures are the exceptions, no more and no less.
 fn h2spec(architecture: &str) {
-    let Some(program) = find() else {
+    let Some(program) = tools::find("h2spec") else {
         return leave_out("h2spec", "it is not installed: scripts/setup-tests builds it, with Go");
     };
     let server = site::start(architecture, 4, "");
@@ -64,15 +63,6 @@ impl Cases {
         }
         cases
     }
-}
-
-/// The program, in the path or where `scripts/setup-tests` puts it.
-fn find() -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_BIN_EXE_baton")).ancestors().nth(2)?;
-    let folders = std::env::var_os("PATH")?;
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
-    folders.push(target.join("tools/bin"));
-    folders.into_iter().map(|folder| folder.join("h2spec")).find(|path| path.is_file())
 }
 
 /// Cases that the server fails because they are moot.

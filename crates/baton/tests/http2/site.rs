@@ -50,4 +50,5 @@ path = "/app"
 [site.route.fastcgi]
 to = "unix:{base}/app.sock"
 queue_ms = 60000
+streamed_bodies_max = 1
 "#;

@@ -26,7 +26,7 @@ fn a_browser_works_in_the_wiki() {
     let server = Server::run(Folder::new(), &site(&folder, front, &wiki));
     let address = server.address();
     wait_until("sockets are handed over", || {
-        way(Visitor::new(address).client(), HOST, "/holds.php") == AnswerTransport::PassFd
+        way(Visitor::new(address).agent(), HOST, "/holds.php") == AnswerTransport::PassFd
     });
     let at = |path: &str| format!("http://{address}{path}");
     let mut browser = Browser::start(&folder);

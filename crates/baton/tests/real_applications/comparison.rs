@@ -54,7 +54,7 @@ fn a_wiki_is_the_same_by_every_way() {
         let address = server.address();
         // First, let the server learn the application's transports.
         wait_until(front.name, || {
-            let way = way(Visitor::new(address).client(), HOST, "/holds.php");
+            let way = way(Visitor::new(address).agent(), HOST, "/holds.php");
             assert!(way == front.way() || front.transport == "auto", "{}: {way:?}", front.name);
             way == front.way()
         });

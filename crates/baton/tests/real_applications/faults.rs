@@ -1,12 +1,15 @@
-//! php-fpm whose workers die, are busy, are gone or replaced, and clients that leave: by every transport.
+//! php-fpm whose workers die, are busy, are gone or replaced, and clients that leave: by every transport and over every
+//! protocol.
 
 use std::fs;
 use std::sync::mpsc;
 
 use serde_json::Value;
 
+use crate::common::agent::{Agent, Body};
 use crate::common::client::Response;
 use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
 use crate::site;
@@ -58,24 +61,22 @@ impl Stage {
         stage
     }
 
-    fn ask(&self, query: &str) -> Response {
-        let mut client = self.server.connect();
-        client.send(request(query));
-        client.answer_to("GET")
+    fn ask(&self, protocol: Protocol, query: &str) -> Response {
+        self.server.over(protocol).get(&path(query))
     }
 
-    /// All that comes on a connection that the server is asked to end after its answer.
-    fn answer_or_end(&self, query: &str) -> Vec<u8> {
-        let mut client = self.server.connect();
-        client.send(request(query).replace("Host:", "Connection: close\r\nHost:"));
-        client.until_the_end()
+    /// A client that has sent a request.
+    fn begin(&self, protocol: Protocol, query: &str) -> Agent {
+        let mut client = self.server.over(protocol).agent();
+        client.begin("GET", "localhost", &path(query), "", Body::None);
+        client
     }
 
     /// That all is well: each worker could be met.
     #[track_caller]
     fn answers(&self) {
         for _ in 0..2 * WORKERS {
-            let answer = self.ask("tell");
+            let answer = self.ask(Protocol::Http, "tell");
             assert_eq!(answer.status, 200, "{}: {}", self.transport, self.fpm.log());
         }
     }
@@ -84,7 +85,7 @@ impl Stage {
     #[track_caller]
     fn line(&self, query: &str) -> String {
         let file = self.server.folder().base().join("access.log");
-        let request = format!("/act.php?do={query} ");
+        let request = format!("{} ", path(query));
         let lines = || {
             let log = fs::read_to_string(&file).unwrap_or_default();
             log.lines().filter(|line| line.contains(&request)).map(str::to_owned).collect::<Vec<_>>()
@@ -102,8 +103,8 @@ impl Stage {
     }
 }
 
-fn request(query: &str) -> String {
-    format!("GET /act.php?do={query} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+fn path(query: &str) -> String {
+    format!("/act.php?do={query}")
 }
 
 /// No byte of an answer was sent: the client gets an error, also if its socket had been passed.
@@ -111,9 +112,11 @@ fn request(query: &str) -> String {
 fn a_worker_that_dies_before_it_answers() {
     for transport in TRANSPORTS {
         let stage = Stage::set(transport, "");
-        let got = stage.answer_or_end("die-before");
-        assert!(got.starts_with(b"HTTP/1.1 502 "), "{transport}: {}", String::from_utf8_lossy(&got));
-        stage.line("die-before");
+        for protocol in Protocol::ALL {
+            let query = format!("die-before&over={protocol:?}");
+            assert_eq!(stage.ask(protocol, &query).status, 502, "{transport}, {protocol:?}");
+            stage.line(&query);
+        }
         stage.answers();
     }
 }
@@ -123,15 +126,16 @@ fn a_worker_that_dies_before_it_answers() {
 fn a_worker_that_dies_amid_its_answer() {
     for transport in TRANSPORTS {
         let stage = Stage::set(transport, "");
-        let mut client = stage.server.connect();
-        client.send(request("die-amid&for=go"));
-        let head = client.head();
-        assert_eq!((head.status, head.field("transfer-encoding")), (200, Some("chunked")), "{transport}");
-        client.take(BODY_BYTES / 2);
-        stage.folder.write("go", "");
-        let got = client.until_the_end();
-        assert!(!got.ends_with(b"\r\n0\r\n\r\n"), "{transport}: {} bytes that look complete", got.len());
-        stage.line("die-amid&for=go");
+        for protocol in Protocol::ALL {
+            let query = format!("die-amid&for=go-{protocol:?}");
+            let mut client = stage.begin(protocol, &query);
+            let head = client.head();
+            assert_eq!((head.status, head.field("content-length")), (200, None), "{transport}, {protocol:?}");
+            client.at_least(BODY_BYTES / 2);
+            stage.folder.write(&format!("go-{protocol:?}"), "");
+            client.body().expect_err("looks complete");
+            stage.line(&query);
+        }
         stage.answers();
     }
 }
@@ -140,10 +144,10 @@ fn a_worker_that_dies_amid_its_answer() {
 fn a_worker_that_dies_after_its_answer() {
     for transport in TRANSPORTS {
         let stage = Stage::set(transport, "");
-        for round in 0..3 {
+        for (round, protocol) in Protocol::ALL.into_iter().cycle().take(6).enumerate() {
             let query = format!("die-after&round={round}");
-            let answer = stage.ask(&query);
-            assert_eq!((answer.status, answer.body.len()), (200, BODY_BYTES), "{transport}");
+            let answer = stage.ask(protocol, &query);
+            assert_eq!((answer.status, answer.body.len()), (200, BODY_BYTES), "{transport}, {protocol:?}");
             stage.line(&query);
         }
         stage.answers();
@@ -156,11 +160,13 @@ fn a_worker_that_dies_after_its_answer() {
 fn a_script_that_is_slow_and_never_flushes() {
     std::thread::scope(|scope| {
         for transport in TRANSPORTS {
-            scope.spawn(move || {
-                let stage = Stage::set(transport, "timeout_ms = 2000");
-                let answer = stage.ask("trickle");
-                assert_eq!((answer.status, answer.body.len()), (200, 7 * 9000), "{transport}");
-            });
+            for protocol in Protocol::ALL {
+                scope.spawn(move || {
+                    let stage = Stage::set(transport, "timeout_ms = 2000");
+                    let answer = stage.ask(protocol, "trickle");
+                    assert_eq!((answer.status, answer.body.len()), (200, 7 * 9000), "{transport}");
+                });
+            }
         }
     });
 }
@@ -170,13 +176,14 @@ fn a_script_that_is_slow_and_never_flushes() {
 fn clients_that_leave_in_the_middle() {
     for transport in TRANSPORTS {
         let stage = Stage::set(transport, "");
-        for round in 0..2 * WORKERS {
-            let query = format!("endless&mark=left{round}");
-            let mut client = stage.server.connect();
-            client.send(request(&query));
-            client.take(BODY_BYTES);
+        // More often than there are workers.
+        for protocol in Protocol::ALL {
+            let query = format!("endless&mark=left-{protocol:?}");
+            let mut client = stage.begin(protocol, &query);
+            client.head();
+            client.at_least(BODY_BYTES);
             drop(client);
-            let mark = stage.folder.path(&format!("left{round}"));
+            let mark = stage.folder.path(&format!("left-{protocol:?}"));
             wait_until("PHP notices", || fs::read_to_string(&mark).is_ok_and(|status| status == "1"));
             stage.line(&query);
         }
@@ -190,35 +197,42 @@ fn more_requests_than_workers() {
     const CLIENTS: usize = 10;
     for transport in TRANSPORTS {
         let stage = Stage::set(transport, "queue_ms = 300");
-        let (tell, told) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..CLIENTS {
-                let (stage, tell) = (&stage, tell.clone());
-                scope.spawn(move || tell.send(stage.ask("wait&for=go")));
-            }
-            for _ in 0..CLIENTS - WORKERS {
-                let answer = told.recv().expect("an answer");
-                assert_eq!(answer.status, 503, "{transport}");
-                assert!(answer.field("retry-after").is_some(), "{transport}: {answer:?}");
-            }
-            stage.folder.write("go", "");
-            for _ in 0..WORKERS {
-                let answer = told.recv().expect("an answer");
-                assert_eq!((answer.status, answer.text()), (200, "waited"), "{transport}");
-            }
-        });
+        for protocol in Protocol::ALL {
+            let go = format!("go-{protocol:?}");
+            let (tell, told) = mpsc::channel();
+            std::thread::scope(|scope| {
+                for _ in 0..CLIENTS {
+                    let (stage, go, tell) = (&stage, &go, tell.clone());
+                    scope.spawn(move || tell.send(stage.ask(protocol, &format!("wait&for={go}"))));
+                }
+                for _ in 0..CLIENTS - WORKERS {
+                    let answer = told.recv().expect("an answer");
+                    assert_eq!(answer.status, 503, "{transport}, {protocol:?}");
+                    assert!(answer.field("retry-after").is_some(), "{transport}: {answer:?}");
+                }
+                stage.folder.write(&go, "");
+                for _ in 0..WORKERS {
+                    let answer = told.recv().expect("an answer");
+                    assert_eq!((answer.status, answer.text()), (200, "waited"), "{transport}, {protocol:?}");
+                }
+            });
+        }
         stage.answers();
 
         let stage = Stage::set(transport, "");
-        std::thread::scope(|scope| {
-            let asked: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| stage.ask("wait&for=go"))).collect();
-            wait_until("all others wait", || stage.waiting() == Some((CLIENTS - WORKERS) as u64));
-            stage.folder.write("go", "");
-            for answer in asked {
-                let answer = answer.join().expect("an answer");
-                assert_eq!((answer.status, answer.text()), (200, "waited"), "{transport}");
-            }
-        });
+        for protocol in Protocol::ALL {
+            let go = format!("go-{protocol:?}");
+            std::thread::scope(|scope| {
+                let ask = || stage.ask(protocol, &format!("wait&for={go}"));
+                let asked: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(ask)).collect();
+                wait_until("all others wait", || stage.waiting() == Some((CLIENTS - WORKERS) as u64));
+                stage.folder.write(&go, "");
+                for answer in asked {
+                    let answer = answer.join().expect("an answer");
+                    assert_eq!((answer.status, answer.text()), (200, "waited"), "{transport}, {protocol:?}");
+                }
+            });
+        }
     }
 }
 
@@ -227,17 +241,20 @@ fn more_requests_than_workers() {
 fn php_fpm_is_stopped_and_started_again() {
     for transport in TRANSPORTS {
         let mut stage = Stage::set(transport, "");
-        let mut client = stage.server.connect();
+        let mut clients = Protocol::ALL.map(|protocol| stage.server.over(protocol).agent());
         for round in 0..2 {
             stage.fpm.end();
-            for attempt in 0..3 {
-                client.send(request(&format!("tell&round={round}.{attempt}")));
-                assert_eq!(client.answer_to("GET").status, 502, "{transport}");
-                stage.line(&format!("tell&round={round}.{attempt}"));
+            for (client, protocol) in clients.iter_mut().zip(Protocol::ALL) {
+                for attempt in 0..3 {
+                    let query = format!("tell&round={round}.{attempt}.{protocol:?}");
+                    assert_eq!(client.get(&path(&query)).status, 502, "{transport}, {protocol:?}");
+                    stage.line(&query);
+                }
             }
             stage.fpm.start_again(&stage.folder);
-            client.send(request("tell"));
-            assert_eq!(client.answer_to("GET").status, 200, "{transport}");
+            for (client, protocol) in clients.iter_mut().zip(Protocol::ALL) {
+                assert_eq!(client.get(&path("tell")).status, 200, "{transport}, {protocol:?}");
+            }
         }
     }
 }

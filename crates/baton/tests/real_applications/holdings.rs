@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use crate::common::client::Client;
+use crate::common::agent::Agent;
 
 /// How an answer travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +18,13 @@ pub(crate) enum AnswerTransport {
 }
 
 /// The transport of the answer to a request for `path`, at which the application reports.
-pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> AnswerTransport {
-    let mut ask = || {
-        client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-        client.answer_to("GET")
-    };
+pub(crate) fn way(agent: &mut Agent, host: &str, path: &str) -> AnswerTransport {
     // With the first request, the server learns the application's transports.
-    ask();
-    let answer = ask();
+    agent.ask_host(host, "GET", path, "");
+    let answer = agent.ask_host(host, "GET", path, "");
     let text = String::from_utf8_lossy(&answer.body);
     assert!(answer.status == 200 && text.contains("socket:["), "{answer:?}");
-    if text.contains(&format!("socket:[{}]", server_end(client))) {
+    if text.contains(&format!("socket:[{}]", server_end(agent))) {
         AnswerTransport::PassFd
     } else if text.contains("baton-region") {
         AnswerTransport::Shm
@@ -38,9 +34,9 @@ pub(crate) fn way(client: &mut Client, host: &str, path: &str) -> AnswerTranspor
 }
 
 /// The number of the socket at the server's end of a client's connection.
-fn server_end(client: &Client) -> u64 {
-    let here = client.stream().local_addr().expect("an address");
-    let there = client.stream().peer_addr().expect("an address");
+fn server_end(agent: &Agent) -> u64 {
+    let here = agent.tcp().local_addr().expect("an address");
+    let there = agent.tcp().peer_addr().expect("an address");
     let ends = (hexadecimal(there), hexadecimal(here));
     let table = fs::read_to_string("/proc/net/tcp").expect("the table of connections");
     let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

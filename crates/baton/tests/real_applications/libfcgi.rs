@@ -125,8 +125,8 @@ impl Pair {
                      connections_max = 1\ntransport = \"{transport}\"\n{settings}\n"
                 ),
             );
-            let mut client = server.connect();
-            let way = way(&mut client, "stage", &format!("{}/holds", self.prefix));
+            let mut agent = server.agent();
+            let way = way(&mut agent, "stage", &format!("{}/holds", self.prefix));
             assert_eq!(way, expected_way, "{library}, {transport}");
             for ((request, expected), (_, seen)) in expected.iter().zip(self.ask_all(server.address())) {
                 seen.expect(expected, &format!("{library}, {transport}: {request}"));

@@ -72,7 +72,7 @@ fn compare(framework: &Framework) {
         let server = Server::run(Folder::new(), &site(framework, &folder, transport, names_files));
         let address = server.address();
         // First, let the server learn the application's transports.
-        wait_until(front, || way(Visitor::new(address).client(), HOST, "/holds") == expected_way);
+        wait_until(front, || way(Visitor::new(address).agent(), HOST, "/holds") == expected_way);
         for ((station, expected), (_, mut seen)) in expected.iter().zip(visit(address, framework)) {
             if names_files {
                 for name in OF_THE_FILE {

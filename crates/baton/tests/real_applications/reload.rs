@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::common::protocol::Protocol;
 use crate::faults::{Stage, TRANSPORTS, WORKERS};
 use crate::fpm::Aid;
 
@@ -23,14 +24,15 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Clients send requests on kept connections, half of them not repeatable. `is_over` decides by the number of their
-/// requests when to stop; `meanwhile` runs beside them.
+/// Clients of all protocols send requests on kept connections, half of them not repeatable. `is_over` decides by the
+/// number of their requests when to stop; `meanwhile` runs beside them.
 ///
 /// Without the library the server cannot tell whether a non-repeatable request has begun, so it may fail; every other
 /// request is answered.
 fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: impl FnOnce()) {
     let visit = |number: usize| {
-        let mut client = stage.server.connect();
+        let connect = || stage.server.over(Protocol::ALL[number % Protocol::ALL.len()]).agent();
+        let mut client = connect();
         let mut answered = Vec::new();
         for round in 0.. {
             if is_over(round) {
@@ -40,16 +42,12 @@ fn under_load(stage: &Stage, is_over: impl Fn(usize) -> bool + Sync, meanwhile: 
             let bytes = [10, 5_000, 70_000][round % 3];
             let posts = (number + round).is_multiple_of(2);
             let (method, body) = if posts { ("POST", "body") } else { ("GET", "") };
-            client.send(format!(
-                "{method} /act.php?do=count&id={id}&bytes={bytes} HTTP/1.1\r\nHost: localhost\r\n\
-                 Content-Length: {}\r\n\r\n{body}",
-                body.len()
-            ));
-            let answer = client.answer_to(method);
+            let path = format!("/act.php?do=count&id={id}&bytes={bytes}");
+            let answer = client.send(method, &path, body.as_bytes());
             if stage.aid == Aid::None && posts && answer.status == 502 {
                 // It ends the client's connection if the socket had been passed.
                 if answer.field("connection") == Some("close") {
-                    client = stage.server.connect();
+                    client = connect();
                 }
                 continue;
             }

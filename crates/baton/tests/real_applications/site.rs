@@ -12,7 +12,7 @@ pub(crate) fn of_one_application(root: &Path, route: &str, fastcgi: &str) -> Str
 processes = 1
 [[site]]
 name = "{HOST}"
-listen = ["127.0.0.1:0"]
+{{listen}}
 root = "{root}"
 [[site.route]]
 path = "/"

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::common::client::{Client, Response};
+use crate::common::agent::{Agent, Body};
+use crate::common::client::Response;
+use crate::common::protocol::Protocol;
 
 /// The host of all requests, for any address, so that links are equal.
 pub(crate) const HOST: &str = "wiki.test";
@@ -11,7 +13,8 @@ pub(crate) const HOST: &str = "wiki.test";
 /// A client with cookies.
 pub(crate) struct Visitor {
     address: SocketAddr,
-    client: Option<Client>,
+    protocol: Protocol,
+    agent: Option<Agent>,
     cookies: BTreeMap<String, String>,
     /// Values of cookies that were given to this visitor only.
     secrets: Vec<String>,
@@ -19,7 +22,11 @@ pub(crate) struct Visitor {
 
 impl Visitor {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, client: None, cookies: BTreeMap::new(), secrets: Vec::new() }
+        Self::over(address, Protocol::Http)
+    }
+
+    pub(crate) fn over(address: SocketAddr, protocol: Protocol) -> Self {
+        Self { address, protocol, agent: None, cookies: BTreeMap::new(), secrets: Vec::new() }
     }
 
     /// This visitor's own tokens, which differ between visitors.
@@ -28,8 +35,8 @@ impl Visitor {
     }
 
     /// The connection that is kept.
-    pub(crate) fn client(&mut self) -> &mut Client {
-        self.client.get_or_insert_with(|| Client::connect(self.address))
+    pub(crate) fn agent(&mut self) -> &mut Agent {
+        self.agent.get_or_insert_with(|| Agent::connect(self.address, self.protocol))
     }
 
     pub(crate) fn get(&mut self, path: &str) -> Response {
@@ -79,19 +86,18 @@ impl Visitor {
 
     fn send(&mut self, method: &str, path: &str, fields: &str, body: &[u8]) -> Response {
         let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: visitor\r\n{fields}");
+        let mut fields = format!("User-Agent: visitor\r\n{fields}");
         if !cookies.is_empty() {
-            head.push_str(&format!("Cookie: {}\r\n", cookies.join("; ")));
+            fields.push_str(&format!("Cookie: {}\r\n", cookies.join("; ")));
         }
-        if method == "POST" {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        head.push_str("\r\n");
-        let client = self.client();
-        client.send([head.as_bytes(), body].concat());
-        let answer = client.answer_to(method);
+        let length = if method == "POST" { Body::Length(body.len()) } else { Body::None };
+        let agent = self.agent();
+        agent.begin(method, HOST, path, &fields, length);
+        agent.send_body(body);
+        agent.finish_body();
+        let answer = agent.response();
         if answer.field("connection") == Some("close") {
-            self.client = None;
+            self.agent = None;
         }
         self.remember(&answer);
         answer

@@ -99,6 +99,24 @@ fn the_control_socket_is_private_and_taken() {
     assert_eq!(status(&server)["state"], "serving");
 }
 
+/// What cannot be purged is refused with its reason, over the control socket and by the admin listener.
+#[test]
+fn purges_need_something_that_is_cached() {
+    let server = start(ADMIN);
+    let refused = |what: &[&str]| complaint(ctl(server.folder(), &[&["purge"], what].concat()));
+    assert!(refused(&["--all"]).contains("no route has `cache`"));
+    let bare = ctl(server.folder(), &["purge"]);
+    assert_eq!(bare.status.code(), Some(2));
+    let usage = String::from_utf8(bare.stderr).expect("text");
+    assert!(usage.contains("<URL|--prefix <URL>|--tag <TAG>|--all>"), "{usage}");
+    let mut client = Client::connect(admin_address(&server));
+    client.send(
+        "POST /purge HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+    );
+    let response = client.response();
+    assert_eq!((response.status, response.text()), (403, "admin.purge is off\n"));
+}
+
 /// Asks a server that is not there.
 #[test]
 fn ctl_says_that_no_server_listens() {

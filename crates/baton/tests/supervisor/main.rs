@@ -11,6 +11,7 @@ mod descriptors;
 mod ending;
 mod logs;
 mod memory;
+mod moving;
 mod reload;
 mod start;
 mod supervised;

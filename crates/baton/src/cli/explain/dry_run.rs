@@ -3,74 +3,134 @@
 use std::fs::DirBuilder;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use baton_cache::SharedCache;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
     ArchitectureName, Counters, ListenAddress, ListenOptions, Listener, Plan, Steering, Tuning, Worker, bind,
     run,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The head of the response, up to the empty line, to a request that arrives at the listener with this id.
-///
-/// # Errors
-/// The engine could not begin, or gave no answer.
-pub(super) fn response_head(
-    plan: Arc<Plan>,
-    tuning: Tuning,
-    listener: usize,
-    request: &[u8],
-) -> io::Result<Vec<u8>> {
-    let room = Room::new()?;
-    let address = ListenAddress::Unix(room.socket());
-    let options = ListenOptions { backlog: 1, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
-    let socket = bind(&address, &options)?;
-    let steering = Arc::new(Steering::new());
-    // Every architecture gives the same answer; this one takes no second thread.
-    let tuning = Tuning { architecture: ArchitectureName::Sped, ..tuning };
-    let heartbeats = Heartbeats::allocate(1, &tuning)?.remove(0);
-    let worker = Worker {
-        tuning,
-        plan,
-        listeners: vec![Arc::new(Listener { id: listener, address, socket })],
-        counters: Counters::allocate(1)?.remove(0),
-        heartbeats,
-        log: None,
-        steering: Arc::clone(&steering),
-        // What is remarkable shows in the response.
-        remarks: |_| {},
-    };
-    thread::scope(|scope| {
-        let engine = scope.spawn(|| run(worker));
-        let head = ask(&room.socket(), request);
-        steering.stop();
-        match engine.join() {
-            Ok(Ok(())) => head,
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(io::Error::other("the engine panicked")),
+/// What a request leads to.
+#[derive(Debug)]
+pub(super) struct Rehearsed {
+    /// The head of the response, up to the empty line.
+    pub(super) response: String,
+    /// The head that an origin gets, if one does.
+    pub(super) forwarded: Option<String>,
+}
+
+/// A place where requests are rehearsed.
+pub(super) struct DryRun {
+    room: Room,
+    /// In the place of all origins.
+    origin: UnixListener,
+}
+
+impl DryRun {
+    /// A place of its own.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written to.
+    pub(super) fn new() -> io::Result<Self> {
+        let room = Room::new()?;
+        let origin = UnixListener::bind(room.origin())?;
+        origin.set_nonblocking(true)?;
+        Ok(Self { room, origin })
+    }
+
+    /// The socket that stands for all origins: they get the request, and do not answer.
+    pub(super) fn stand_in(&self) -> PathBuf {
+        self.room.origin()
+    }
+
+    /// Lets the engine answer a request that arrives at the listener with this id.
+    ///
+    /// # Errors
+    /// The engine could not begin, or gave no answer.
+    pub(super) fn ask(
+        &self,
+        plan: Arc<Plan>,
+        tuning: Tuning,
+        listener: usize,
+        request: &[u8],
+    ) -> io::Result<Rehearsed> {
+        let address = ListenAddress::Unix(self.room.socket());
+        let options =
+            ListenOptions { backlog: 1, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+        let socket = bind(&address, &options)?;
+        let steering = Arc::new(Steering::new());
+        // Every architecture gives the same answer; this one takes no second thread.
+        let tuning = Tuning { architecture: ArchitectureName::Sped, ..tuning };
+        let heartbeats = Heartbeats::allocate(1, &tuning)?.remove(0);
+        let counters = Counters::allocate(1)?.remove(0);
+        let worker = Worker {
+            shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None)?,
+            tuning,
+            plan,
+            listeners: vec![Arc::new(Listener { id: listener, address, socket })],
+            counters,
+            heartbeats,
+            log: None,
+            steering: Arc::clone(&steering),
+            arrivals: None,
+            // What is remarkable shows in the response.
+            remarks: |_| {},
+        };
+        thread::scope(|scope| {
+            let engine = scope.spawn(|| run(worker));
+            let rehearsed = self.rehearse(request);
+            steering.stop();
+            match engine.join() {
+                Ok(Ok(())) => rehearsed,
+                Ok(Err(error)) => Err(error),
+                Err(_) => Err(io::Error::other("the engine panicked")),
+            }
+        })
+    }
+
+    /// Is the client, and whatever origin is asked.
+    fn rehearse(&self, request: &[u8]) -> io::Result<Rehearsed> {
+        let mut client = UnixStream::connect(self.room.socket())?;
+        client.write_all(request)?;
+        let mut forwarded = None;
+        loop {
+            let mut both = [PollFd::new(&client, PollFlags::IN), PollFd::new(&self.origin, PollFlags::IN)];
+            if poll(&mut both, Some(&PATIENCE))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if both[0].revents().is_empty() {
+                // Its connection ends without an answer, and the next origin is asked.
+                let (mut origin, _) = self.origin.accept()?;
+                let head = read_head(&mut origin)?;
+                forwarded.get_or_insert(head);
+            } else {
+                return Ok(Rehearsed { response: read_head(&mut client)?, forwarded });
+            }
         }
-    })
+    }
 }
 
 /// Longer than any disk takes to find one file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
-fn ask(socket: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
-    let mut client = UnixStream::connect(socket)?;
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.write_all(request)?;
+fn read_head(from: &mut UnixStream) -> io::Result<String> {
+    from.set_nonblocking(false)?;
+    from.set_read_timeout(Some(Duration::from_secs(PATIENCE.tv_sec as u64)))?;
     let mut received = Vec::new();
     let mut some = [0; 4096];
     loop {
         if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
             received.truncate(end);
-            return Ok(received);
+            return Ok(String::from_utf8_lossy(&received).into_owned());
         }
-        match client.read(&mut some)? {
+        match from.read(&mut some)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => received.extend_from_slice(&some[..count]),
         }
@@ -89,6 +149,10 @@ impl Room {
 
     fn socket(&self) -> PathBuf {
         self.0.join("socket")
+    }
+
+    fn origin(&self) -> PathBuf {
+        self.0.join("origin")
     }
 }
 

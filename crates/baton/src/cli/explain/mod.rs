@@ -1,6 +1,9 @@
 //! `baton explain URL`: the way of a request, from the address it arrives at to the last line of the response head.
 
+mod cached;
 mod dry_run;
+mod lines;
+mod origins;
 mod representation;
 mod target;
 
@@ -14,9 +17,12 @@ use baton_config::{
 };
 use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
+use baton_http::origin::HostRule;
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
+use self::dry_run::DryRun;
+use self::lines::Lines;
 use self::target::Target;
 use super::check::described;
 use super::command_line::{CommandLine, parse_header};
@@ -79,7 +85,9 @@ impl Explain {
         let ids: HashMap<_, _> = config.addresses().into_iter().zip(0..).collect();
         let pem_files = PemFiles::read(config)?;
         let certificates = config.certificates(&pem_files)?;
-        let resources = Resources { pem_files, ..Resources::default() };
+        let dry_run = DryRun::new()?;
+        let stand_in = Some(dry_run.stand_in());
+        let resources = Resources { pem_files, stand_in, ..Resources::default() };
         let plan = Arc::new(config.plan(&ids, &resources)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
@@ -87,8 +95,8 @@ impl Explain {
         let rehearsed = config.without_applications().plan(&ids, &resources)?;
         // In clear text: what TLS would encrypt is the same.
         let rehearsed = Arc::new(rehearsed.with_tls(HashMap::new()));
-        let head = dry_run::response_head(rehearsed, config.tuning(), listener, &self.request())?;
-        let mut head = String::from_utf8_lossy(&head).into_owned();
+        let rehearsed = dry_run.ask(rehearsed, config.tuning(), listener, &self.request())?;
+        let (mut head, forwarded) = (rehearsed.response, rehearsed.forwarded);
 
         let mut lines = Lines::default();
         lines.add("request", format!("GET {} at {address}", self.target.path));
@@ -116,10 +124,35 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
-        let delegated = matches!(route.action, Action::Application(_) | Action::Scripts(..))
+        let delegated = matches!(route.action, Action::Delegated(_) | Action::Scripts(..))
             && head.starts_with("HTTP/1.1 502");
+        if let Action::Delegated(delegate) = &route.action
+            && let Some(terms) = delegate.proxy()
+        {
+            let (path, query) = match self.target.path.split_once('?') {
+                Some((path, query)) => (path, Some(query.as_bytes())),
+                None => (&*self.target.path, None),
+            };
+            let target = terms.forwarding.target(path.as_bytes(), query);
+            let target = target.map_or_else(|refusal| refusal.to_string(), |target| text(&target));
+            let host = match &terms.forwarding.host {
+                HostRule::Client => "the client's",
+                HostRule::Origin => &terms.forwarding.authority,
+                HostRule::Fixed(host) => host,
+            };
+            lines.add("asked for", format!("{target}, with Host: {host}"));
+            origins::explain(&mut lines, config, &ids, (&planned.name, &route.path), &self.target)?;
+        }
+        if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
+            && let Some(cache) = &delegate.cache
+            && let Some((asked, kept)) = cached::explain(cache, &self.request(), site.has_tls(address))
+        {
+            lines.add("cache", asked);
+            lines.add("kept", kept);
+        }
         let application = configured.and_then(|route| route.settings.application());
-        if let Some(condition) = application.and_then(passfd_condition) {
+        let is_cached = configured.is_some_and(|route| route.settings.cache.is_some());
+        if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
             lines.add("transport", condition);
         }
         if delegated && let Action::Scripts(..) = route.action {
@@ -142,8 +175,16 @@ impl Explain {
             lines.add("link", link.to_string());
         }
         if delegated {
-            lines.add("response", "the application's, which is not asked here".into());
-            head.clear();
+            let is_proxied =
+                matches!(&route.action, Action::Delegated(delegate) if delegate.proxy().is_some());
+            let whose = if is_proxied { "origin" } else { "application" };
+            lines.add("response", format!("the {whose}'s, which is not asked here"));
+            if let Some(forwarded) = forwarded {
+                lines.add("request", "as the origin would get it:".into());
+                head = forwarded;
+            } else {
+                head.clear();
+            }
         }
         lines.add(
             "runs on",
@@ -163,6 +204,10 @@ impl Explain {
         }
         (request + "\r\n").into_bytes()
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn why_site(site: &Site, host: Option<&str>, address: &ListenAddress) -> String {
@@ -189,7 +234,10 @@ fn what(action: &Action, route: Option<&Route>) -> String {
             let endings = tree.config().scripts.join(", ");
             format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())
         }
-        Action::Application(delegate) => format!("the application {}", delegate.application.name()),
+        Action::Delegated(delegate) if delegate.proxy().is_some() => {
+            format!("the origin {}", delegate.application.name())
+        }
+        Action::Delegated(delegate) => format!("the application {}", delegate.application.name()),
         Action::Redirect { location, .. } => format!("redirect to {location}"),
         Action::Https { port, .. } => format!("redirect to https, port {port}"),
         Action::Respond { .. } => "a fixed answer".into(),
@@ -257,22 +305,4 @@ fn logged(config: &Config, site: &Site) -> String {
 fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
     fields.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
-/// What is explained, a line each, and the response below.
-#[derive(Default)]
-struct Lines(String);
-
-impl Lines {
-    fn add(&mut self, what: &str, text: String) {
-        self.0.push_str(&format!("{what:10}{text}\n"));
-    }
-
-    fn finish(mut self, head: &str) -> String {
-        self.0.push('\n');
-        for line in head.split("\r\n") {
-            self.0.push_str(&format!("{line}\n"));
-        }
-        self.0
-    }
 }

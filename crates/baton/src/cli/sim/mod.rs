@@ -1,24 +1,25 @@
 //! `baton sim`: distribution policies judged by a simulated cluster.
 
-use std::fs;
-use std::io::{IsTerminal, Write};
+mod cache;
+mod reporting;
+mod traces;
+
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 use baton_dispatch::PolicyName;
+use baton_segment::policy::PolicyName as CachePolicyName;
 use baton_sim::experiments::{Experiment, Lab};
 use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
-use baton_sim::report::{Report, claims_table, page, svg};
-use baton_sim::runner::Runner;
-use baton_sim::trace::{
-    CHESS, HotTargets, IBM, LogReader, LogSummary, Published, RICE, Trace, Zipf, synthesize, with_hot_targets,
-};
+use baton_sim::report::Report;
+use baton_sim::trace::{HotTargets, Trace, with_hot_targets};
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
 
+use self::cache::Cache;
+use self::reporting::{Output, Progress};
+use self::traces::{BuiltIn, make_or_read, read_logs};
 use super::output::{Failure, print};
 
 /// Simulate a cluster: which policy, how many nodes, how much memory would a site need?
@@ -39,6 +40,7 @@ Examples:
   baton sim compare access.log --nodes 2,4,8         policies side by side on this site
   baton sim compare rice --change fail:0@33% --change recover:0@66% --front-ends 4
                                                      through a failure, with four front-ends
+  baton sim cache media                              policies of the shared cache, on sessions with films
   baton sim run rice-throughput --out figures        a published figure, ours beside it
   baton sim run all --out figures                    all of them: figures/index.html";
 
@@ -63,6 +65,11 @@ enum What {
     /// requests a second as the busiest second of the log had. Lines that are no entries are counted, shown once for each
     /// fault, and skipped.
     Advise(Advise),
+    /// Compare policies of the shared cache: what they keep of films and files, and what that saves the origin
+    ///
+    /// For each policy and size of the cache: the bytes that the origin need not send, hits, delayed starts, and what was
+    /// fetched and never read, from when the cache is warm. Requests of logs come a millisecond apart.
+    Cache(Cache),
 }
 
 #[derive(Debug, Args)]
@@ -200,25 +207,6 @@ struct Cluster {
     requests: Option<usize>,
 }
 
-#[derive(Debug, Args)]
-struct Output {
-    /// Write the page of figures, all numbers as JSON and CSV, and each figure as SVG into this folder
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    out: Option<PathBuf>,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// What random choices start from: the same seed gives the same numbers
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-
-    /// Runs at a time [default: one for each processor]
-    #[arg(long, value_name = "COUNT")]
-    jobs: Option<NonZeroUsize>,
-}
-
 impl Sim {
     /// Does what is asked for, and prints it.
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
@@ -227,6 +215,7 @@ impl Sim {
             What::Run(run) => run.run(),
             What::Compare(compare) => compare.run(),
             What::Advise(advise) => advise.run(),
+            What::Cache(cache) => cache.run(),
         }
     }
 }
@@ -258,53 +247,22 @@ impl Compare {
         let tell = |what: &str, share| progress.tell(what, share);
         let runner = self.output.runner(&tell);
         // What is wrong with the flags is told before the work begins: reading logs may take minutes.
-        let usual = if self.built_in().is_some() { NodeProfile::published() } else { NodeProfile::nvme() };
+        let usual = if BuiltIn::named(&self.traces).is_some() {
+            NodeProfile::published()
+        } else {
+            NodeProfile::nvme()
+        };
         let scenario = self.cluster.scenario(usual, self.output.seed)?;
         let nodes =
             if scenario.weights.len() > 1 { vec![scenario.weights.len()] } else { self.nodes.clone() };
         check_changes(&scenario.changes, nodes.iter().copied().max().unwrap_or(0))?;
         runner.announce("making the trace");
-        let (trace, summary) = self.trace()?;
+        let (trace, summary) = make_or_read(&self.traces, self.output.seed)?;
         let trace = self.cluster.shape(trace, self.output.seed);
         let mut report = compare(runner, &trace, &scenario, &self.policies, &nodes);
         report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
         progress.end();
         self.output.write(&[report])
-    }
-
-    fn trace(&self) -> Result<(Trace, Option<LogSummary>), Failure> {
-        if let Some(built_in) = self.built_in() {
-            return Ok((built_in.make(self.output.seed)?, None));
-        }
-        let (trace, summary) = read_logs(&self.traces)?;
-        Ok((trace, Some(summary)))
-    }
-
-    /// The built-in trace that is named, if it is no log.
-    fn built_in(&self) -> Option<BuiltIn<'_>> {
-        let [only] = &self.traces[..] else { return None };
-        let name = only.to_str()?;
-        let published = [&RICE, &IBM, &CHESS].into_iter().find(|published| published.name == name);
-        published
-            .map(BuiltIn::Published)
-            .or_else(|| name.strip_prefix("zipf").map(|rest| BuiltIn::Zipf(rest.trim_start_matches(':'))))
-    }
-}
-
-/// A trace that is made, not read.
-enum BuiltIn<'a> {
-    /// From published statistics.
-    Published(&'static Published),
-    /// By Zipf's law, with these parameters.
-    Zipf(&'a str),
-}
-
-impl BuiltIn<'_> {
-    fn make(&self, seed: u64) -> Result<Trace, Failure> {
-        match self {
-            Self::Published(published) => Ok(synthesize(published, published.requests_default, seed).0),
-            Self::Zipf(parameters) => Ok(parameters.parse::<Zipf>()?.trace(seed)),
-        }
     }
 }
 
@@ -330,23 +288,6 @@ impl Advise {
 
 /// Enough to see which files matter, and few enough for an answer within a minute.
 const ADVICE_REQUESTS: usize = 1_000_000;
-
-fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
-    let mut reader = LogReader::default();
-    for path in paths {
-        reader.read_path(path)?;
-    }
-    let name = match paths {
-        [only] if only == Path::new("-") => "standard input".to_owned(),
-        [only] => only.display().to_string(),
-        many => format!("{} logs", many.len()),
-    };
-    let (trace, summary) = reader.finish(&name);
-    if trace.requests().is_empty() {
-        return Err(Failure(format!("no request to replay. {}", summary.words().join("\n"))));
-    }
-    Ok((trace, summary))
-}
 
 impl Cluster {
     fn scenario(&self, usual: NodeProfile, seed: u64) -> Result<Scenario, Failure> {
@@ -386,44 +327,6 @@ impl Cluster {
     }
 }
 
-impl Output {
-    fn runner<'a>(&self, tell: &'a (dyn Fn(&str, f64) + Sync)) -> Runner<'a> {
-        let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Runner::new(self.jobs.map_or_else(processors, NonZeroUsize::get), tell)
-    }
-
-    fn write(&self, reports: &[Report]) -> Result<ExitCode, Failure> {
-        if let Some(folder) = &self.out {
-            write_folder(folder, reports)?;
-        }
-        if self.json {
-            return print(&format!("{}\n", serde_json::to_string_pretty(reports)?));
-        }
-        let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
-        print(&texts.join("\n"))
-    }
-}
-
-fn write_folder(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))
-    };
-    fs::create_dir_all(folder)
-        .map_err(|error| Failure(format!("cannot make {}: {error}", folder.display())))?;
-    for report in reports {
-        write(&format!("{}.json", report.name), &report.to_json()?)?;
-        write(&format!("{}.csv", report.name), &report.to_csv())?;
-        for figure in &report.figures {
-            write(&format!("{}.svg", figure.name), &svg(figure))?;
-        }
-    }
-    if reports.iter().any(|report| !report.claims.is_empty()) {
-        write("claims.md", &claims_table(reports))?;
-    }
-    write("index.html", &page(reports))
-}
-
 fn list() -> String {
     let mut text = String::from("Experiments (baton sim run NAME...):\n");
     for experiment in Experiment::ALL {
@@ -431,6 +334,10 @@ fn list() -> String {
     }
     text += "\nPolicies (--policies):\n";
     for policy in PolicyName::ALL {
+        text += &format!("  {:17} {}\n", policy.as_str(), policy.summary());
+    }
+    text += "\nPolicies of caches (baton sim cache --policies):\n";
+    for policy in CachePolicyName::ALL {
         text += &format!("  {:17} {}\n", policy.as_str(), policy.summary());
     }
     text += "\nTraces: rice, ibm, chess, zipf, zipf:targets=N,alpha=A,kb=K,requests=N, or access logs\n";
@@ -472,39 +379,4 @@ fn factor(text: &str) -> Result<f64, String> {
 fn nodes(text: &str) -> Result<usize, String> {
     let expected = || format!("expected a number from 1 to {NODES_MAX}");
     text.parse().ok().filter(|nodes| (1..=NODES_MAX).contains(nodes)).ok_or_else(expected)
-}
-
-/// Tells on stderr how far things are: on a terminal in a line that is written again and again, elsewhere whenever
-/// something else is begun.
-#[derive(Default)]
-struct Progress {
-    last: Mutex<Option<(String, Instant)>>,
-}
-
-impl Progress {
-    fn tell(&self, what: &str, share: f64) {
-        let Ok(mut last) = self.last.lock() else { return };
-        let is_new = last.as_ref().is_none_or(|(known, _)| known != what);
-        let is_due = last.as_ref().is_none_or(|(_, at)| at.elapsed() > Duration::from_millis(100));
-        let mut stderr = std::io::stderr();
-        let written = if stderr.is_terminal() {
-            if !is_new && !is_due {
-                return;
-            }
-            write!(stderr, "\r\x1b[K{what}: {:.0} %", 100.0 * share).and_then(|()| stderr.flush())
-        } else if is_new {
-            writeln!(stderr, "{what}")
-        } else {
-            return;
-        };
-        // Without a place to tell it, the work goes on.
-        drop(written);
-        *last = Some((what.to_owned(), Instant::now()));
-    }
-
-    fn end(&self) {
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

@@ -1,0 +1,44 @@
+//! What the shared cache does with a request, as far as is known without a response.
+
+use baton_cache::{CachedRoute, RouteRules, Scheme};
+use baton_http::{HeadLimits, RequestHead};
+
+/// What the cache looks for, and what it keeps.
+pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<(String, String)> {
+    let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
+    let scheme = if tls { Scheme::Https } else { Scheme::Http };
+    Some(match route.key_of(scheme, &head) {
+        Ok(key) => {
+            (format!("asked for {}", String::from_utf8_lossy(key.as_bytes())), kept(&route.rules, &head))
+        }
+        Err(bypass) => (
+            format!("not asked: fwd={}; detail={}", bypass.forward().label(), bypass.label()),
+            "nothing of this request".into(),
+        ),
+    })
+}
+
+fn kept(rules: &RouteRules, head: &RequestHead<'_>) -> String {
+    let has = |name: &str| head.field(name).is_some();
+    let silent = match rules.default_s {
+        0 => format!(
+            "{} % of the time since Last-Modified, at most {} s",
+            rules.heuristic_percent, rules.heuristic_max_s
+        ),
+        seconds => format!("{seconds} s"),
+    };
+    let mut text = format!(
+        "as the response says, else {silent}; manifests of HLS and DASH {} s, 404 and 410 {} s; errors at most {} s",
+        rules.manifest_s, rules.negative_s, rules.error_max_s
+    );
+    if !rules.stores_set_cookie {
+        text.push_str("; nothing with Set-Cookie");
+    }
+    if has("Authorization") {
+        text.push_str("; with Authorization only what says public, s-maxage or must-revalidate");
+    }
+    if has("Cookie") {
+        text.push_str("; with Cookie only what says how long");
+    }
+    text
+}

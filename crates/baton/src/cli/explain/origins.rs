@@ -1,0 +1,140 @@
+//! The origins of a route: which would be asked, and why not the others.
+
+use std::collections::HashMap;
+
+use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources};
+use baton_dispatch::PolicyName;
+use baton_engine::{Action, ListenAddress};
+use baton_master::control::{self, Command};
+use baton_upstream::OriginTable;
+use serde_json::Value;
+
+use super::super::output::Failure;
+use super::lines::Lines;
+use super::target::Target;
+
+/// What is known of an origin.
+struct Origin<'c> {
+    configured: ConfiguredOrigin<'c>,
+    /// Its state in the running server, in a word, and why.
+    state: (String, String),
+}
+
+/// Adds a line for each origin of the route.
+pub(super) fn explain(
+    lines: &mut Lines,
+    config: &Config,
+    ids: &HashMap<&ListenAddress, usize>,
+    (site, route): (&str, &str),
+    target: &Target,
+) -> Result<(), Failure> {
+    let status = status(config);
+    let origins: Vec<_> = config
+        .origins()
+        .filter(|origin| (&*origin.name.site, &*origin.name.route) == (site, route))
+        .map(|configured| Origin { state: state(status.as_ref(), &configured), configured })
+        .collect();
+    let policy = policy(config, site, route);
+    let chosen = choose(config, ids, &origins, target)?;
+    for (number, Origin { configured, state: (word, why) }) in origins.iter().enumerate() {
+        let url = &configured.name.origin;
+        let told = match &chosen {
+            _ if is_out(word) => format!("{word} {why}"),
+            Some(chosen) if chosen == url => "is asked".into(),
+            _ if configured.backup => "a backup: asked while all others are out".into(),
+            _ => format!("{}: {}", baton_config::word_of(policy), why_not(policy)),
+        };
+        let shown = if word == SLOW_START { format!("{told}; {word}: {why}") } else { told };
+        lines.add(if number == 0 { "origins" } else { "" }, format!("{url}: {shown}"));
+    }
+    let known = match &status {
+        Some(status) => format!("of the running server, process {}", status["pid"]),
+        None => "not known, since no running server was found: all count as up".into(),
+    };
+    lines.add("states", known);
+    Ok(())
+}
+
+const SLOW_START: &str = "slow-start";
+
+fn is_out(word: &str) -> bool {
+    !matches!(word, "up" | SLOW_START)
+}
+
+/// The status of a server that runs, if it says where: most likely with this configuration.
+fn status(config: &Config) -> Option<Value> {
+    let path = match &config.server.control_socket {
+        ControlSocket::Auto => control::usual_path(),
+        ControlSocket::Path(path) => path.clone(),
+        ControlSocket::Off => return None,
+    };
+    serde_json::from_str(&control::request(&path, Command::Status).ok()?).ok()
+}
+
+fn state(status: Option<&Value>, origin: &ConfiguredOrigin<'_>) -> (String, String) {
+    let name = &origin.name;
+    let is_its = |one: &&Value| {
+        (one["site"].as_str(), one["route"].as_str(), one["origin"].as_str())
+            == (Some(&name.site), Some(&name.route), Some(&name.origin))
+    };
+    let origins = status.and_then(|status| status["origins"].as_array());
+    let known = origins.into_iter().flatten().find(is_its);
+    let text =
+        |key: &str, unknown: &str| known.and_then(|one| one[key].as_str()).unwrap_or(unknown).to_owned();
+    (text("state", "up"), text("why", ""))
+}
+
+fn policy(config: &Config, site: &str, route: &str) -> PolicyName {
+    let sites = config.sites.iter().filter(|one| one.name() == site);
+    let mut routes = sites.flat_map(|site| &site.routes).filter(|one| one.settings.path == route);
+    routes.find_map(|route| Some(route.settings.proxy.as_ref()?.policy)).unwrap_or(PolicyName::Wrr)
+}
+
+/// Lets the policy choose among origins in these states, as a server would that has just begun.
+fn choose(
+    config: &Config,
+    ids: &HashMap<&ListenAddress, usize>,
+    origins: &[Origin<'_>],
+    target: &Target,
+) -> Result<Option<String>, Failure> {
+    let is_drained = |origin: &&Origin<'_>| origin.state.0 == "drained";
+    let serves = |origin: &&Origin<'_>| !is_out(&origin.state.0);
+    // Those that are ejected or down are asked if nothing else is left.
+    let all_are_out = !origins.iter().any(|origin| serves(&origin));
+    let table = OriginTable::allocate(1)?;
+    for (row, origin) in origins.iter().enumerate() {
+        table.begin(row, &origin.configured.name);
+        let is_left_out = is_drained(&origin) || !(all_are_out || serves(&origin));
+        table.verdicts(row).set_drained(is_left_out);
+    }
+    let pem_files = PemFiles::read(config)?;
+    let plan =
+        config.plan(ids, &Resources { pem_files, origins: Some((table, 0)), ..Resources::default() })?;
+    let Some(origin) = origins.first() else { return Ok(None) };
+    let sites = plan.sites().iter().filter(|site| site.name == origin.configured.name.site);
+    let mut routes = sites.flat_map(|site| &site.routes);
+    let delegate = routes.find_map(|route| match &route.action {
+        Action::Delegated(delegate) if route.path == origin.configured.name.route => Some(delegate),
+        _ => None,
+    });
+    let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {
+        Some(peers) => peers.rehearse(target.path.as_bytes()).cloned(),
+        None => (!is_drained(&origin)).then(|| delegate.application.clone()),
+    });
+    Ok(chosen.map(|application| application.name().to_owned()))
+}
+
+/// Why a policy has chosen another one.
+fn why_not(policy: PolicyName) -> &'static str {
+    match policy {
+        PolicyName::Wrr => "its turn comes by weight",
+        PolicyName::LeastConnections | PolicyName::PowerOfTwo => {
+            "asked when it has fewer requests under way for its weight"
+        }
+        PolicyName::Lard | PolicyName::LardR | PolicyName::LardH => {
+            "gets other paths, and this one when loads are out of balance"
+        }
+        PolicyName::BoundedHash => "gets other paths, and this one when the other has too many requests",
+        _ => "gets other paths",
+    }
+}

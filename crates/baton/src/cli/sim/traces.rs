@@ -1,0 +1,61 @@
+//! Where traces come from: logs that are read, or a built-in trace that is made.
+
+use std::path::{Path, PathBuf};
+
+use baton_sim::trace::{CHESS, IBM, LogReader, LogSummary, Published, RICE, Trace, Zipf, synthesize};
+
+use super::super::output::Failure;
+
+/// The trace of the arguments: a built-in one if that is what they name, else what the logs tell.
+pub(super) fn make_or_read(traces: &[PathBuf], seed: u64) -> Result<(Trace, Option<LogSummary>), Failure> {
+    if let Some(built_in) = BuiltIn::named(traces) {
+        return Ok((built_in.make(seed)?, None));
+    }
+    let (trace, summary) = read_logs(traces)?;
+    Ok((trace, Some(summary)))
+}
+
+/// A trace that is made, not read.
+pub(super) enum BuiltIn<'a> {
+    /// From published statistics.
+    Published(&'static Published),
+    /// By Zipf's law, with these parameters.
+    Zipf(&'a str),
+}
+
+impl<'a> BuiltIn<'a> {
+    /// The built-in trace that is named, if it is no log.
+    pub(super) fn named(traces: &'a [PathBuf]) -> Option<Self> {
+        let [only] = traces else { return None };
+        let name = only.to_str()?;
+        let published = [&RICE, &IBM, &CHESS].into_iter().find(|published| published.name == name);
+        published
+            .map(BuiltIn::Published)
+            .or_else(|| name.strip_prefix("zipf").map(|rest| BuiltIn::Zipf(rest.trim_start_matches(':'))))
+    }
+
+    fn make(&self, seed: u64) -> Result<Trace, Failure> {
+        match self {
+            Self::Published(published) => Ok(synthesize(published, published.requests_default, seed).0),
+            Self::Zipf(parameters) => Ok(parameters.parse::<Zipf>()?.trace(seed)),
+        }
+    }
+}
+
+/// Reads logs; an error if no request is in them.
+pub(super) fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
+    let mut reader = LogReader::default();
+    for path in paths {
+        reader.read_path(path)?;
+    }
+    let name = match paths {
+        [only] if only == Path::new("-") => "standard input".to_owned(),
+        [only] => only.display().to_string(),
+        many => format!("{} logs", many.len()),
+    };
+    let (trace, summary) = reader.finish(&name);
+    if trace.requests().is_empty() {
+        return Err(Failure(format!("no request to replay. {}", summary.words().join("\n"))));
+    }
+    Ok((trace, summary))
+}

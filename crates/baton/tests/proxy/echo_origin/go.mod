@@ -1,0 +1,3 @@
+module echo-origin
+
+go 1.21
