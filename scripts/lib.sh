@@ -83,6 +83,26 @@ go_tool() {
     rm -rf "$cache"
 }
 
+# node_packages NAME FOLDER - the packages that the lock file in the folder names, from npm, below the target folder unless
+# they are there already. Without them some tests are left out, and say so: that is no failure.
+node_packages() {
+    local to
+    to="$(realpath -m "$(target_dir)")/tools/$1"
+    cmp -s "$2/package-lock.json" "$to/package-lock.json" && [ -d "$to/node_modules" ] && return 0
+    if ! have node || ! have npm; then
+        can_install || { say "without Node.js and npm, the tests that need $1 are left out"; return 0; }
+        install_missing node:nodejs npm:npm
+    fi
+    say "installing $1 into $(target_dir)/tools"
+    rm -rf "$to"
+    mkdir -p "$to"
+    cp "$2/package.json" "$2/package-lock.json" "$to"
+    npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null || {
+        rm -rf "$to"
+        say "cannot install $1: the tests that need it are left out (npm ci in $2)"
+    }
+}
+
 # A free TCP port of 127.0.0.1, the wished one if possible.
 free_port() {
     local port=$1

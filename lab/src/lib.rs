@@ -3,7 +3,11 @@
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
+//! - [`proxy`] compares them in front of an origin, passing on and from a cache;
+//! - [`relay`] tells what `splice` saves a proxy at most;
+//! - [`restart`] tells how soon a cache serves after a crash what it had before;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
+//! - [`cluster`] compares ways of distributing requests among nodes that lack memory;
 //! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`slow_readers`] tests whether slow readers delay an application;
@@ -13,6 +17,7 @@
 
 pub mod applications;
 pub mod bench;
+pub mod cluster;
 mod comparison;
 pub mod copies;
 pub mod disk;
@@ -20,6 +25,9 @@ pub mod files;
 pub mod load;
 mod markdown;
 pub mod mix;
+pub mod proxy;
+pub mod relay;
+pub mod restart;
 mod rig;
 pub mod slow_readers;
 pub mod stats;

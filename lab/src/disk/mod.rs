@@ -9,10 +9,8 @@
 //! 2. *How long* small files that are always in memory take while other connections keep asking for files that are
 //!    not: an open load at a steady pace, whose latency counts from when a request was due.
 
-mod group;
 mod table;
 mod turn;
-mod volume;
 mod workload;
 
 use std::path::{Path, PathBuf};
@@ -25,11 +23,9 @@ use rustix::process::getuid;
 use serde_json::Value;
 
 pub use crate::rig::Isolation;
-use crate::rig::{Entry, Machine, Running, own_folder};
-use group::{Bounds, Groups};
+use crate::rig::{Bounds, Entry, Groups, Image, Machine, Running, own_folder};
 use table::Conditions;
 use turn::{Contestant, Latency, Throughput, Turn};
-use volume::Image;
 use workload::Content;
 
 /// What to compare, under which conditions and how long.

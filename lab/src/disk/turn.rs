@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::group::Groups;
-use super::volume::Volume;
 use super::workload::Content;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
 use crate::rig::processes::cpu_time;
-use crate::rig::{CpuTicks, Machine, Running, loopback};
+use crate::rig::{CpuTicks, Groups, Machine, Running, Volume, loopback};
 
 /// A server with its disk and its bounds.
 #[derive(Debug)]

@@ -3,9 +3,11 @@
 
 mod application;
 mod certificate;
+mod group;
 mod machine;
 pub(crate) mod processes;
 mod server;
+mod volume;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,9 +19,11 @@ use rustix::process::getuid;
 
 pub(crate) use application::{Application, Extension, Program, compile_ad_rotation, drop_in};
 pub(crate) use certificate::Certificate;
+pub(crate) use group::{Bounds, Groups};
 pub use machine::Isolation;
 pub(crate) use machine::{CpuTicks, Machine};
 pub(crate) use server::{Entry, OTHER_NAMES, Running, search_path};
+pub(crate) use volume::{Image, Volume};
 
 /// The address of a server on this port.
 pub(crate) fn loopback(port: u16) -> SocketAddr {

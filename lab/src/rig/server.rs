@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     kind: Kind,
     log: bool,
     groups: Vec<PathBuf>,
+    /// Whether it runs on the client's CPUs instead of the server's.
+    beside_client: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +93,73 @@ static NGINX_WITH_APPLICATION: Other = Other {
     http2_in_clear: &[],
 };
 
+/// Servers in front of an origin, whose port is `@ORIGIN@`: paths below `/pass` and `/hit` are those of the origin without
+/// it. Connections to the origin are kept, and nothing is logged.
+static OTHERS_BEFORE_ORIGIN: [Other; 3] = [
+    Other {
+        name: "nginx",
+        arguments: &["-c", "@RUN@/conf", "-p", "@RUN@"],
+        configuration: include_str!("../../conf/nginx-proxy.conf"),
+        logs: true,
+        tls: &[],
+        http2_in_clear: &[],
+    },
+    Other {
+        name: "haproxy",
+        arguments: &["-db", "-f", "@RUN@/conf"],
+        configuration: include_str!("../../conf/haproxy.conf"),
+        logs: false,
+        tls: &[],
+        http2_in_clear: &[],
+    },
+    Other {
+        name: "varnishd",
+        arguments: &[
+            "-F",
+            "-a",
+            "127.0.0.1:@PORT@",
+            "-f",
+            "@RUN@/conf",
+            "-n",
+            "@RUN@/work",
+            "-s",
+            "malloc,256m",
+            "-j",
+            "none",
+            "-p",
+            "thread_pools=1",
+            "-p",
+            "thread_pool_min=100",
+            "-p",
+            "thread_pool_max=500",
+        ],
+        configuration: include_str!("../../conf/varnish.vcl"),
+        logs: false,
+        tls: &[],
+        http2_in_clear: &[],
+    },
+];
+
+/// Servers in front of several nodes, which `@NODES@` lists. Connections to the nodes are kept, and nothing is logged.
+static OTHERS_BEFORE_NODES: [Other; 2] = [
+    Other {
+        name: "haproxy",
+        arguments: &["-db", "-f", "@RUN@/conf"],
+        configuration: include_str!("../../conf/haproxy-cluster.conf"),
+        logs: false,
+        tls: &[],
+        http2_in_clear: &[],
+    },
+    Other {
+        name: "nginx",
+        arguments: &["-c", "@RUN@/conf", "-p", "@RUN@"],
+        configuration: include_str!("../../conf/nginx-cluster.conf"),
+        logs: true,
+        tls: &[],
+        http2_in_clear: &[],
+    },
+];
+
 /// The names of the others that are known, the reference first.
 pub(crate) const OTHER_NAMES: [&str; 4] = ["nginx", "lighttpd", "h2o", "apache2"];
 
@@ -103,14 +172,20 @@ impl Entry {
             workers: None,
             more: Vec::new(),
         };
-        Self { name: format!("baton {architecture}"), kind, log: false, groups: Vec::new() }
+        Self {
+            name: format!("baton {architecture}"),
+            kind,
+            log: false,
+            groups: Vec::new(),
+            beside_client: false,
+        }
     }
 
     /// Another server, if it is known.
     pub(crate) fn other(name: &str) -> Option<Self> {
         let server = OTHERS.iter().find(|other| other.name == name)?;
         let kind = Kind::Other { server, words: Vec::new() };
-        Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new() })
+        Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
     }
 
     /// nginx before the application at this socket: for requests below `/app/` and for `*.php`.
@@ -118,7 +193,36 @@ impl Entry {
         let keep = if keep_connections { "on" } else { "off" };
         let words = vec![("@SOCKET@", socket.display().to_string()), ("@KEEP@", keep.to_owned())];
         let kind = Kind::Other { server: &NGINX_WITH_APPLICATION, words };
-        Self { name: "nginx".to_owned(), kind, log: false, groups: Vec::new() }
+        Self { name: "nginx".to_owned(), kind, log: false, groups: Vec::new(), beside_client: false }
+    }
+
+    /// Another server in front of an origin, if it is known.
+    pub(crate) fn other_before_origin(name: &str, origin_port: u16) -> Option<Self> {
+        let server = OTHERS_BEFORE_ORIGIN.iter().find(|other| other.name == name)?;
+        let kind = Kind::Other { server, words: vec![("@ORIGIN@", origin_port.to_string())] };
+        Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
+    }
+
+    /// Another server in front of nodes on these ports, if it is known. It chooses by a consistent hash of the URL.
+    pub(crate) fn other_before_nodes(name: &str, ports: &[u16]) -> Option<Self> {
+        let server = OTHERS_BEFORE_NODES.iter().find(|other| other.name == name)?;
+        let line = |(number, port): (usize, &u16)| match name {
+            "haproxy" => format!("    server node{number} 127.0.0.1:{port} pool-max-conn 256\n"),
+            _ => format!("        server 127.0.0.1:{port};\n"),
+        };
+        let nodes = ports.iter().enumerate().map(line).collect();
+        let kind = Kind::Other { server, words: vec![("@NODES@", nodes)] };
+        Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
+    }
+
+    /// Whether it keeps what comes from its origin below `/hit`. HAProxy has a cache, but for objects of up to 16 KB.
+    pub(crate) fn caches(&self) -> bool {
+        self.name != "haproxy"
+    }
+
+    /// On the client's CPUs: it takes none of the server's.
+    pub(crate) fn beside_client(self) -> Self {
+        Self { beside_client: true, ..self }
     }
 
     /// Under another name in the tables.
@@ -194,7 +298,7 @@ impl Entry {
     }
 }
 
-/// A server that runs on the server's CPU. It is stopped when this is dropped.
+/// A server that runs. It is stopped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) name: String,
@@ -213,7 +317,7 @@ impl Running {
         // The affinity of this process is inherited. The server has a session of its own, like a daemon: schedulers
         // with autogroups share CPUs among sessions first. A server that outlived a killed lab would spoil the next
         // measurement.
-        machine.run_on(&machine.server_cpus)?;
+        machine.run_on(if entry.beside_client { &machine.client_cpus } else { &machine.server_cpus })?;
         let child = Command::new("sh")
             .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
             .args(&entry.groups)

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Makes control groups and takes all of them away when it is dropped, or when the user interrupts.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     hierarchy: Hierarchy,
     made: Arc<Mutex<Vec<PathBuf>>>,
 }
@@ -30,12 +30,12 @@ enum Hierarchy {
 
 /// Bounds of a group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Memory of its processes, and of the pages that they brought into the page cache.
-    pub(super) memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Device as `major`, `minor`.
-    pub(super) device: (u32, u32),
-    pub(super) read_bytes_per_s: u64,
+    pub(crate) device: (u32, u32),
+    pub(crate) read_bytes_per_s: u64,
 }
 
 impl Groups {
@@ -44,7 +44,7 @@ impl Groups {
     ///
     /// # Errors
     /// If the kernel has no memory and block controllers.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
         let hierarchy = Hierarchy::find(&mounts).context(
             "no control groups for memory and block devices are mounted: a server cannot be bounded",
@@ -69,7 +69,7 @@ impl Groups {
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
-    pub(super) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
+    pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
         let name = format!("baton-lab-{}-{name}", std::process::id());
         let (major, minor) = bounds.device;
         let rate = bounds.read_bytes_per_s;
@@ -98,7 +98,7 @@ impl Groups {
     }
 
     /// How often the kernel killed a process of these groups for want of memory.
-    pub(super) fn out_of_memory(groups: &[PathBuf]) -> u64 {
+    pub(crate) fn out_of_memory(groups: &[PathBuf]) -> u64 {
         let files = ["memory.oom_control", "memory.events"];
         let texts = groups.iter().flat_map(|group| files.map(|file| fs::read_to_string(group.join(file))));
         let kills = texts.flatten().filter_map(|text| {

@@ -19,16 +19,16 @@ use rustix::fs::{MemfdFlags, major, memfd_create, minor, stat};
 
 /// The image with its file system.
 #[derive(Debug)]
-pub(super) struct Image {
+pub(crate) struct Image {
     memory: OwnedFd,
 }
 
 /// A device of the image, mounted for reading.
 #[derive(Debug)]
-pub(super) struct Volume {
-    pub(super) folder: PathBuf,
+pub(crate) struct Volume {
+    pub(crate) folder: PathBuf,
     /// Major and minor number.
-    pub(super) device: (u32, u32),
+    pub(crate) device: (u32, u32),
 }
 
 impl Image {
@@ -36,7 +36,7 @@ impl Image {
     ///
     /// # Errors
     /// If one of the system's tools is missing or fails, or `fill` does.
-    pub(super) fn make(bytes: u64, folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
+    pub(crate) fn make(bytes: u64, folder: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         unshare(CloneFlags::CLONE_NEWNS).context("a private mount namespace")?;
         run("mount", &["--make-rprivate", "/"])?;
         let memory = memfd_create("baton-lab-disk", MemfdFlags::CLOEXEC).context("memfd_create")?;
@@ -59,7 +59,7 @@ impl Image {
     ///
     /// # Errors
     /// If one of the system's tools fails.
-    pub(super) fn mount(&self, folder: &Path, read_ahead_kb: u32) -> Result<Volume> {
+    pub(crate) fn mount(&self, folder: &Path, read_ahead_kb: u32) -> Result<Volume> {
         let device = self.attach("--read-only")?;
         let mounted = mount(&device, folder, "ro");
         detach(&device);
@@ -78,8 +78,16 @@ impl Image {
 }
 
 impl Volume {
+    /// Takes it away, with what the kernel has of it in memory.
+    ///
+    /// # Errors
+    /// If it is in use.
+    pub(crate) fn unmount(self) -> Result<()> {
+        run("umount", &[&self.folder.display().to_string()]).map(drop)
+    }
+
     /// Bytes that were read from the device so far.
-    pub(super) fn bytes_read(&self) -> Result<u64> {
+    pub(crate) fn bytes_read(&self) -> Result<u64> {
         let text = fs::read_to_string(self.about("stat")).context("the device's account")?;
         let sectors: u64 = text.split_ascii_whitespace().nth(2).context("too short")?.parse()?;
         Ok(sectors * SECTOR_BYTES)

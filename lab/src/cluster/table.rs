@@ -1,0 +1,182 @@
+//! What was measured, as lines and as a table.
+
+use std::fmt;
+
+use crate::markdown::{begin_table, failed_row, number, row, spread};
+use crate::stats::{median, paired_ratio};
+
+/// The conditions of a comparison.
+pub(super) struct Conditions {
+    pub(super) machine: String,
+    pub(super) nodes: usize,
+    pub(super) memory_mib: u64,
+    pub(super) disk_mb_per_s: f64,
+    pub(super) content_bytes: u64,
+    pub(super) connections: usize,
+    pub(super) seconds: f64,
+    pub(super) warm_up_seconds: f64,
+}
+
+/// One front-end, measured once.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) front: String,
+    pub(super) round: usize,
+    pub(super) outcome: Result<Figures, String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    pub(super) requests_per_second: f64,
+    pub(super) megabytes_per_second: f64,
+    /// Bytes from the nodes' disks, as a part of those that clients got. Above 1 where more is read than is asked for.
+    pub(super) disk_share: f64,
+    /// CPU time of the busiest node, as a multiple of the mean.
+    pub(super) imbalance: Option<f64>,
+    /// CPU time of the front-end.
+    pub(super) front_us_per_request: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: ", self.round + 1, self.front)?;
+        match &self.outcome {
+            Ok(figures) => write!(
+                f,
+                "{:.0} requests/s, {:.1} MB/s, of it {:.2} from disks, busiest {}, p50 {:.1} ms, p99 {:.1} ms",
+                figures.requests_per_second,
+                figures.megabytes_per_second,
+                figures.disk_share,
+                number(figures.imbalance, 2),
+                figures.p50_ms,
+                figures.p99_ms
+            ),
+            Err(why) => write!(f, "FAILED: {why}"),
+        }
+    }
+}
+
+/// The table. Below it, the ratio of the best of our policies to the best of the others.
+pub(super) fn markdown(
+    conditions: &Conditions,
+    turns: &[Turn],
+    policies: &[String],
+    others: &[String],
+) -> String {
+    let mut text = format!(
+        "{}. {} nodes with {} MiB and {} MB/s of disk each, {} MB of content, {} connections, {} s after {} s of \
+         warming up. Medians; ratios are medians of those within a round.\n\n",
+        conditions.machine,
+        conditions.nodes,
+        conditions.memory_mib,
+        conditions.disk_mb_per_s,
+        conditions.content_bytes / 1_000_000,
+        conditions.connections,
+        conditions.seconds,
+        conditions.warm_up_seconds,
+    );
+    begin_table(&mut text, "front-end", &COLUMNS);
+    let reference = policies.first().or(others.first());
+    let base = reference.map(|name| rates(turns, name)).unwrap_or_default();
+    for name in policies.iter().chain(others) {
+        let of_front: Vec<_> = turns.iter().filter(|turn| turn.front == *name).collect();
+        let measured: Vec<_> = of_front.iter().filter_map(|turn| turn.outcome.as_ref().ok()).collect();
+        if measured.is_empty() {
+            let why = of_front.iter().find_map(|turn| turn.outcome.as_ref().err());
+            failed_row(&mut text, name, why.map_or("not measured", String::as_str));
+            continue;
+        }
+        let values = |of: fn(&Figures) -> f64| measured.iter().map(|figures| of(figures)).collect::<Vec<_>>();
+        let middle = |of: fn(&Figures) -> f64, digits| number(median(&values(of)), digits);
+        let imbalance: Vec<_> = measured.iter().filter_map(|figures| figures.imbalance).collect();
+        let fields = [
+            middle(|it| it.requests_per_second, 0),
+            number(paired_ratio(&rates(turns, name), &base), 2),
+            middle(|it| it.megabytes_per_second, 1),
+            middle(|it| it.disk_share, 2),
+            number(median(&imbalance), 2),
+            middle(|it| it.p50_ms, 1),
+            middle(|it| it.p99_ms, 1),
+            middle(|it| it.front_us_per_request, 1),
+            spread(&values(|it| it.requests_per_second)),
+        ];
+        row(&mut text, name, &fields);
+    }
+    let best = |names: &[String]| {
+        let rate = |name: &String| {
+            let rates: Vec<_> = rates(turns, name).iter().map(|(_, rate)| *rate).collect();
+            median(&rates).map(|rate| (rate, name.clone()))
+        };
+        names.iter().filter_map(rate).max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    if let (Some((_, ours)), Some((_, other))) = (best(policies), best(others)) {
+        let ratio = paired_ratio(&rates(turns, &ours), &rates(turns, &other));
+        text += &format!("\nThroughput of {ours} to {other}: {}\n", number(ratio, 2));
+    }
+    text
+}
+
+/// Requests per second of a front-end, by round.
+fn rates(turns: &[Turn], name: &str) -> Vec<(usize, f64)> {
+    let of_front = turns.iter().filter(|turn| turn.front == name);
+    of_front.filter_map(|turn| Some((turn.round, turn.outcome.as_ref().ok()?.requests_per_second))).collect()
+}
+
+const COLUMNS: [&str; 9] = [
+    "requests/s",
+    "to the first",
+    "MB/s",
+    "from disks",
+    "busiest node",
+    "p50 ms",
+    "p99 ms",
+    "front-end µs/request",
+    "spread",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_compares_the_best_of_both() {
+        let turn = |front: &str, round, rate| {
+            let figures = Figures {
+                requests_per_second: rate,
+                megabytes_per_second: 1.0,
+                disk_share: 0.5,
+                imbalance: None,
+                front_us_per_request: 30.0,
+                p50_ms: 1.0,
+                p99_ms: 2.0,
+            };
+            Turn { front: front.into(), round, outcome: Ok(figures) }
+        };
+        let turns = [
+            turn("wrr", 0, 100.0),
+            turn("lard-r", 0, 300.0),
+            turn("haproxy", 0, 200.0),
+            turn("wrr", 1, 110.0),
+            turn("lard-r", 1, 330.0),
+            turn("haproxy", 1, 220.0),
+        ];
+        let conditions = Conditions {
+            machine: "a machine".into(),
+            nodes: 6,
+            memory_mib: 40,
+            disk_mb_per_s: 4.0,
+            content_bytes: 200_000_000,
+            connections: 128,
+            seconds: 5.0,
+            warm_up_seconds: 10.0,
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let text = markdown(&conditions, &turns, &names(&["wrr", "lard-r"]), &names(&["haproxy", "nginx"]));
+        assert!(text.ends_with("\nThroughput of lard-r to haproxy: 1.50\n"), "{text}");
+        assert!(
+            text.contains("| lard-r | 315 | 3.00 |") && text.contains("| nginx | failed: not measured |")
+        );
+    }
+}
