@@ -130,7 +130,7 @@ fn transmit(connection: &mut Connection, packer: &mut Packer) -> Option<u8> {
 fn in_memory(piece: &Piece) -> &[u8] {
     match piece {
         Piece::Memory(slice) => slice,
-        Piece::Shared(_) | Piece::File(_) => panic!("only memory was queued"),
+        Piece::Shared(_) | Piece::File(_) | Piece::Piped(_) => panic!("only memory was queued"),
     }
 }
 

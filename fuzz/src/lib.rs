@@ -5,10 +5,15 @@ pub mod fcgi;
 pub mod http;
 pub mod http2;
 pub mod http2_connection;
+pub mod names;
+pub mod origin;
+pub mod passport;
 pub mod pieces;
 pub mod preload;
 pub mod responder;
+pub mod segment;
 pub mod sim;
+pub mod store;
 pub mod tls;
 pub mod tls_pem;
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use baton_tls::{
-    FailureReason, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Identity, Needs, Opened, PemFile, Protocol,
-    RecordError, Records, Server, Site, TicketSecrets, Tickets, self_signed,
+    FailureReason, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Identity, Needs, Opened, OriginHandshake,
+    OriginNeeds, OriginPolicy, OriginTrouble, PemFile, Protocol, RecordError, Records, Server, Site,
+    TicketSecrets, Tickets, Trust, self_signed,
 };
 use rustls::crypto::aws_lc_rs::cipher_suite::{
     TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,
@@ -43,12 +44,43 @@ fn judge(input: &[u8], bytes_at_once: usize) -> Option<FailureReason> {
             match handshake.poll() {
                 Needs::Input => break,
                 Needs::Work => handshake.work(),
-                Needs::Nothing(_) => panic!("nobody can guess a key"),
+                Needs::Nothing(_) => panic!("a client without the key cannot finish a handshake"),
                 Needs::Failed(failure) => {
                     // An alert at the end of a flight.
                     assert!(handshake.take_output().len() < 16 * 1024);
                     return Some(failure.reason);
                 }
+            }
+        }
+    }
+    None
+}
+
+/// Any bytes of an origin, to which a handshake has begun.
+pub fn origin(input: &[u8]) {
+    if input.len() > HANDSHAKE_INPUT_BYTES_MAX / 2 {
+        return;
+    }
+    let whole = judge_origin(input, input.len().max(1));
+    assert_eq!(whole, judge_origin(input, 1000));
+    if input.len() < 4000 {
+        assert_eq!(whole, judge_origin(input, 1));
+    }
+}
+
+/// How a handshake with an origin ends with these bytes; `None`: it waits for more.
+fn judge_origin(input: &[u8], bytes_at_once: usize) -> Option<OriginTrouble> {
+    static POLICY: OnceLock<OriginPolicy> = OnceLock::new();
+    let policy = POLICY.get_or_init(|| OriginPolicy::new(NAME, Trust::Anything, None).expect("a name"));
+    let mut handshake = OriginHandshake::new(policy);
+    for piece in input.chunks(bytes_at_once) {
+        handshake.feed(piece);
+        match handshake.poll() {
+            OriginNeeds::Input => {}
+            OriginNeeds::Nothing(_) => panic!("no input has a key"),
+            OriginNeeds::Failed(trouble) => {
+                assert!(handshake.take_output().len() < 16 * 1024);
+                return Some(trouble);
             }
         }
     }
