@@ -1,38 +1,17 @@
-//! For tests: a file that is not in memory, as far as a test can have one.
+//! For tests: a file that is not in memory, on any machine.
 
-use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 
 use baton_buf::OpenFile;
-use tempfile::NamedTempFile;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-const ATTEMPTS: usize = 100;
-
-/// Hands `look` files of `len` bytes whose pages are not in memory, one after the other, until it says that it was told
-/// to wait. The look itself has the kernel fetch what is missing, and a disk may be quick enough for it; a hundred
-/// times in a row it is not.
+/// A file of `len` bytes of which no page is in memory until somebody brings it in.
 ///
-/// Where the file system keeps all pages (tmpfs), no read waits, and there is nothing to test.
-pub(crate) fn first_cold(len: u64, mut look: impl FnMut(&NamedTempFile, Arc<OpenFile>) -> bool) {
-    for _ in 0..ATTEMPTS {
-        let Some(named) = cold(len) else { return };
-        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
-        if look(&named, file) {
-            return;
-        }
-    }
-    panic!("no attempt was told to wait");
-}
-
-/// The kernel keeps pages that another process reads at that moment: hence several attempts.
-fn cold(len: u64) -> Option<NamedTempFile> {
-    let mut named = NamedTempFile::new_in(".").unwrap();
-    named.write_all(&vec![9; len as usize]).unwrap();
-    named.as_file().sync_all().unwrap();
-    let gone = (0..ATTEMPTS).any(|_| {
-        rustix::fs::fadvise(named.as_file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        !baton_sys::residency::is_in_core(named.as_file(), 0, len).unwrap()
-    });
-    gone.then_some(named)
+/// It has no disk: a quick disk fetches pages while the test still looks for them, and no test should need a slow one.
+/// The pages of a file in memory are missing where nothing was written, and reading does not make them.
+pub(crate) fn cold_file(len: u64) -> Arc<OpenFile> {
+    let file = memfd_create(c"cold", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, len).unwrap();
+    assert!(!baton_sys::residency::is_resident(&file, 0, len).unwrap());
+    Arc::new(OpenFile::new(file))
 }

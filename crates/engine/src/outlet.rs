@@ -170,6 +170,7 @@ impl Outlet {
                 None => return Flush::Done,
                 Some(_) if self.sent() >= quantum_end => return Flush::Quantum,
                 Some(Piece::Memory(_) | Piece::Shared(_)) => self.sender.send_memory(sink, last, None),
+                Some(Piece::Piped(_)) => self.sender.send_piped(sink),
                 Some(Piece::File(slice)) => {
                     let mut window = slice.len().min(quantum_end - self.sent());
                     let waits = through.is_none() && policy.waits_for(slice.len());
@@ -263,7 +264,7 @@ mod tests {
     use baton_buf::{Buffer, OpenFile};
 
     use super::*;
-    use crate::cold_file::first_cold;
+    use crate::cold_file::cold_file;
 
     fn policy() -> SendPolicy {
         SendPolicy {
@@ -373,18 +374,15 @@ mod tests {
     fn what_is_not_resident_is_asked_for() {
         const LEN: u64 = 64 * 1024;
         let policy = SendPolicy { test_residency: true, ..policy() };
-        first_cold(LEN, |_, file| {
-            let (ours, _theirs) = pair();
-            let mut outlet = Outlet::default();
-            outlet.push(FileSlice::new(file, 0, LEN));
-            let Flush::NeedsPages(missing) = outlet.flush(&ours.as_fd(), &policy, None, false, 1) else {
-                return false;
-            };
-            assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
-            crate::job::Job::PageIn { stream: None, slice: missing }.run();
-            assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
-            true
-        });
+        let (ours, _theirs) = pair();
+        let mut outlet = Outlet::default();
+        outlet.push(FileSlice::new(cold_file(LEN), 0, LEN));
+        let Flush::NeedsPages(missing) = outlet.flush(&ours.as_fd(), &policy, None, false, 1) else {
+            panic!("nobody asked");
+        };
+        assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
+        crate::job::Job::PageIn { stream: None, slice: missing }.run();
+        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
     }
 
     /// Of a file for a slow client, little more is looked for than the client takes; for a faster one again more.

@@ -153,9 +153,9 @@ mod tests {
     }
 
     /// Whether `look` finds that a part of the file is not in memory. The look has the kernel fetch that part, and a disk
-    /// may be quick enough for it; a hundred times in a row it is not. Where pages stay, there is nothing to find.
+    /// may be quick enough for it; ten thousand times in a row it is not. Where pages stay, there is nothing to find.
     fn a_gap_is_found(file: &File, offset: u64, len: u64, look: impl Fn() -> bool) -> bool {
-        (0..100).any(|_| !push_out(file, offset, len) || !look())
+        (0..10_000).any(|_| !push_out(file, offset, len) || !look())
     }
 
     /// Owners and others get the same answer.

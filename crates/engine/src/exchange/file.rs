@@ -155,11 +155,13 @@ fn boundary(stored: &Stored, now_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use baton_buf::FileSlice;
 
     use super::*;
     use crate::SendfileMode;
-    use crate::cold_file::first_cold;
+    use crate::cold_file::cold_file;
 
     /// A file in memory goes from the page cache only if it is there, unless the thread may wait anyway.
     #[test]
@@ -172,13 +174,11 @@ mod tests {
             test_residency,
             kernel_tls: false,
         };
-        first_cold(LEN, |named, file| {
-            let piece = Piece::from(FileSlice::new(file, 0, LEN));
-            assert!(may_go(&piece, &policy(false), &now));
-            let waits = !may_go(&piece, &policy(true), &now);
-            std::fs::read(named.path()).unwrap();
-            assert!(may_go(&piece, &policy(true), &now));
-            waits
-        });
+        let file = cold_file(LEN);
+        let piece = Piece::from(FileSlice::new(Arc::clone(&file), 0, LEN));
+        assert!(may_go(&piece, &policy(false), &now));
+        assert!(!may_go(&piece, &policy(true), &now));
+        baton_sys::residency::bring_in(&*file, 0, LEN).unwrap();
+        assert!(may_go(&piece, &policy(true), &now));
     }
 }
