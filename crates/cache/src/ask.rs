@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_http::origin::PathRule;
 use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead};
+use baton_segment::next_segment;
 use baton_segment::rules::{
     Asked, Bypass, FieldUse, Key, KeySecret, Scheme, field_use, push_reduced_codings,
 };
@@ -50,8 +51,30 @@ impl Ask {
         head: &RequestHead<'_>,
     ) -> Result<AskKey, Bypass> {
         let key = Self::cachable_uri_of(route, scheme, head)?;
-        let hash = key.hash_within(secret, route.partition.as_bytes()).0 as u64;
+        let hash = Self::hash_of(route, secret, &key);
         Ok(AskKey { key, hash })
+    }
+
+    /// By which a key is found among those of all routes.
+    pub(crate) fn hash_of(route: &CachedRoute, secret: &KeySecret, key: &Key) -> u64 {
+        key.hash_within(secret, route.partition.as_bytes()).0 as u64
+    }
+
+    /// The key of the segment `steps` behind the one of a key, if its name counts.
+    pub(crate) fn next_key(key: &Key, steps: u64) -> Option<Key> {
+        let target = next_segment(key.target(), steps)?;
+        let next = Key::from_bytes(&[key.origin(), &target].concat())?;
+        (next.as_bytes().len() <= PurgeOrder::TEXT_BYTES_MAX).then_some(next)
+    }
+
+    /// What the same client would ask for the segment `steps` behind this one.
+    pub(crate) fn next(&self, secret: &KeySecret, steps: u64) -> Option<Self> {
+        let key = Self::next_key(&self.key, steps)?;
+        let limits = HeadLimits::default();
+        let head = self.head.redirected(key.target(), &limits).ok()?;
+        let forwarded = self.forwarded.redirected(key.target(), &limits).ok()?;
+        let hash = Self::hash_of(&self.route, secret, &key);
+        Some(Self { route: Arc::clone(&self.route), key, hash, head, forwarded })
     }
 
     fn cachable_uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Result<Key, Bypass> {

@@ -22,6 +22,8 @@ pub struct CacheCounters {
     pub lost: &'static AtomicU64,
     /// Responses that were found after a start.
     pub recovered: &'static AtomicU64,
+    /// Segments that came before a client asked for them.
+    pub prefetched: &'static AtomicU64,
 }
 
 impl CacheCounters {

@@ -31,15 +31,26 @@ pub(crate) struct Entry {
     pub(crate) asking: Vec<Arc<Fill>>,
     /// Until when responses are taken for ones that cannot be shared: nothing waits for them.
     pub(crate) passes_until_s: u64,
+    /// When it was last asked for before any client did.
+    pub(crate) prefetched_s: u64,
 }
 
 impl Entry {
     fn new(key: Key, partition: Arc<str>) -> Self {
-        Self { key, partition, variants: Vec::new(), asking: Vec::new(), passes_until_s: 0 }
+        Self { key, partition, variants: Vec::new(), asking: Vec::new(), passes_until_s: 0, prefetched_s: 0 }
     }
 
     fn is_of(&self, key: &Key, partition: &str) -> bool {
         self.key == *key && *self.partition == *partition
+    }
+
+    /// Whether it only remembers how responses were when they were asked for.
+    fn is_mark(&self) -> bool {
+        self.variants.is_empty() && self.asking.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_mark() && self.passes_until_s == 0 && self.prefetched_s == 0
     }
 
     /// Adds a response in the place of the one that answers the same requests, or of the oldest if there are too many.
@@ -98,9 +109,7 @@ impl Directory {
             return None;
         }
         let changed = change(entry);
-        let (is_bare, is_mark) =
-            (entry.variants.is_empty() && entry.asking.is_empty(), entry.passes_until_s > 0);
-        if is_bare && (!is_mark || shard.len() > self.marks_max) {
+        if entry.is_empty() || entry.is_mark() && shard.len() > self.marks_max {
             shard.remove(&ask.hash);
         }
         Some(changed)
@@ -125,7 +134,7 @@ impl Directory {
         let mut shard = self.shard(hash);
         let Some(entry) = shard.get_mut(&hash) else { return };
         entry.variants.retain(|object| object.content.key != content);
-        if entry.variants.is_empty() && entry.asking.is_empty() && entry.passes_until_s == 0 {
+        if entry.is_empty() {
             shard.remove(&hash);
         }
     }
@@ -136,7 +145,7 @@ impl Directory {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.retain(|_, entry| {
                 change(entry);
-                !entry.variants.is_empty() || !entry.asking.is_empty() || entry.passes_until_s > 0
+                !entry.is_empty()
             });
         }
     }

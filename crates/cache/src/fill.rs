@@ -74,14 +74,24 @@ pub(crate) struct Fill {
     pub(crate) generation: u64,
     /// When it was begun, in seconds since 1970.
     pub(crate) requested_s: u64,
-    /// No client waits for it.
-    pub(crate) is_background: bool,
+    pub(crate) purpose: Purpose,
     /// The bytes that the origin was asked for, from and to borders of blocks; up to `u64::MAX`: all from there on. `None`:
     /// the whole.
     pub(crate) range: Option<Range<u64>>,
     /// What makes the request, and those for other parts.
     pub(crate) template: Arc<Template>,
     pub(crate) progress: Progress,
+}
+
+/// What a fetch is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client waits for it.
+    Client,
+    /// A stale response, which was served, is to be fresh for the next client.
+    Refresh,
+    /// A client may ask for it next.
+    Prefetch,
 }
 
 /// What has come of a fetch, and who reads it.
@@ -175,6 +185,11 @@ impl Fill {
     pub(crate) fn is_joinable(&self) -> bool {
         let head = self.ask.head.get();
         head.field("Authorization").is_none() && self.lock().readers.len() < READERS_MAX
+    }
+
+    /// Whether it goes on without a client.
+    pub(crate) fn is_background(&self) -> bool {
+        self.purpose != Purpose::Client
     }
 
     /// Adds a reader at an offset. Returns whether what it begins with is still at hand: the store may have lost it.
@@ -272,7 +287,7 @@ impl Fill {
         state.drop_read();
         let has_room = match &state.stage {
             Stage::Asked | Stage::Settled(_) => true,
-            Stage::Live(_) if self.is_background => true,
+            Stage::Live(_) if self.is_background() => true,
             Stage::Live(_) => {
                 let retained = state.received - state.tail_at;
                 let is_kept = state.readers.is_empty();
@@ -292,7 +307,7 @@ impl Fill {
             _ => None,
         };
         let is_almost_done = length.is_some_and(|length| length - state.received.min(length) <= KEPT_BYTES);
-        state.readers.is_empty() && !self.is_background && !is_almost_done
+        state.readers.is_empty() && !self.is_background() && !is_almost_done
     }
 
     /// The head has come. Returns those who wait for it.

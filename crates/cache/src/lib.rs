@@ -34,6 +34,7 @@ mod object;
 mod opened;
 mod part_pump;
 mod parts;
+mod prefetch;
 mod pump;
 mod purge;
 mod purging;

@@ -10,7 +10,7 @@ use baton_upstream::RequestId;
 
 use crate::Ask;
 use crate::directory::Entry;
-use crate::fill::{Fill, Progress, ReaderName};
+use crate::fill::{Fill, Progress, Purpose, ReaderName};
 use crate::object::Object;
 use crate::shared::SharedCache;
 use crate::template::Template;
@@ -58,8 +58,9 @@ impl SharedCache {
                     let object = Arc::clone(entry.object_of(hit.stored));
                     if self.can_serve(&object) {
                         let must_begin = hit.revalidates && !entry.is_validated(&object);
-                        let refresh =
-                            must_begin.then(|| self.begin(asker, entry, Forward::Stale, Some(&object), true));
+                        let refresh = must_begin.then(|| {
+                            self.begin(asker, entry, Forward::Stale, Some(&object), Purpose::Refresh)
+                        });
                         return Opened::Serve(object, refresh);
                     }
                     entry.variants.retain(|other| !Arc::ptr_eq(other, &object));
@@ -77,18 +78,19 @@ impl SharedCache {
                 fill.join(&asker.name, 0);
                 return Opened::Join(Arc::clone(fill), forward);
             }
-            Opened::Fetch(self.begin(asker, entry, forward, found.as_ref(), false))
+            Opened::Fetch(self.begin(asker, entry, forward, found.as_ref(), Purpose::Client))
         });
         opened.unwrap_or(Opened::Pass(Forward::Bypass))
     }
 
-    fn begin(
+    /// Begins a fetch, of which a client that waits for it is a reader.
+    pub(crate) fn begin(
         &self,
         asker: &Asker<'_>,
         entry: &mut Entry,
         forward: Forward,
         validates: Option<&Arc<Object>>,
-        is_background: bool,
+        purpose: Purpose,
     ) -> Arc<Fill> {
         let head = asker.ask.head.get();
         let is_part = validates.is_none() && !asker.wants_whole;
@@ -100,13 +102,13 @@ impl SharedCache {
             validates: validates.cloned(),
             generation: self.purges.newest(),
             requested_s: asker.now_s,
-            is_background,
+            purpose,
             range: head.range.filter(|_| is_part).and_then(|field| blocks_of(field, self.blocks.layout())),
             template: Arc::clone(asker.template),
             progress: Progress::default(),
         };
         let fill = Arc::new(fill);
-        if !is_background {
+        if purpose == Purpose::Client {
             fill.join(&asker.name, 0);
         }
         entry.asking.push(Arc::clone(&fill));

@@ -12,11 +12,12 @@ use baton_segment::rules::{Asked, Fetched, NotStored, Stored, Times, Validation}
 use baton_upstream::{Failure, FailureReason, RequestId, ResponseEvent};
 
 use crate::exchange::{Passing, State, failed};
-use crate::fill::{Fill, Settled, Stage};
+use crate::fill::{Fill, Purpose, Settled, Stage};
 use crate::gateway::{CacheOfLoop, CachingGateway};
 use crate::live::Live;
 use crate::object::Object;
 use crate::parts::{PartFetch, Parts};
+use crate::prefetch::is_segment;
 use crate::visit::Visit;
 use crate::{Ask, CacheCounters, CacheWord};
 
@@ -155,7 +156,8 @@ impl CachingGateway {
         let is_plain =
             matches!(instruction, Instruction::None) && (status != Status::PARTIAL_CONTENT || part.is_some());
         let fetched = Fetched { request: &request, head: head.clone(), times };
-        let judged = match is_plain {
+        let is_unasked = fill.purpose == Purpose::Prefetch;
+        let judged = match is_plain && (!is_unasked || is_segment(&head, &instruction)) {
             true => Stored::of(&ask.route.rules, fetched),
             false => Err(NotStored::Status),
         };
@@ -163,6 +165,12 @@ impl CachingGateway {
             Ok(stored) => self.begin_object(fill, stored, part),
             Err(NotStored::WeakPart | NotStored::ContentRange) if part.is_some() => {
                 self.ask_for_the_whole(fill)
+            }
+            // A client that waits for it already asks for itself.
+            Err(_) if is_unasked => {
+                cache.settle(fill, Settled::Again);
+                self.drop_fill(fill);
+                Step::Over
             }
             Err(reason) => {
                 cache.note_not_stored(fill, reason, received_s);
@@ -187,6 +195,9 @@ impl CachingGateway {
             self.drop_fill(fill);
             return Step::Over;
         }
+        if fill.purpose == Purpose::Prefetch {
+            CacheCounters::add(cache.shared.counters.prefetched, 1);
+        }
         let layout = cache.shared.blocks.layout();
         fill.set_visit(Visit::begun(&object.content, layout.block_of(from)));
         let length = object.content.length().filter(|_| begun.is_ok() && object.is_combinable());
@@ -197,7 +208,7 @@ impl CachingGateway {
                 _ => layout.blocks_in(length),
             };
             // One block at least: those who wait are about to say what they want.
-            let finish_to = if fill.is_background { blocks.end } else { blocks.start + 1 };
+            let finish_to = if fill.is_background() { blocks.end } else { blocks.start + 1 };
             let (ask, template) = (&fill.ask, &fill.template);
             let ignores_ranges = fill.range.is_some() && part.is_none();
             let owner = (&cache.home, fill.id);
@@ -213,7 +224,7 @@ impl CachingGateway {
         cache.shared.live.insert(object.content.key, live);
         cache.shared.directory.with(&fill.ask, |entry| {
             entry.asking.retain(|other| !Arc::ptr_eq(other, fill));
-            entry.passes_until_s = 0;
+            (entry.passes_until_s, entry.prefetched_s) = (0, 0);
             if begun.is_ok() {
                 entry.insert(Arc::clone(&object));
             }

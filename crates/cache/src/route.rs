@@ -11,4 +11,6 @@ pub struct CachedRoute {
     pub partition: Arc<str>,
     /// What the protocol leaves to the operator.
     pub rules: RouteRules,
+    /// Segments behind the one that a client gets which are fetched before it asks for them.
+    pub prefetch: u32,
 }

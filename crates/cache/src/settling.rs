@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use baton_fcgi::cgi::Instruction;
+use baton_http::Status;
 use baton_segment::rules::{Asked, CacheStatus, Conditional, Forward, Hit};
 use baton_upstream::{FailureReason, RequestId, ResponseEvent};
 
@@ -79,7 +80,7 @@ impl CachingGateway {
     }
 
     /// Sends the request of a fill.
-    fn fetch(&mut self, fill: &Arc<Fill>) {
+    pub(crate) fn fetch(&mut self, fill: &Arc<Fill>) {
         let Some(cache) = &mut self.cache else { return };
         cache.fills.insert(fill.id, Arc::clone(fill));
         cache.shared.fills.fetch_add(1, Ordering::Relaxed);
@@ -246,8 +247,12 @@ impl CachingGateway {
             forward,
         });
         cache.announce(name);
+        let is_segment = object.stored.head().status() == Status::OK;
         if is_part_of_parts && matches!(live, Some(Live::Parts(_))) {
             self.read_parts(name);
+        }
+        if is_segment {
+            self.prefetch_behind(name);
         }
     }
 }

@@ -150,6 +150,9 @@ impl SharedCache {
             }
         });
         match found {
+            Some(Ok(_)) if self.wants_prefetch(route, &key, head, now_s) => {
+                Ok(Look::Ask(AskKey { key, hash }))
+            }
             Some(Ok((object, Reply { head, bytes }))) => {
                 let body = match bytes.is_empty() {
                     true => Some(baton_buf::Aggregate::new()),

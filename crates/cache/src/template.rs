@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_http::origin::Asked;
-use baton_upstream::{Application, ClientEnds, TurnSought};
+use baton_upstream::{Application, ClientEnds, Protocol, TurnSought};
 
 /// What makes a request for the origin.
 #[derive(Debug)]
@@ -25,6 +25,26 @@ impl Template {
         );
         let baton_upstream::Request { application, peers, text, asked, ends, .. } = request;
         Self { application, peers, text, asked, ends }
+    }
+
+    /// What makes the same request for another target, where `from` and `to` differ in the name behind the last slash of the
+    /// path. `None`: the request is none of HTTP, or does not end in that name.
+    pub(crate) fn next(&self, from: &[u8], to: &[u8]) -> Option<Self> {
+        let path = &from[..memchr::memchr(b'?', from).unwrap_or(from.len())];
+        let name_at = memchr::memrchr(b'/', path)?;
+        let is_http = self.application.settings().protocol == Protocol::Http1;
+        let line_end = memchr::memmem::find(&self.text, b"\r\n").filter(|_| is_http)?;
+        let (line, fields) = self.text.split_at(line_end);
+        let target_end = memchr::memrchr(b' ', line)?;
+        let start = line[..target_end].strip_suffix(&from[name_at..])?;
+        let target = [&start[memchr::memchr(b' ', start)? + 1..], &to[name_at..]].concat();
+        Some(Self {
+            application: Arc::clone(&self.application),
+            peers: self.peers.as_ref().map(|sought| sought.for_target(&target)),
+            text: [start, &to[name_at..], &line[target_end..], fields].concat(),
+            asked: self.asked,
+            ends: self.ends,
+        })
     }
 
     /// The request, with more fields.

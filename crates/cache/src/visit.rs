@@ -119,6 +119,7 @@ mod tests {
             not_written: &COUNT,
             lost: &COUNT,
             recovered: &COUNT,
+            prefetched: &COUNT,
         }
     }
 

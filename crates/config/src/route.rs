@@ -110,10 +110,16 @@ impl Route {
         check_effects(&answers, &table, reading);
         if settings.cache.is_some() && answers.is_empty() {
             let complaint = Complaint::new("nothing to cache");
-            let complaint =
-                complaint.at(table.span_of("cache").unwrap_or(span), "answered by this server itself");
+            let complaint = complaint
+                .at(table.span_of("cache").unwrap_or(span.clone()), "answered by this server itself");
             reading
                 .complain(complaint.help("`cache` is for routes with `proxy`, `fastcgi`, `scgi` or `cgi`"));
+        }
+        let prefetches = settings.cache.as_ref().is_some_and(|cache| cache.prefetch > 0);
+        if prefetches && settings.proxy.is_none() {
+            let complaint = Complaint::new("an application has no next segments");
+            let complaint = complaint.at(table.span_of("cache").unwrap_or(span), "has `prefetch`");
+            reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy`"));
         }
         table.finish(reading);
         Self { settings, files }

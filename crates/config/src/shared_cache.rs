@@ -72,6 +72,9 @@ settings! {
         stale_if_error_s: u64 = 0, SECONDS;
         /// For how many seconds a stale response is served if the origin cannot be reached, if the response does not say.
         stale_if_unreachable_s: u64 = 60, SECONDS;
+        /// How many of the segments behind the one that a client gets are fetched before it asks for them, where names
+        /// count (`seg-12.m4s`); only with `proxy`.
+        prefetch: u64 = 0, Integer(0, 16);
         /// Whether all queries of a path get the same response; the origin sees none.
         ignore_query: bool = false, Flag;
         /// Whether the order of a query's parameters counts for nothing; the origin sees them in order.
@@ -136,7 +139,8 @@ impl RouteCache {
             obeys_requests: self.obey_clients,
             ..RouteRules::default()
         };
-        Arc::new(CachedRoute { partition: format!("{site} {route} {origin}").into(), rules })
+        let prefetch = u32::try_from(self.prefetch).unwrap_or(u32::MAX);
+        Arc::new(CachedRoute { partition: format!("{site} {route} {origin}").into(), rules, prefetch })
     }
 }
 

@@ -124,6 +124,7 @@ metrics! {
     CacheNotWritten, "baton_shared_cache_disk_refused_blocks_total", None, Counter, "Blocks that the disk of the shared cache did not take: it is full, fails, or cannot keep up.";
     CacheLost, "baton_shared_cache_disk_lost_blocks_total", None, Counter, "Blocks that were damaged on the disk, or that it did not give back: fetched anew.";
     CacheRecovered, "baton_shared_cache_recovered_total", None, Counter, "Responses that were found on the disk after a start.";
+    CachePrefetched, "baton_shared_cache_prefetched_total", None, Counter, "Segments that came before a client asked for them.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -223,6 +224,7 @@ impl Counters {
             not_written: self.cell(Metric::CacheNotWritten),
             lost: self.cell(Metric::CacheLost),
             recovered: self.cell(Metric::CacheRecovered),
+            prefetched: self.cell(Metric::CachePrefetched),
         }
     }
 

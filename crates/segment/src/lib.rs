@@ -3,6 +3,9 @@
 pub mod fill;
 pub mod index;
 pub mod layout;
+mod next_segment;
 pub mod policy;
 pub mod rules;
 mod units;
+
+pub use next_segment::next_segment;

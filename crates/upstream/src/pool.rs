@@ -92,6 +92,16 @@ impl Pool {
             && self.leases.as_ref().is_none_or(Leases::can_take)
     }
 
+    /// Whether it has more than half of its connections in use.
+    pub(crate) fn is_half_busy(&self) -> bool {
+        self.busy() * 2 > self.application.settings().connections_max
+    }
+
+    /// Whether it asks an origin of HTTP, not an application of this machine.
+    pub(crate) fn is_origin(&self) -> bool {
+        self.application.settings().protocol == Protocol::Http1
+    }
+
     /// Leases a lane for another connection, if one may be opened.
     pub(crate) fn take_lane(&mut self, now_ms: u64) -> Option<usize> {
         if !self.may_open(now_ms) {

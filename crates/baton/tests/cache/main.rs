@@ -22,6 +22,7 @@ mod interim;
 mod loops;
 mod player;
 mod poison;
+mod prefetch;
 mod purges;
 mod ranges;
 mod site;

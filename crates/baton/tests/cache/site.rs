@@ -119,12 +119,18 @@ fn serve(peer: &mut Peer) {
     }
 }
 
-/// Answers. `wait` in front of the status waits for [`allow`] first, `hint` sends two hints and waits behind each. A body `#N` has N bytes of a pattern, `~N` the same in
+/// Answers. `only NAME` in front of the status answers 404 if the path does not end in that name, `wait` waits for [`allow`]
+/// first, `hint` sends two hints and waits behind each. A body `#N` has N bytes of a pattern, `~N` the same in
 /// chunks, `%N` the half of it: then the connection ends; `^N` waits in its middle. Returns whether the connection goes on.
 fn act(peer: &mut Peer, seen: &Seen, answer: &str) -> bool {
     let (head, body) = answer.split_once("||").unwrap_or((answer, ""));
     let mut parts = head.split('|');
     let mut status = parts.next().expect("a status");
+    let mut is_missing = false;
+    if let Some((name, rest)) = status.strip_prefix("only ").and_then(|rest| rest.split_once(' ')) {
+        is_missing = !seen.path().ends_with(name);
+        status = rest;
+    }
     if let Some(rest) = status.strip_prefix("wait ") {
         wait_until_allowed(seen.path());
         status = rest;
@@ -139,6 +145,9 @@ fn act(peer: &mut Peer, seen: &Seen, answer: &str) -> bool {
     if status == "gone" {
         peer.reset();
         return false;
+    }
+    if is_missing {
+        status = "404";
     }
     let fields: String = parts.map(|field| format!("{field}\r\n")).collect();
     let number = |text: &str| text.parse().expect("a number");
@@ -211,6 +220,10 @@ name = "front"
 path = "/c"
 proxy = "http://{origin}/"
 cache = true
+[[site.route]]
+path = "/c/ahead"
+proxy = "http://{origin}/ahead"
+cache = { prefetch = 2 }
 [[site.route]]
 path = "/film"
 proxy = "http://{films}/"

@@ -75,7 +75,7 @@ pub(crate) fn request(names: &[u32], bounds: Bounds, number: usize, choices: &mu
         // It depends on whether the length is known in time, and on when the origin answers.
         expected.open();
     }
-    let line = format!("{method} {CACHED}?r={}&n={number} {version}", resource.name);
+    let line = format!("{method} {CACHED}/{}.ts?n={number} {version}", resource.name);
     Request::assemble(line, &fields, body, expected)
 }
 

@@ -151,13 +151,13 @@ impl<'a> World<'a> {
         simulated_disk::set(disk_seed, cold_percent);
         let limits = limits(&mut choices);
         let protocol = choices.one(&[Protocol::FastCgi, Protocol::FastCgi, Protocol::Scgi]);
-        // A choice of its own: three of four seeds keep their scenario.
-        let is_proxied = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(1)).chance(25);
+        // A choice of its own: most seeds keep their scenario.
+        let is_proxied = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(1)).chance(40);
         let protocol = if is_proxied { Protocol::Http1 } else { protocol };
         clock::set(START_MS);
         // The same here.
         let mut of_cache = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(2));
-        let is_cached = protocol != Protocol::Scgi && of_cache.chance(30);
+        let is_cached = protocol != Protocol::Scgi && of_cache.chance(40);
         let shelf = is_cached.then(|| Shelf::open(setting.counters, &mut of_cache));
         let applied = setting.folder.application(&setting.temporary, protocol, &mut choices);
         let plan = Arc::new(setting.folder.plan(limits, 0, &applied, shelf.as_ref(), &mut choices));

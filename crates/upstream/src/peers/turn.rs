@@ -34,6 +34,12 @@ impl TurnSought {
     pub fn new(peers: Arc<Peers>, target: &[u8]) -> Self {
         Self { peers, hash: target_hash(target) }
     }
+
+    /// The same for another target.
+    #[must_use]
+    pub fn for_target(&self, target: &[u8]) -> Self {
+        Self::new(Arc::clone(&self.peers), target)
+    }
 }
 
 impl Turn {

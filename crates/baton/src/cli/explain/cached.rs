@@ -1,6 +1,8 @@
 //! What the shared cache does with a request, as far as is known without a response.
 
-use baton_cache::{CachedRoute, RouteRules, Scheme};
+use std::fmt::Write;
+
+use baton_cache::{CachedRoute, Scheme};
 use baton_http::{HeadLimits, RequestHead};
 
 /// What the cache looks for, and what it keeps.
@@ -8,9 +10,7 @@ pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<
     let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
     let scheme = if tls { Scheme::Https } else { Scheme::Http };
     Some(match route.key_of(scheme, &head) {
-        Ok(key) => {
-            (format!("asked for {}", String::from_utf8_lossy(key.as_bytes())), kept(&route.rules, &head))
-        }
+        Ok(key) => (format!("asked for {}", String::from_utf8_lossy(key.as_bytes())), kept(route, &head)),
         Err(bypass) => (
             format!("not asked: fwd={}; detail={}", bypass.forward().label(), bypass.label()),
             "nothing of this request".into(),
@@ -18,7 +18,8 @@ pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<
     })
 }
 
-fn kept(rules: &RouteRules, head: &RequestHead<'_>) -> String {
+fn kept(route: &CachedRoute, head: &RequestHead<'_>) -> String {
+    let rules = &route.rules;
     let has = |name: &str| head.field(name).is_some();
     let silent = match rules.default_s {
         0 => format!(
@@ -39,6 +40,9 @@ fn kept(rules: &RouteRules, head: &RequestHead<'_>) -> String {
     }
     if has("Cookie") {
         text.push_str("; with Cookie only what says how long");
+    }
+    if route.prefetch > 0 {
+        let _ = write!(text, "; where names count, the next {} before they are asked for", route.prefetch);
     }
     text
 }

@@ -294,7 +294,8 @@ impl Asked {
     }
 
     fn query(&self) -> Query {
-        Query::read(&self.param("QUERY_STRING"))
+        let path = self.param("SCRIPT_NAME") + &self.param("PATH_INFO");
+        Query::read(&path, &self.param("QUERY_STRING"))
     }
 }
 

@@ -34,7 +34,8 @@ impl Http1 {
             let behind = &self.input[end + 4..];
             let mut words = head.split(' ');
             let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let query = Query::read(target.split_once('?').expect("a query").1);
+            let (path, query) = target.split_once('?').unwrap_or((target, ""));
+            let query = Query::read(path, query);
             let body = body(&head, behind);
             let is_early = query.manner == Manner::Early;
             let content = match &body {

@@ -2,6 +2,7 @@
 
 use baton_upstream::Protocol;
 
+use crate::simulation::cached::CACHED;
 use crate::simulation::site::SiteFile;
 
 /// How an application answers.
@@ -193,9 +194,11 @@ impl Query {
         format!("{number}&{len}&{manner:?}")
     }
 
-    pub(super) fn read(query: &str) -> Self {
-        if let Some(resource) = query.strip_prefix("r=") {
-            let number = resource.split('&').next().and_then(|number| number.parse().ok());
+    /// What is asked with this path and this query.
+    pub(super) fn read(path: &str, query: &str) -> Self {
+        if let Some(name) = path.strip_prefix(CACHED) {
+            let number =
+                name.trim_start_matches('/').strip_suffix(".ts").and_then(|number| number.parse().ok());
             return Self { number: number.expect("a number"), len: 0, manner: Manner::Cached };
         }
         let mut parts = query.split('&');

@@ -20,7 +20,7 @@ impl Scgi {
             let pair = words.chunks_exact(2).find(|pair| pair[0] == name.as_bytes());
             pair.map_or("", |pair| std::str::from_utf8(pair[1]).unwrap())
         };
-        let (query, length) = (Query::read(param("QUERY_STRING")), param("CONTENT_LENGTH"));
+        let (query, length) = (Query::read("", param("QUERY_STRING")), param("CONTENT_LENGTH"));
         let is_early = query.manner == Manner::Early;
         let is_read = body.len() == length.parse::<usize>().expect("a length");
         if self.is_answered || !(is_read || is_early) {

@@ -43,8 +43,16 @@ impl Shelf {
             stale_if_unreachable_s: 0,
             ..RouteRules::default()
         };
-        let names = (0..choices.number(1..4)).map(|_| choices.number(0..NAMES) as u32).collect();
-        Self { shared, route: Arc::new(CachedRoute { partition: "simulated".into(), rules }), names }
+        // Those of a film follow each other: what is asked for next may have been fetched already.
+        let first = choices.number(0..NAMES);
+        let distance = choices.one(&[1, 1, 1_000]);
+        let names = (0..choices.number(1..4)).map(|number| (first + number * distance) as u32).collect();
+        let prefetch = choices.one(&[0, 1, 3]);
+        Self {
+            shared,
+            route: Arc::new(CachedRoute { partition: "simulated".into(), rules, prefetch }),
+            names,
+        }
     }
 }
 
