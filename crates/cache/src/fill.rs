@@ -86,8 +86,8 @@ pub(crate) struct Fill {
 /// What a fetch is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A client waits for it.
-    Client,
+    /// This request of a client has begun it, and waits for it.
+    Client(RequestId),
     /// A stale response, which was served, is to be fresh for the next client.
     Refresh,
     /// A client may ask for it next.
@@ -189,7 +189,7 @@ impl Fill {
 
     /// Whether it goes on without a client.
     pub(crate) fn is_background(&self) -> bool {
-        self.purpose != Purpose::Client
+        !matches!(self.purpose, Purpose::Client(_))
     }
 
     /// Adds a reader at an offset. Returns whether what it begins with is still at hand: the store may have lost it.

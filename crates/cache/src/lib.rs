@@ -23,6 +23,7 @@ mod blocks;
 mod counters;
 mod directory;
 mod exchange;
+mod fetched_head;
 mod fill;
 mod gateway;
 mod head_news;

@@ -78,7 +78,13 @@ impl SharedCache {
                 fill.join(&asker.name, 0);
                 return Opened::Join(Arc::clone(fill), forward);
             }
-            Opened::Fetch(self.begin(asker, entry, forward, found.as_ref(), Purpose::Client))
+            Opened::Fetch(self.begin(
+                asker,
+                entry,
+                forward,
+                found.as_ref(),
+                Purpose::Client(asker.name.request),
+            ))
         });
         opened.unwrap_or(Opened::Pass(Forward::Bypass))
     }
@@ -108,7 +114,7 @@ impl SharedCache {
             progress: Progress::default(),
         };
         let fill = Arc::new(fill);
-        if purpose == Purpose::Client {
+        if matches!(purpose, Purpose::Client(_)) {
             fill.join(&asker.name, 0);
         }
         entry.asking.push(Arc::clone(&fill));
