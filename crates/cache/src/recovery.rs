@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use baton_store::{NotDurable, WalkedObject};
@@ -25,7 +26,7 @@ fn run(cache: &Weak<SharedCache>) {
                 return;
             }
             // Another process has the folder, or the disk does not work. The store says so, and tries again.
-            Err(NotDurable) => std::thread::sleep(PAUSE),
+            Err(NotDurable) => thread::sleep(PAUSE),
         }
     }
 }
@@ -50,7 +51,7 @@ impl SharedCache {
             return Ok(());
         }
         let cache = Arc::downgrade(self);
-        let thread = std::thread::Builder::new().name("cache-recovery".into());
+        let thread = thread::Builder::new().name("cache-recovery".into());
         thread.spawn(move || run(&cache)).map(drop)
     }
 
@@ -62,12 +63,35 @@ impl SharedCache {
                 None => store.remove(&mark.key),
             }
         }
+        let walk = Mutex::new(store.objects().of_kind(kind::RESPONSE));
+        let threads = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(THREADS_MAX));
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                // Without it the others have more to do.
+                let _ = thread::Builder::new()
+                    .name("cache-recovery".into())
+                    .spawn_scoped(scope, || self.recover_responses(&walk));
+            }
+            self.recover_responses(&walk);
+        });
+        self.is_recovered.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes some at a time until there is none: what is done with one takes longer than finding it.
+    fn recover_responses(&self, walk: &Mutex<impl Iterator<Item = WalkedObject>>) {
         // Most responses are of a few routes.
         let mut partitions = HashMap::new();
-        for found in store.objects().of_kind(kind::RESPONSE) {
-            self.recover_response(&found, &mut partitions);
+        loop {
+            let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
+            let batch: Vec<_> = walk.by_ref().take(BATCH).collect();
+            drop(walk);
+            if batch.is_empty() {
+                return;
+            }
+            for found in &batch {
+                self.recover_response(found, &mut partitions);
+            }
         }
-        self.is_recovered.store(true, Ordering::Relaxed);
     }
 
     fn recover_response(&self, found: &WalkedObject, partitions: &mut HashMap<String, Arc<str>>) {
@@ -98,6 +122,12 @@ impl SharedCache {
         }
     }
 }
+
+/// Threads that make responses of records. More would keep CPUs from clients.
+const THREADS_MAX: usize = 4;
+
+/// Records that a thread takes at a time.
+const BATCH: usize = 64;
 
 /// Between two looks whether the folder can be used by now.
 const PAUSE: Duration = Duration::from_secs(1);
