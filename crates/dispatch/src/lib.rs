@@ -1,4 +1,5 @@
-//! Request distribution: which node of a cluster serves a request.
+//! Request distribution: which node of a cluster serves a request; and which documents migrate where there is no front-end
+//! ([`migration`]).
 //!
 //! A front-end sees the target of a request, the loads of the nodes and the time, and gets a node and a reason:
 //!
@@ -35,6 +36,7 @@ mod cluster;
 mod decision;
 mod hash;
 mod mapping;
+pub mod migration;
 mod node_set;
 mod policies;
 mod policy;

@@ -6,4 +6,6 @@ mod examples;
 mod examples_of_locality;
 mod homes;
 mod membership;
+mod migration;
+mod migration_laws;
 mod properties;
