@@ -16,6 +16,7 @@ pub mod caching;
 mod comparison;
 pub mod experiments;
 pub mod model;
+mod queueing;
 pub mod report;
 pub mod runner;
 pub mod trace;

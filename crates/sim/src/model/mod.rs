@@ -1,7 +1,6 @@
 //! The cluster: front-ends, nodes, and what happens between them.
 
 mod cache;
-mod events;
 mod front_end;
 mod node;
 mod outcome;
@@ -10,7 +9,6 @@ mod scenario;
 mod serving;
 mod sharing;
 mod simulation;
-mod station;
 #[cfg(test)]
 mod tests;
 

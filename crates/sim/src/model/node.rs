@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::NodeProfile;
 use super::cache::Cache;
-use super::station::{Station, Work};
+use crate::queueing::{Station, Work};
 use crate::trace::TargetId;
 
 /// A request in the cluster: an index into the simulation's table.

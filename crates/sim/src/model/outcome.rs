@@ -368,5 +368,5 @@ impl NodeMeasures {
 }
 
 fn disks_worked_ns(node: &Node) -> u64 {
-    node.disks.iter().map(super::station::Station::worked_ns).sum()
+    node.disks.iter().map(crate::queueing::Station::worked_ns).sum()
 }

@@ -7,7 +7,7 @@
 use super::node::{Job, Reading, RequestId, StationId};
 use super::outcome::Found;
 use super::simulation::Simulation;
-use super::station::Work;
+use crate::queueing::Work;
 use crate::trace::TargetId;
 
 impl Simulation<'_> {

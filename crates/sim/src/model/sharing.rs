@@ -9,7 +9,7 @@ use baton_dispatch::PolicyName;
 use super::cache::Evicted;
 use super::node::{Job, RequestId, StationId};
 use super::simulation::{Loan, Simulation};
-use super::station::Work;
+use crate::queueing::Work;
 use crate::trace::TargetId;
 
 impl Simulation<'_> {

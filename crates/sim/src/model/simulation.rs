@@ -13,12 +13,11 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{NodeId, PolicyName, Target};
 
-use super::events::EventQueue;
 use super::front_end::{Completion, FrontEnds, Waiting};
 use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
 use super::scenario::{Arrivals, Change, NODES_MAX, NodeChange, Scenario};
-use super::station::Work;
+use crate::queueing::{EventQueue, Work};
 use crate::trace::{Request, Trace};
 
 /// Runs a scenario. `progress` is called now and then with the number of answers so far.

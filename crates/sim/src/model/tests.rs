@@ -4,8 +4,8 @@
 use baton_dispatch::{NodeId, PolicyName};
 
 use super::simulation::Simulation;
-use super::station::Station;
 use super::*;
+use crate::queueing::Station;
 use crate::trace::{Request, TargetFacts, Trace, Zipf};
 
 /// Panics if something is lost, counted twice, or beyond a bound.
