@@ -105,6 +105,50 @@ fn caches_are_compared() {
     }
 }
 
+/// Documents that migrate: numbers for each site and number of servers, with and without a hot page, repeated by their seed.
+#[test]
+fn documents_migrate_between_servers() {
+    let run = |seed: &str, more: &[&str]| {
+        let flags = ["documents", "lod", "site:pages=20,shared=1", "--servers", "1,3", "--seconds", "600"];
+        let quick = ["--set", "statistics_s=1,ping_s=2,peer_s=3", "--seed", seed];
+        let output = sim(&[&flags[..], &quick, more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        stdout(&output)
+    };
+    let report: serde_json::Value = serde_json::from_str(&run("7", &["--json"])).unwrap();
+    let documents = report[0]["documents"].as_array().unwrap();
+    assert_eq!(documents.len(), 8, "two sites, one and three servers, with and without a hot page");
+    let number = |at: usize, name: &str| documents[at][name].as_f64().unwrap();
+    assert!(number(1, "connections_per_s") > 2.0 * number(0, "connections_per_s"), "three servers do more");
+    assert!(number(1, "migrations") > 50.0 && number(0, "migrations") == 0.0);
+    assert_eq!((number(3, "hot_share"), number(7, "hot_share")), (0.0, 1.0));
+    assert_eq!(report, serde_json::from_str::<serde_json::Value>(&run("7", &["--json"])).unwrap());
+    assert_ne!(report, serde_json::from_str::<serde_json::Value>(&run("8", &["--json"])).unwrap());
+
+    let text = run("7", &["--metric", "bytes", "--hot", "none"]).replace('\n', " ");
+    for expected in ["lod: 351 documents", "embedded by 20 pages", "Speed-up", "Until throughput settles"] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(!text.contains("a page becomes hot"), "{text}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let line = |path: &str, from: &str| {
+        let time = "10/Oct/2000:13:55:00 +0000";
+        format!("192.0.2.1 - - [{time}] \"GET {path} HTTP/1.1\" 200 2048 \"{from}\" \"-\"\n")
+    };
+    let (index, page) = ("http://site.example/", "http://site.example/page");
+    let lines = [line("/", "-"), line("/logo.png", index), line("/page", index), line("/logo.png", page)];
+    fs::write(&log, lines.concat()).unwrap();
+    let flags = ["--servers", "1", "--seconds", "60", "--hot", "none"];
+    let text = stdout(&sim(&[&["documents", log.to_str().unwrap()], &flags[..]].concat())).replace('\n', " ");
+    for expected in
+        ["Read 4 lines", "3 documents, 1 entry point, 3 links", "one object is embedded by 2 pages"]
+    {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
 /// A published figure, here with few requests: the statement, our number and the verdict are in all that is written.
 #[test]
 fn experiments_are_run_by_name() {
@@ -130,7 +174,7 @@ fn what_cannot_be_done_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.log");
     fs::write(&empty, "").unwrap();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["run", "no-such-figure"], "there is no experiment \"no-such-figure\""),
         (&["compare", "/no/such/log"], "cannot read the log /no/such/log"),
         (&["compare", empty.to_str().unwrap()], "no request to replay"),
@@ -138,6 +182,11 @@ fn what_cannot_be_done_is_said() {
         (&["cache", "--policies", "lfu"], "no cache policy is called `lfu`"),
         (&["cache", "--block-kb", "100"], "expected a power of two"),
         (&["cache", "--sizes", "0"], "expected a number above 0"),
+        (&["documents", "/no/such/log"], "cannot read the log /no/such/log"),
+        (&["documents", empty.to_str().unwrap()], "no page to begin a walk at"),
+        (&["documents", "site:sites=9"], "there is no \"sites\""),
+        (&["documents", "--hot", "0%"], "expected a share above 0 %"),
+        (&["documents", "--set", "imbalance_percent=99"], "imbalance_percent cannot be \"99\""),
         (&["compare", "chess", "--set", "speed=9"], "there is no setting \"speed\""),
         (&["compare", "chess", "--policies", "lrd"], "no distribution policy is called `lrd`"),
         (&["compare", "chess", "--change", "explode:1@5%"], "is no change"),

@@ -67,6 +67,11 @@ impl<J> Station<J> {
         self.busy
     }
 
+    /// Work that has not begun.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn worked_ns(&self) -> u64 {
         self.worked_ns
     }

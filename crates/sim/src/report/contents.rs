@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::caching::CacheOutcome;
+use crate::documents::DocumentOutcome;
 use crate::model::Outcome;
 use crate::trace::{Fit, Statistics};
 
@@ -28,6 +29,9 @@ pub struct Report {
     /// All numbers of caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub caches: Vec<CacheOutcome>,
+    /// All numbers of servers with documents that migrate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<DocumentOutcome>,
 }
 
 /// A run's labels in a report, and its numbers.

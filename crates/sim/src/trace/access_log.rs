@@ -30,6 +30,8 @@ pub struct LogEntry<'a> {
     pub status: u16,
     /// Bytes of the body that were sent; `-` means none.
     pub bytes: u64,
+    /// The field `Referer`, if the line has it; `-` means none.
+    pub referrer: Option<&'a [u8]>,
 }
 
 /// The methods that matter to a file server.
@@ -107,7 +109,14 @@ pub fn parse_line(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
         Some(b"-") => 0,
         field => field.and_then(parse_number).filter(|bytes| *bytes <= BYTES_MAX).ok_or(BadLine::BadBytes)?,
     };
-    Ok(LogEntry { time_s, method, target, status, bytes })
+    Ok(LogEntry { time_s, method, target, status, bytes, referrer: referrer(rest) })
+}
+
+/// What is between the first two quotes behind the numbers. A quote ends it: no URL has one.
+fn referrer(rest: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = split_once(rest, b'"')?;
+    let (referrer, _) = split_once(rest, b'"')?;
+    (referrer != b"-").then_some(referrer)
 }
 
 /// The time is in the first brackets that follow a space and hold a time: a user's name may hold spaces, and brackets.
@@ -235,9 +244,29 @@ mod tests {
 
     #[test]
     fn a_line_of_the_common_format() {
-        let entry =
-            LogEntry { time_s: 971_211_336, method: Method::Get, target: b"/a?b", status: 200, bytes: 2326 };
+        let entry = LogEntry {
+            time_s: 971_211_336,
+            method: Method::Get,
+            target: b"/a?b",
+            status: 200,
+            bytes: 2326,
+            referrer: None,
+        };
         assert_eq!(parse_line(COMMON.as_bytes()), Ok(entry));
+    }
+
+    #[test]
+    fn a_line_of_the_combined_format_has_a_referrer() {
+        let cases: [(&str, Option<&[u8]>); 4] = [
+            (r#" "http://site.example/a" "Mozilla/5.0 \"x\"""#, Some(b"http://site.example/a")),
+            (r#" "-" "Mozilla/5.0""#, None),
+            (r#" "http://site.example/a"#, None),
+            (r#" "" """#, Some(b"")),
+        ];
+        for (end, expected) in cases {
+            let line = format!("{COMMON}{end}");
+            assert_eq!(parse_line(line.as_bytes()).unwrap().referrer, expected, "{end}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use baton_dispatch::target_hash;
 use flate2::bufread::MultiGzDecoder;
 use hashbrown::HashMap;
 
+use super::referrals::{Referral, Referrals};
 use super::{BadLine, LogEntry, Method, Request, TargetFacts, TargetId, Trace, parse_line};
 
 /// The longest line that is looked at, in bytes: four times the longest request head that servers usually take.
@@ -26,6 +27,8 @@ pub struct LogReader {
     ids: HashMap<u64, TargetId, foldhash::fast::FixedState>,
     targets: Vec<TargetFacts>,
     entries: Vec<(i64, Request)>,
+    /// If they are asked for: they take twice as much memory as the requests.
+    referrals: Option<Referrals>,
     summary: LogSummary,
 }
 
@@ -86,6 +89,12 @@ impl std::fmt::Display for LogError {
 impl std::error::Error for LogError {}
 
 impl LogReader {
+    /// A reader that also keeps who sent clients where.
+    #[must_use]
+    pub fn with_referrals() -> Self {
+        Self { referrals: Some(Referrals::default()), ..Self::default() }
+    }
+
     /// Reads a file; `-` is the standard input.
     ///
     /// # Errors
@@ -176,6 +185,9 @@ impl LogReader {
         target.dynamic |= is_dynamic(entry.method, path, entry.target.len() > path.len());
         let request = if with_body { Request::whole(id) } else { Request::head_only(id) };
         self.entries.push((entry.time_s, request));
+        if let Some(referrals) = &mut self.referrals {
+            referrals.take(id, path, entry.referrer.map(|url| (url, path_of(url))));
+        }
     }
 
     fn leave_out(&mut self, reason: LeftOut) {
@@ -189,6 +201,12 @@ impl LogReader {
             excerpt: printable(&text[..text.len().min(EXCERPT_BYTES)]),
         };
         self.summary.bad.entry(fault).or_insert_with(|| (0, first())).0 += 1;
+    }
+
+    /// Who sent clients where: one for each request, in the order of the logs. None unless they were asked for.
+    pub fn referrals(&mut self) -> Vec<Referral> {
+        let referrals = self.referrals.take().unwrap_or_default();
+        referrals.resolve(|path| self.ids.get(&path).copied())
     }
 
     /// The trace and the summary.
@@ -338,6 +356,23 @@ mod tests {
         assert_eq!(trace.requests(), expected);
         assert_eq!(trace.target(a).bytes, 500, "the whole, not the range");
         assert_eq!((summary.span_s, summary.busiest_second, summary.busiest_minute), (9, 2, 5));
+    }
+
+    #[test]
+    fn referrals_name_pages_of_the_same_site() {
+        let from = |referrer: &str| {
+            line(1, "GET /b.png HTTP/1.1", 200, 5).replace('\n', &format!(" \"{referrer}\" \"x\"\n"))
+        };
+        let log =
+            line(1, "GET /a HTTP/1.1", 200, 5) + &from("http://s/a?q") + &from("http://s/c") + &from("-");
+        let mut reader = LogReader::with_referrals();
+        reader.read("log", log.as_bytes()).unwrap();
+        let [a, b] = [0, 1];
+        let expected = [(a, None, false), (b, Some(a), true), (b, None, true), (b, None, true)];
+        let expected = expected.map(|(to, from, is_embedded)| Referral { to, from, is_embedded });
+        assert_eq!(reader.referrals(), expected);
+        assert_eq!(reader.finish("").0.requests().len(), 4);
+        assert!(LogReader::default().referrals().is_empty());
     }
 
     #[test]

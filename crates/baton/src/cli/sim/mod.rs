@@ -1,8 +1,10 @@
 //! `baton sim`: distribution policies judged by a simulated cluster.
 
 mod cache;
+mod documents;
 mod reporting;
 mod traces;
+mod values;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use std::process::ExitCode;
 
 use baton_dispatch::PolicyName;
 use baton_segment::policy::PolicyName as CachePolicyName;
+use baton_sim::documents::Made;
 use baton_sim::experiments::{Experiment, Lab};
 use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
 use baton_sim::report::Report;
@@ -18,8 +21,10 @@ use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
 
 use self::cache::Cache;
+use self::documents::Documents;
 use self::reporting::{Output, Progress};
 use self::traces::{BuiltIn, make_or_read, read_logs};
+use self::values::{factor, nodes};
 use super::output::{Failure, print};
 
 /// Simulate a cluster: which policy, how many nodes, how much memory would a site need?
@@ -41,6 +46,7 @@ Examples:
   baton sim compare rice --change fail:0@33% --change recover:0@66% --front-ends 4
                                                      through a failure, with four front-ends
   baton sim cache media                              policies of the shared cache, on sessions with films
+  baton sim documents lod sblog                      servers that lend each other documents, without a front-end
   baton sim run rice-throughput --out figures        a published figure, ours beside it
   baton sim run all --out figures                    all of them: figures/index.html";
 
@@ -70,6 +76,12 @@ enum What {
     /// For each policy and size of the cache: the bytes that the origin need not send, hits, delayed starts, and what was
     /// fetched and never read, from when the cache is warm. Requests of logs come a millisecond apart.
     Cache(Cache),
+    /// Let documents migrate between servers, by the links that lead to them: what that makes of a site
+    ///
+    /// A home server lends documents to its peers while it is busier than they are, and rewrites the links to them (DCWS).
+    /// Clients walk along links. For each site and number of servers: throughput, how long it takes to settle, documents
+    /// moved, redirects; and the same with a page that becomes hot in the middle of the run.
+    Documents(Documents),
 }
 
 #[derive(Debug, Args)]
@@ -216,6 +228,7 @@ impl Sim {
             What::Compare(compare) => compare.run(),
             What::Advise(advise) => advise.run(),
             What::Cache(cache) => cache.run(),
+            What::Documents(documents) => documents.run(),
         }
     }
 }
@@ -340,6 +353,10 @@ fn list() -> String {
     for policy in CachePolicyName::ALL {
         text += &format!("  {:17} {}\n", policy.as_str(), policy.summary());
     }
+    text += &format!(
+        "\nSites of documents that migrate (baton sim documents): {}, site:pages=N,...\n",
+        Made::NAMES.join(", ")
+    );
     text += "\nTraces: rice, ibm, chess, zipf, zipf:targets=N,alpha=A,kb=K,requests=N, or access logs\n";
     text += "\nNode profiles (--profile), and their settings (--set NAME=VALUE,...):\n";
     let row = |name: &str, cells: &[&str]| {
@@ -369,14 +386,4 @@ fn check_changes(changes: &[Change], nodes: usize) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "expected a number")?;
-    if number > 0.0 && number < 1e12 { Ok(number) } else { Err("expected a number above 0".into()) }
-}
-
-fn nodes(text: &str) -> Result<usize, String> {
-    let expected = || format!("expected a number from 1 to {NODES_MAX}");
-    text.parse().ok().filter(|nodes| (1..=NODES_MAX).contains(nodes)).ok_or_else(expected)
 }

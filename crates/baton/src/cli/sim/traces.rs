@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use baton_sim::documents::{Site, site_of_log};
 use baton_sim::trace::{CHESS, IBM, LogReader, LogSummary, Published, RICE, Trace, Zipf, synthesize};
 
 use super::super::output::Failure;
@@ -48,14 +49,30 @@ pub(super) fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failur
     for path in paths {
         reader.read_path(path)?;
     }
-    let name = match paths {
-        [only] if only == Path::new("-") => "standard input".to_owned(),
-        [only] => only.display().to_string(),
-        many => format!("{} logs", many.len()),
-    };
-    let (trace, summary) = reader.finish(&name);
+    let (trace, summary) = reader.finish(&name_of(paths));
     if trace.requests().is_empty() {
         return Err(Failure(format!("no request to replay. {}", summary.words().join("\n"))));
     }
     Ok((trace, summary))
+}
+
+/// Reads logs, who sent clients where included; an error if no walk can begin.
+pub(super) fn read_site(paths: &[PathBuf]) -> Result<(Site, LogSummary), Failure> {
+    let mut reader = LogReader::with_referrals();
+    for path in paths {
+        reader.read_path(path)?;
+    }
+    let referrals = reader.referrals();
+    let (trace, summary) = reader.finish(&name_of(paths));
+    let site = site_of_log(&trace, &referrals)
+        .map_err(|error| Failure(format!("{error}. {}", summary.words().join("\n"))))?;
+    Ok((site, summary))
+}
+
+fn name_of(logs: &[PathBuf]) -> String {
+    match logs {
+        [only] if only == Path::new("-") => "standard input".to_owned(),
+        [only] => only.display().to_string(),
+        many => format!("{} logs", many.len()),
+    }
 }
