@@ -6,7 +6,9 @@
 //!  Scenario ┘                    └─► advice in plain words
 //! ```
 //!
-//! The model is that of Pai, *Cache Management in Scalable Network Servers* (1999), section 3.2; the policies are
+//! Documents that migrate without a front-end have a model of their own ([`documents`]).
+//!
+//! The model of clusters is that of Pai, *Cache Management in Scalable Network Servers* (1999), section 3.2; the policies are
 //! those of `baton-dispatch`, the very code that a front-end runs. A run depends on its scenario and trace alone: the
 //! same seed gives the same numbers.
 

@@ -43,7 +43,7 @@ impl Default for MigrationSettings {
     fn default() -> Self {
         Self {
             metric: LoadMetric::Connections,
-            // Baker, Moon, 1999: the table of parameters.
+            // Baker, Moon, 1999, the table of parameters, at second hand (decision 0052).
             statistics_us: 10_000_000,
             ping_us: 20_000_000,
             peer_us: 60_000_000,

@@ -22,8 +22,8 @@ pub struct DocumentOutcome {
     pub refused: f64,
     /// The home server's share of the documents sent to clients.
     pub home_share: f64,
-    /// The share of the document that was sent most often. It is with one server at a time, so that no number of servers does
-    /// much more than one divided by this share times what one does.
+    /// The share of the document that was sent most often. One server has it at a time: if documents cost about the same, no number
+    /// of servers does more than one divided by this share times what one does.
     pub hottest: f64,
     /// Documents that the busiest server sent, as a multiple of the mean.
     pub busiest: f64,

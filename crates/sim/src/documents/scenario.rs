@@ -52,7 +52,7 @@ pub struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
-        // The last four are those of Baker and Moon, 1999. The first two make a server of 200 connections per second behind a
+        // The last four are those of Baker and Moon, 1999, at second hand (decision 0052). The first two make a server of 200 connections per second behind a
         // hundred megabits.
         Self {
             connection_us: 5000.0,

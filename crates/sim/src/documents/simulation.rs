@@ -461,6 +461,23 @@ mod tests {
         }
     }
 
+    /// A document that was called back while its copy was on the way: who waits for it at the peer is sent home.
+    #[test]
+    fn a_copy_that_comes_too_late_sends_clients_home() {
+        let site = Made::default().site("", 1);
+        let scenario = quick(2, 60);
+        let mut simulation = Simulation::new(&scenario, &site);
+        let request = Request { client: 0, document: 1, is_page: true };
+        simulation.servers[1].waiting.insert(1, vec![request]);
+        simulation.handle_copy(1, 1, true);
+        assert!(simulation.servers[1].copies.is_empty() && simulation.servers[1].waiting.is_empty());
+        let foreseen = std::iter::from_fn(|| simulation.events.pop());
+        let redirected = foreseen.filter(
+            |(_, event)| matches!(event, Event::Done { server: 1, job: Job::Redirect(sent) } if *sent == request),
+        );
+        assert_eq!(redirected.count(), 1);
+    }
+
     /// Whatever moves and wherever it was asked for, each client has what it waits for on its way.
     #[test]
     fn no_request_is_lost() {
