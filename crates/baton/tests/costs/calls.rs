@@ -6,8 +6,8 @@ use crate::common::client::Client;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
 use crate::document::compare;
-use crate::trace::{Call, Trace};
-use crate::usual::usual;
+use crate::trace::Trace;
+use crate::usual::{by_request, usual};
 
 /// Goal: the table of the document is true of the default architecture. Method: a worker is traced while a client
 /// repeats each situation; the sequence of calls from one request to the next is compared.
@@ -148,7 +148,7 @@ fn repeated(client: &mut Client, kept: &Kept, trace: &Trace) -> Vec<Vec<String>>
     for _ in 0..ROUNDS {
         exchange(client, kept);
     }
-    split(&trace.calls()[begin..])
+    by_request(&trace.calls()[begin..])
 }
 
 fn exchange(client: &mut Client, kept: &Kept) {
@@ -169,7 +169,7 @@ fn closed(server: &Server, trace: &Trace) -> Vec<Vec<String>> {
         // Only then has the worker finished with the connection; the next one must find it asleep.
         wait_until("the worker looks for the next client", || vain_accepts(trace, begin) > round);
     }
-    split(&trace.calls()[begin..])
+    by_request(&trace.calls()[begin..])
 }
 
 /// A connection that is kept after its first request, and then closed by the client.
@@ -188,24 +188,11 @@ fn kept_and_ended(server: &Server, trace: &Trace) -> Vec<Vec<String>> {
         drop(client);
         wait_until("the worker closes the connection", || closes() > before);
     }
-    split(&trace.calls()[begin..])
+    by_request(&trace.calls()[begin..])
 }
 
 fn vain_accepts(trace: &Trace, begin: usize) -> usize {
     trace.calls()[begin..].iter().filter(|call| call.accepts_nobody()).count()
-}
-
-/// The calls from one request to the next, rotated to begin with the wait.
-fn split(calls: &[Call]) -> Vec<Vec<String>> {
-    let calls: Vec<&Call> = calls.iter().filter(|call| !call.waits_in_vain()).collect();
-    let starts: Vec<usize> = (0..calls.len()).filter(|&at| calls[at].receives_a_request()).collect();
-    let sequences = starts.windows(2).map(|pair| {
-        let mut names: Vec<String> = calls[pair[0]..pair[1]].iter().map(|call| call.name.clone()).collect();
-        let wait = names.iter().rposition(|name| name == "epoll_wait").unwrap_or(0);
-        names.rotate_left(wait);
-        names
-    });
-    sequences.collect()
 }
 
 /// How often each situation is caused.

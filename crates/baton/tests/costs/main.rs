@@ -5,14 +5,19 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/origin.rs"]
+mod origin;
 
 mod applications;
+mod cached;
 mod calls;
 mod capture;
 mod copies;
 mod document;
+mod moved;
 mod packets;
 mod program;
 mod proxied;
+mod proxy;
 mod trace;
 mod usual;
