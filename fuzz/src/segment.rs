@@ -19,7 +19,9 @@ pub fn rules(input: &[u8]) {
     let Some(head) = response(&input[end..]) else { return };
     let (rules, secret) = (RouteRules::default(), KeySecret::new([0; 16]));
 
-    let key = Key::new(Scheme::Https, request.host.unwrap_or("a"), request.port, request.path, request.query);
+    let authority = (request.host.unwrap_or("a"), request.port);
+    let key = Key::of_request(&rules.query, Scheme::Https, authority, request.path, request.query);
+    let Some(key) = key else { return };
     assert_eq!([key.origin(), key.target()].concat(), key.as_bytes());
     if let Some(invalidation) = invalidated(&rules, request.method, &key, &head) {
         assert!(invalidation.keys.len() <= 3);

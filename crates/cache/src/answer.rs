@@ -1,5 +1,7 @@
 //! Answers from stored responses: heads for clients, and which bytes follow.
 
+use std::fmt::Arguments;
+use std::io::Write as _;
 use std::ops::Range;
 
 use baton_buf::Aggregate;
@@ -64,18 +66,16 @@ impl Reply {
             (Ranges::Parts(parts), Some(length)) if parts.len() == 1 => {
                 let part = parts[0];
                 let mut head = with_fields(stored, Status::PARTIAL_CONTENT, Some(part.len()), |_| true);
-                let range = format!("bytes {}-{}/{length}", part.first, part.last);
-                head.add("Content-Range", range.as_bytes());
+                add_range(&mut head, format_args!("bytes {}-{}/{length}", part.first, part.last));
                 (head, part.first..part.last + 1)
             }
             (Ranges::Unsatisfiable, Some(length)) => {
                 let mut head = with_fields(stored, Status::RANGE_NOT_SATISFIABLE, Some(0), belongs_in_304);
-                head.add("Content-Range", format!("bytes */{length}").as_bytes());
+                add_range(&mut head, format_args!("bytes */{length}"));
                 (head, 0..0)
             }
             _ => {
-                let mut head = stored.copy_with_room(ADDED_BYTES_USUAL);
-                head.retain(|name, _| !is_replaced_on_reuse(name));
+                let mut head = object.stored.head_on_reuse(ADDED_BYTES_USUAL);
                 head.set_content_length(length.or(stored.content_length()));
                 (head, 0..length.unwrap_or(u64::MAX))
             }
@@ -92,10 +92,14 @@ fn with_fields(
     length: Option<u64>,
     keeps: impl Fn(&[u8]) -> bool,
 ) -> ResponseHead {
-    let text = stored.clone().into_buffer();
+    let text = stored.copy_with_room(ADDED_BYTES_USUAL).into_buffer();
     ResponseHead::of_lines(text, status, status.reason(), length, |name| {
         !is_replaced_on_reuse(name) && keeps(name)
     })
+}
+
+fn add_range(head: &mut ResponseHead, range: Arguments<'_>) {
+    head.add_with("Content-Range", |out| out.write_fmt(range).expect("a vector takes all"));
 }
 
 fn finished(mut head: ResponseHead, hit: &Hit<'_>, status: &CacheStatus<'_>) -> ResponseHead {
@@ -109,5 +113,5 @@ pub(crate) fn add_status(head: &mut ResponseHead, status: &CacheStatus<'_>) {
     head.add_with("Cache-Status", |out| status.push(out));
 }
 
-/// Bytes of Age, Cache-Status and Via.
-const ADDED_BYTES_USUAL: usize = 128;
+/// Bytes of Age, Cache-Status, Content-Range and Via.
+const ADDED_BYTES_USUAL: usize = 192;

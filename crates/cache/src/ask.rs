@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use baton_http::origin::PathRule;
 use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead};
 use baton_segment::next_segment;
 use baton_segment::rules::{
@@ -88,15 +87,8 @@ impl Ask {
 
     /// The key of a request with any method.
     pub(crate) fn uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Option<Key> {
-        let query = route.rules.query.normalise(head.query);
-        let mut target =
-            Vec::with_capacity(head.path.len() + query.as_ref().map_or(0, |query| query.len() + 1));
-        PathRule::default().push_target(&mut target, head.path, query.as_deref()).ok()?;
-        let (path, query) = match target.iter().position(|byte| *byte == b'?') {
-            Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
-            None => (&target[..], None),
-        };
-        Some(Key::new(scheme, head.host.unwrap_or_default(), head.port, path, query))
+        let authority = (head.host.unwrap_or_default(), head.port);
+        Key::of_request(&route.rules.query, scheme, authority, head.path, head.query)
     }
 
     /// What is asked with a request. `None`: the origin's form of the request exceeds `limits`.

@@ -373,17 +373,17 @@ impl Blocks {
                 Err(NeedsDisk) if bytes.is_empty() => return Got::NeedsDisk(number),
                 Err(NeedsDisk) => break,
             };
-            let (start, end) = (from.max(whole.start) - whole.start, to.min(whole.end) - whole.start);
-            if piece.len() < end {
+            if piece.len() < to.min(whole.end) - whole.start {
                 break;
             }
-            let mut block = Aggregate::new();
-            block.push(piece);
-            block.advance(start);
-            let _behind = block.split_off(end - start);
-            bytes.append(block);
+            bytes.push(piece);
         }
-        if bytes.is_empty() { Got::Gone } else { Got::Bytes(bytes) }
+        if bytes.is_empty() {
+            return Got::Gone;
+        }
+        bytes.advance(from - self.layout.bytes_of(self.layout.block_of(from), None).start);
+        let _behind = bytes.split_off(to - from);
+        Got::Bytes(bytes)
     }
 
     /// The bytes of a content in a range, as far as they are here, for a reader that can get them nowhere else.

@@ -162,7 +162,7 @@ const FORMAT: u64 = 1;
 
 #[cfg(test)]
 mod tests {
-    use baton_segment::rules::Scheme;
+    use baton_segment::rules::QueryRule;
     use proptest::prelude::*;
 
     use super::*;
@@ -177,7 +177,7 @@ mod tests {
         );
         ResponseRecord {
             process: 7,
-            key: Key::new(Scheme::Https, "host", Some(81), path.as_bytes(), Some(b"q")),
+            key: Key::of_uri(&QueryRule::default(), format!("https://host:81{path}?q").as_bytes()).unwrap(),
             partition: "site /route origin".into(),
             generation: 3 << 40,
             times: Times { requested_s: 1, received_s: 2 },

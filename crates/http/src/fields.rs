@@ -13,10 +13,15 @@ pub(crate) fn field_parts(section: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])
         let end = memchr::memchr(b'\n', rest)?;
         let line = &rest[..end];
         rest = &rest[end + 1..];
-        let colon = memchr::memchr(b':', line)?;
-        // Takes the CR off too.
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        line_parts(line)
     })
+}
+
+/// Name and value of one line, without its LF.
+pub(crate) fn line_parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr::memchr(b':', line)?;
+    // Takes the CR off too.
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
 /// The members of a comma-separated list of tokens, blanks trimmed, empty members left out

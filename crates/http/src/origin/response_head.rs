@@ -1,6 +1,6 @@
 //! The head of a response, as an exchange sends it on: it does not tell which protocol the origin speaks.
 
-use crate::fields::field_parts;
+use crate::fields::{field_parts, line_parts};
 use crate::{Status, Version};
 use std::borrow::Cow;
 
@@ -162,8 +162,11 @@ pub(super) fn remove_lines(text: &mut Vec<u8>, keeps: impl Fn(&[u8], &[u8]) -> b
     while let Some(len) = memchr::memchr(b'\n', &text[at..]) {
         let line = at..at + len + 1;
         at = line.end;
-        if field_parts(&text[line.clone()]).any(|(name, value)| keeps(name, value)) {
-            text.copy_within(line.clone(), kept);
+        if line_parts(&text[line.start..line.end - 1]).is_some_and(|(name, value)| keeps(name, value)) {
+            // Until a line goes, all stay where they are.
+            if kept < line.start {
+                text.copy_within(line.clone(), kept);
+            }
             kept += line.len();
         }
     }

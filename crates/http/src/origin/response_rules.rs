@@ -72,7 +72,11 @@ impl ResponseRules {
         });
         if let Some(pseudonym) = &self.pseudonym {
             let version = if head.version() == Version::Http10 { "1.0" } else { "1.1" };
-            head.add("Via", format!("{version} {pseudonym}").as_bytes());
+            head.add_with("Via", |out| {
+                for part in [version, " ", pseudonym] {
+                    out.extend_from_slice(part.as_bytes());
+                }
+            });
         }
     }
 

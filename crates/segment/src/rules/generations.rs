@@ -158,7 +158,7 @@ pub const PREFIX_DEPTH_MAX: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Scheme;
+    use crate::rules::{QueryRule, Scheme};
     use proptest::prelude::*;
 
     fn secret() -> KeySecret {
@@ -166,7 +166,8 @@ mod tests {
     }
 
     fn key(path: &str, query: Option<&str>) -> Key {
-        Key::new(Scheme::Https, "a", None, path.as_bytes(), query.map(str::as_bytes))
+        let (rule, query) = (QueryRule::default(), query.map(str::as_bytes));
+        Key::of_request(&rule, Scheme::Https, ("a", None), path.as_bytes(), query).unwrap()
     }
 
     fn uri(text: &str) -> Purge {

@@ -95,7 +95,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn key(host: &str, path: &str, query: Option<&str>) -> Key {
-        Key::new(Scheme::Https, host, None, path.as_bytes(), query.map(str::as_bytes))
+        let (rule, query) = (QueryRule::default(), query.map(str::as_bytes));
+        Key::of_request(&rule, Scheme::Https, (host, None), path.as_bytes(), query).unwrap()
     }
 
     fn head(status: u16, fields: &str) -> ResponseHead {

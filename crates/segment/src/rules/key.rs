@@ -45,13 +45,20 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a request. `host` in any case, with brackets if it is an IPv6 address; `path` and `query` in the form
-    /// in which they go to the origin.
-    pub fn new(scheme: Scheme, host: &str, port: Option<u16>, path: &[u8], query: Option<&[u8]>) -> Self {
+    /// The key of a request, with what `rule` leaves of its query. `host` in any case, with brackets if it is an IPv6 address;
+    /// path and query as the client has sent them. `None`: the path has no one form.
+    pub fn of_request(
+        rule: &QueryRule,
+        scheme: Scheme,
+        (host, port): (&str, Option<u16>),
+        path: &[u8],
+        query: Option<&[u8]>,
+    ) -> Option<Self> {
         let port = port.filter(|port| *port != scheme.default_port());
+        let query = rule.normalise(query);
         let port_len = port.map_or(0, |port| ":".len() + port.checked_ilog10().unwrap_or(0) as usize + 1);
-        let query_len = query.map_or(0, |query| "?".len() + query.len());
-        // Exactly: a box of less than its capacity would be another allocation.
+        let query_len = query.as_ref().map_or(0, |query| "?".len() + query.len());
+        // Exactly, as a rule: a box of less than its capacity would be another allocation.
         let len = scheme.as_str().len() + "://".len() + host.len() + port_len + path.len() + query_len;
         let mut text = Vec::with_capacity(len);
         text.extend_from_slice(scheme.as_str().as_bytes());
@@ -63,12 +70,8 @@ impl Key {
         }
         // The longest head of a request is much shorter than 4 GiB.
         let path_at = text.len() as u32;
-        text.extend_from_slice(path);
-        if let Some(query) = query {
-            text.push(b'?');
-            text.extend_from_slice(query);
-        }
-        Self { text: text.into(), path_at }
+        PathRule::default().push_target(&mut text, path, query.as_deref()).ok()?;
+        Some(Self { text: text.into(), path_at })
     }
 
     /// The key whose [bytes](Self::as_bytes) were kept. `None` if they are none of a key.
@@ -102,14 +105,7 @@ impl Key {
             Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
             None => (target, None),
         };
-        let query = rule.normalise(query);
-        let mut target = Vec::with_capacity(target.len());
-        PathRule::default().push_target(&mut target, path, query.as_deref()).ok()?;
-        let (path, query) = match memchr::memchr(b'?', &target) {
-            Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
-            None => (&target[..], None),
-        };
-        Some(Self::new(scheme, host, port, path, query))
+        Self::of_request(rule, scheme, (host, port), path, query)
     }
 
     /// The URI.
@@ -236,7 +232,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn key(scheme: Scheme, host: &str, port: Option<u16>, path: &str, query: Option<&str>) -> String {
-        let key = Key::new(scheme, host, port, path.as_bytes(), query.map(str::as_bytes));
+        let (rule, query) = (QueryRule::default(), query.map(str::as_bytes));
+        let key = Key::of_request(&rule, scheme, (host, port), path.as_bytes(), query).unwrap();
         assert_eq!([key.origin(), key.target()].concat(), key.as_bytes());
         assert_eq!(Key::from_bytes(key.as_bytes()), Some(key.clone()));
         String::from_utf8(key.as_bytes().to_vec()).unwrap()
@@ -277,7 +274,7 @@ mod tests {
 
     #[test]
     fn hashes_depend_on_the_secret() {
-        let key = Key::new(Scheme::Http, "a", None, b"/", None);
+        let key = Key::of_uri(&QueryRule::default(), b"http://a/").unwrap();
         let hashes = [[0; 16], [1; 16]].map(|secret| key.hash(&KeySecret::new(secret)));
         assert_ne!(hashes[0], hashes[1]);
         assert_eq!(key.hash(&KeySecret::new([1; 16])), hashes[1]);

@@ -84,12 +84,13 @@ pub const LABELS_MAX: usize = 128;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Scheme;
+    use crate::rules::QueryRule;
     use baton_http::Status;
 
     fn labels(fields: &str) -> Result<Box<[Label]>, NotStored> {
         let head = ResponseHead::of_lines(fields.as_bytes().to_vec(), Status::OK, b"", None, |_| true);
-        labels_of(&RouteRules::default(), &secret(), &Key::new(Scheme::Http, "a", None, b"/", None), &head)
+        let key = Key::of_uri(&QueryRule::default(), b"http://a/").unwrap();
+        labels_of(&RouteRules::default(), &secret(), &key, &head)
     }
 
     fn secret() -> KeySecret {

@@ -12,6 +12,8 @@ pub struct Stored {
     pub(super) times: Times,
     pub(super) freshness: Freshness,
     pub(super) variant: VariantKey,
+    /// The head has an Age, which is another one for each client.
+    came_with_age: bool,
 }
 
 impl Stored {
@@ -36,7 +38,7 @@ impl Stored {
         if head.field("Date").is_none() {
             head.add("Date", &Stamp::at(fetched.times.received_s).date);
         }
-        Ok(Self { head, times: fetched.times, freshness, variant })
+        Ok(Self::of_parts(head, fetched.times, freshness, variant))
     }
 
     /// The response that was kept: `head` and `variant` are of one that [`of`](Self::of) has let in. With other rules
@@ -44,12 +46,27 @@ impl Stored {
     pub fn restore(rules: &RouteRules, head: ResponseHead, times: Times, variant: VariantKey) -> Self {
         // The age that it came with is in its head.
         let freshness = Control::of(rules, &head).freshness(rules, &head, times);
-        Self { head, times, freshness, variant }
+        Self::of_parts(head, times, freshness, variant)
+    }
+
+    fn of_parts(head: ResponseHead, times: Times, freshness: Freshness, variant: VariantKey) -> Self {
+        let came_with_age = head.fields().any(|(name, _)| is_replaced_on_reuse(name));
+        Self { head, times, freshness, variant, came_with_age }
     }
 
     /// The head. It has no Age but the one that came with it: see [`is_replaced_on_reuse`].
     pub const fn head(&self) -> &ResponseHead {
         &self.head
+    }
+
+    /// The head for a client, without what is written anew for each, and with room for so many bytes of that.
+    pub fn head_on_reuse(&self, room_bytes: usize) -> ResponseHead {
+        let mut head = self.head.copy_with_room(room_bytes);
+        // Few origins are caches: it costs a look at each line.
+        if self.came_with_age {
+            head.retain(|name, _| !is_replaced_on_reuse(name));
+        }
+        head
     }
 
     /// When it was asked for, and when it came.
