@@ -13,19 +13,20 @@
 
 mod bitmap;
 mod object;
+mod outcome;
+mod stock;
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::ops::Range;
 
 pub use object::{Facts, Generation};
+pub use outcome::{NotStored, Removed};
 
-use self::object::Objects;
+use self::stock::Stock;
 use crate::layout::{BlockNumber, Layout, SegmentNumber};
-use crate::policy::{Aim, Millis, Place, Policy, PolicyName, Removal};
+use crate::policy::{Aim, Millis, PolicyName, Removal};
 use crate::rules::KeyHash;
 pub use crate::units::ObjectId;
-use crate::units::{UnitId, Units};
+use crate::units::UnitId;
 
 /// What an index is made for.
 #[derive(Clone, Copy, Debug)]
@@ -44,75 +45,13 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// Why nothing was stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotStored {
-    /// Longer than the layout can divide, or a block beyond the end.
-    OutOfRange,
-    /// All objects are being read, and there may be no more of them.
-    TooManyObjects,
-    /// Purged, or replaced by a newer version.
-    Purged,
-    /// Not worth what it would displace.
-    NotWorthIt,
-}
-
-impl NotStored {
-    /// The word in logs and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OutOfRange => "out-of-range",
-            Self::TooManyObjects => "too-many-objects",
-            Self::Purged => "purged",
-            Self::NotWorthIt => "not-worth-it",
-        }
-    }
-}
-
-impl fmt::Display for NotStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What the store is to drop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
-    /// A block.
-    Block {
-        /// The object's key.
-        key: KeyHash,
-        /// The object's generation.
-        generation: Generation,
-        /// The block.
-        block: BlockNumber,
-    },
-    /// The record of an object, whose blocks have been named before.
-    Object {
-        /// The object's key.
-        key: KeyHash,
-        /// The object's generation.
-        generation: Generation,
-        /// The handle that the caller gave.
-        handle: u64,
-    },
-}
-
 /// The index of a cache.
 #[derive(Debug)]
 pub struct Index {
-    layout: Layout,
+    stock: Stock,
     bytes_max: u64,
     objects_max: usize,
-    objects: Objects,
-    units: Units,
-    policy: Box<dyn Policy>,
-    bytes: u64,
-    /// Blocks count as the slots that they lie in: powers of two of at least this. 0: by their length.
-    slot_bytes_min: u64,
     next_generation: Generation,
-    removed: VecDeque<Removed>,
 }
 
 /// How many victims are looked at for an object that has no reader.
@@ -122,24 +61,20 @@ impl Index {
     /// An empty index.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
+        let policy = settings.policy.machine(settings.aim, settings.bytes_max, settings.seed);
         Self {
-            layout: settings.layout,
+            stock: Stock::new(settings.layout, policy),
             bytes_max: settings.bytes_max,
             objects_max: settings.objects_max,
-            objects: Objects::default(),
-            units: Units::default(),
-            policy: settings.policy.machine(settings.aim, settings.bytes_max, settings.seed),
-            bytes: 0,
-            slot_bytes_min: 0,
             next_generation: 1,
-            removed: VecDeque::new(),
         }
     }
 
     /// The same for blocks that each take a slot of a power of two of bytes, at least so many: those count.
     #[must_use]
-    pub fn in_slots(self, slot_bytes_min: u64) -> Self {
-        Self { slot_bytes_min, ..self }
+    pub fn in_slots(mut self, slot_bytes_min: u64) -> Self {
+        self.stock.slot_bytes_min = slot_bytes_min;
+        self
     }
 
     /// Changes the bound of bytes. What is beyond a lower one goes when something is stored.
@@ -156,86 +91,86 @@ impl Index {
     /// How objects are divided.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.stock.layout
     }
 
     /// Bytes of all blocks that are here.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.stock.bytes()
     }
 
     /// Objects, those that are purged and still read included.
     #[must_use]
     pub fn objects(&self) -> usize {
-        self.objects.len()
+        self.stock.objects.len()
     }
 
     /// Segments of which something is here.
     #[must_use]
     pub fn segments(&self) -> usize {
-        self.units.len()
+        self.stock.units.len()
     }
 
     /// Memory that the index itself takes, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.objects.heap_bytes() + self.units.heap_bytes() + self.policy.heap_bytes()
+        self.stock.objects.heap_bytes() + self.stock.units.heap_bytes() + self.stock.policy.heap_bytes()
     }
 
     /// Whether a segment that was begun is worth fetching to its end after its reader has left.
     #[must_use]
     pub fn completes_segments(&self) -> bool {
-        self.policy.completes_segments()
+        self.stock.policy.completes_segments()
     }
 
     /// The object of a key.
     #[must_use]
     pub fn find(&self, key: KeyHash) -> Option<ObjectId> {
-        self.objects.find(key)
+        self.stock.objects.find(key)
     }
 
     /// What the caller said of an object.
     #[must_use]
     pub fn facts(&self, object: ObjectId) -> Facts {
-        self.objects[object].facts()
+        self.stock.objects[object].facts()
     }
 
     /// The generation of an object.
     #[must_use]
     pub fn generation(&self, object: ObjectId) -> Generation {
-        self.objects[object].generation
+        self.stock.objects[object].generation
     }
 
     /// Whether an object was not purged.
     #[must_use]
     pub fn is_current(&self, object: ObjectId) -> bool {
-        self.objects[object].is_current()
+        self.stock.objects[object].is_current()
     }
 
     /// Whether a block is here.
     #[must_use]
     pub fn contains(&self, object: ObjectId, block: BlockNumber) -> bool {
-        self.objects[object].blocks.contains(block)
+        self.stock.contains(object, block)
     }
 
     /// Whether all blocks are here, and known to be all.
     #[must_use]
     pub fn is_complete(&self, object: ObjectId) -> bool {
-        self.blocks_in(object).is_some_and(|blocks| self.objects[object].blocks.len() == blocks)
+        self.stock.blocks_in(object).is_some_and(|blocks| self.stock.objects[object].blocks.len() == blocks)
     }
 
     /// A reader comes: the object stays until [`Index::close`] is called as often.
     pub fn open(&mut self, object: ObjectId) {
-        self.objects[object].readers += 1;
+        self.stock.objects[object].readers += 1;
     }
 
     /// A reader does not need the object any more.
     pub fn close(&mut self, object: ObjectId) {
-        let readers = &mut self.objects[object].readers;
+        let readers = &mut self.stock.objects[object].readers;
         debug_assert!(*readers > 0, "closed more often than opened");
         *readers = readers.saturating_sub(1);
-        self.remove_if_idle(object);
+        self.stock.remove_if_idle(object);
     }
 
     /// Begins an object, which has no block yet and one reader. One of the same key is purged.
@@ -243,12 +178,12 @@ impl Index {
     /// # Errors
     /// [`NotStored::OutOfRange`] if it is too long, [`NotStored::TooManyObjects`].
     pub fn insert(&mut self, key: KeyHash, facts: Facts, now: Millis) -> Result<ObjectId, NotStored> {
-        if facts.length.is_some_and(|length| length > self.layout.length_max()) {
+        if facts.length.is_some_and(|length| length > self.stock.layout.length_max()) {
             return Err(NotStored::OutOfRange);
         }
         self.purge(key);
         self.make_room_for_object(now)?;
-        let object = self.objects.insert(key, facts, self.next_generation);
+        let object = self.stock.objects.insert(key, facts, self.next_generation);
         self.next_generation = self.next_generation.wrapping_add(1);
         self.open(object);
         Ok(object)
@@ -259,26 +194,26 @@ impl Index {
     /// # Errors
     /// [`NotStored::OutOfRange`] if it is too long, or not the known one: the object is purged.
     pub fn set_length(&mut self, object: ObjectId, length: u64) -> Result<(), NotStored> {
-        let known = self.objects[object].length();
+        let known = self.stock.objects[object].length();
         if known == Some(length) {
             return Ok(());
         }
-        if known.is_some() || length > self.layout.length_max() {
-            self.purge_object(object);
+        if known.is_some() || length > self.stock.layout.length_max() {
+            self.stock.purge_object(object);
             return Err(NotStored::OutOfRange);
         }
         // The last block changes its segment, and maybe its size.
-        let last = self.layout.blocks_in(length) - 1;
-        let from_last: Vec<_> = self.objects[object].blocks.blocks_back(last..u32::MAX).collect();
+        let last = self.stock.layout.blocks_in(length) - 1;
+        let from_last: Vec<_> = self.stock.objects[object].blocks.blocks_back(last..u32::MAX).collect();
         for block in &from_last {
-            self.remove_block(object, *block, Removal::Invalid);
+            self.stock.remove_block(object, *block, Removal::Invalid);
         }
-        self.objects[object].set_length(length);
+        self.stock.objects[object].set_length(length);
         for block in from_last {
             if block == last {
-                self.put_block(object, block, 0);
+                self.stock.put_block(object, block, 0);
             } else {
-                self.announce_block(object, block);
+                self.stock.announce_block(object, block);
             }
         }
         Ok(())
@@ -293,7 +228,7 @@ impl Index {
         block: BlockNumber,
         now: Millis,
     ) {
-        let unit = self.units.find(object, self.segment_of(object, block));
+        let unit = self.stock.units.find(object, self.stock.segment_of(object, block));
         self.note_reached(object, from, block, unit, now);
     }
 
@@ -310,8 +245,8 @@ impl Index {
 
     /// A reader leaves, having reached this block last.
     pub fn handle_leave(&mut self, object: ObjectId, last: BlockNumber) {
-        let place = self.place_of(object, self.segment_of(object, last));
-        self.policy.handle_leave(&place);
+        let place = self.stock.place_of(object, self.stock.segment_of(object, last));
+        self.stock.policy.handle_leave(&place);
     }
 
     /// Stores blocks of an object. Those that are here already stay.
@@ -327,23 +262,24 @@ impl Index {
         if !self.is_current(object) {
             return Err(NotStored::Purged);
         }
-        if blocks.end > self.blocks_in(object).unwrap_or_else(|| self.layout.blocks_in(u64::MAX)) {
+        if blocks.end > self.stock.blocks_in(object).unwrap_or_else(|| self.stock.layout.blocks_in(u64::MAX))
+        {
             return Err(NotStored::OutOfRange);
         }
         // It stays, even if what is stored displaces all that it has.
-        self.objects[object].readers += 1;
+        self.stock.objects[object].readers += 1;
         let stored = self.store_by_segment(object, blocks, now);
-        self.objects[object].readers -= 1;
-        self.remove_if_idle(object);
+        self.stock.objects[object].readers -= 1;
+        self.stock.remove_if_idle(object);
         stored
     }
 
     /// A block is not there after all: unreadable, or never written.
     pub fn lose(&mut self, object: ObjectId, block: BlockNumber) {
-        if self.contains(object, block) {
-            self.remove_block(object, block, Removal::Invalid);
-            self.announce_block(object, block);
-            self.remove_if_idle(object);
+        if self.stock.contains(object, block) {
+            self.stock.remove_block(object, block, Removal::Invalid);
+            self.stock.announce_block(object, block);
+            self.stock.remove_if_idle(object);
         }
     }
 
@@ -351,7 +287,7 @@ impl Index {
     /// find none of its blocks.
     pub fn purge(&mut self, key: KeyHash) -> bool {
         let Some(object) = self.find(key) else { return false };
-        self.purge_object(object);
+        self.stock.purge_object(object);
         true
     }
 
@@ -368,40 +304,40 @@ impl Index {
         generation: Generation,
         blocks: impl IntoIterator<Item = BlockNumber>,
     ) -> Result<ObjectId, NotStored> {
-        if facts.length.is_some_and(|length| length > self.layout.length_max()) {
+        if facts.length.is_some_and(|length| length > self.stock.layout.length_max()) {
             return Err(NotStored::OutOfRange);
         }
         if self.find(key).is_some_and(|object| !is_later(generation, self.generation(object))) {
             return Err(NotStored::Purged);
         }
         self.purge(key);
-        if self.objects.len() >= self.objects_max {
+        if self.stock.objects.len() >= self.objects_max {
             return Err(NotStored::TooManyObjects);
         }
         let next = generation.wrapping_add(1);
         if is_later(next, self.next_generation) {
             self.next_generation = next;
         }
-        let object = self.objects.insert(key, facts, generation);
-        let end = self.blocks_in(object).unwrap_or_else(|| self.layout.blocks_in(u64::MAX));
+        let object = self.stock.objects.insert(key, facts, generation);
+        let end = self.stock.blocks_in(object).unwrap_or_else(|| self.stock.layout.blocks_in(u64::MAX));
         let mut result = Ok(object);
         for block in blocks {
-            let bytes = self.bytes_of(object, block);
+            let bytes = self.stock.bytes_of(object, block);
             if block >= end {
                 result = Err(NotStored::OutOfRange);
-            } else if self.bytes + bytes > self.bytes_max {
+            } else if self.stock.bytes() + bytes > self.bytes_max {
                 result = Err(NotStored::NotWorthIt);
-            } else if !self.contains(object, block) {
-                self.put_block(object, block, 0);
+            } else if !self.stock.contains(object, block) {
+                self.stock.put_block(object, block, 0);
             }
         }
-        self.remove_if_idle(object);
+        self.stock.remove_if_idle(object);
         result
     }
 
     /// What the store is to drop next.
     pub fn next_removed(&mut self) -> Option<Removed> {
-        self.removed.pop_front()
+        self.stock.next_removed()
     }
 
     fn note_reached(
@@ -412,45 +348,11 @@ impl Index {
         unit: Option<UnitId>,
         now: Millis,
     ) {
-        let from = from.map(|block| self.segment_of(object, block));
-        let segment = self.segment_of(object, block);
+        let from = from.map(|block| self.stock.segment_of(object, block));
+        let segment = self.stock.segment_of(object, block);
         if from != Some(segment) {
-            let place = self.place_of(object, segment);
-            self.policy.handle_use(now, &place, unit, from);
-        }
-    }
-
-    fn blocks_in(&self, object: ObjectId) -> Option<u32> {
-        self.objects[object].length().map(|length| self.layout.blocks_in(length))
-    }
-
-    fn segment_of(&self, object: ObjectId, block: BlockNumber) -> SegmentNumber {
-        self.layout.segment_of(block, self.blocks_in(object))
-    }
-
-    fn bytes_of(&self, object: ObjectId, block: BlockNumber) -> u64 {
-        let bytes = self.layout.bytes_of(block, self.objects[object].length());
-        match bytes.end - bytes.start {
-            len if len == 0 || self.slot_bytes_min == 0 => len,
-            len => len.max(self.slot_bytes_min).next_power_of_two(),
-        }
-    }
-
-    fn place_of(&self, object: ObjectId, segment: SegmentNumber) -> Place {
-        let length = self.objects[object].length();
-        let object_blocks = self.blocks_in(object);
-        let span = self.layout.blocks_of(segment, object_blocks);
-        let start_of = |block| self.layout.bytes_of(block, length).start;
-        let tail = span.tail.map_or(0, |block| self.bytes_of(object, block));
-        Place {
-            key: self.objects[object].handle,
-            object,
-            segment,
-            first_block: span.body.start,
-            blocks: (span.body.len() as u32 + u32::from(span.tail.is_some())).max(1),
-            object_blocks,
-            is_only: object_blocks.is_some_and(|blocks| self.layout.segments_in(blocks) == 1),
-            bytes: start_of(span.body.end) - start_of(span.body.start) + tail,
+            let place = self.stock.place_of(object, segment);
+            self.stock.policy.handle_use(now, &place, unit, from);
         }
     }
 
@@ -462,8 +364,8 @@ impl Index {
     ) -> Result<(), NotStored> {
         let mut next = blocks.start;
         while next < blocks.end {
-            let segment = self.segment_of(object, next);
-            let in_it = |block: &BlockNumber| self.segment_of(object, *block) == segment;
+            let segment = self.stock.segment_of(object, next);
+            let in_it = |block: &BlockNumber| self.stock.segment_of(object, *block) == segment;
             let end = (next..blocks.end).find(|block| !in_it(block)).unwrap_or(blocks.end);
             self.store_in_segment(object, segment, next..end, now)?;
             next = end;
@@ -478,11 +380,11 @@ impl Index {
         blocks: Range<BlockNumber>,
         now: Millis,
     ) -> Result<(), NotStored> {
-        let missing: Vec<_> = blocks.filter(|block| !self.contains(object, *block)).collect();
-        let bytes = missing.iter().map(|block| self.bytes_of(object, *block)).sum();
+        let missing: Vec<_> = blocks.filter(|block| !self.stock.contains(object, *block)).collect();
+        let bytes = missing.iter().map(|block| self.stock.bytes_of(object, *block)).sum();
         self.make_room(object, segment, bytes, now)?;
         for block in missing {
-            self.put_block(object, block, now);
+            self.stock.put_block(object, block, now);
         }
         Ok(())
     }
@@ -494,139 +396,46 @@ impl Index {
         bytes: u64,
         now: Millis,
     ) -> Result<(), NotStored> {
-        if self.bytes + bytes <= self.bytes_max {
+        if self.stock.bytes() + bytes <= self.bytes_max {
             return Ok(());
         }
-        let place = self.place_of(object, segment);
-        if bytes > self.bytes_max || !self.policy.admits(now, &place, &self.units) {
+        let place = self.stock.place_of(object, segment);
+        if bytes > self.bytes_max || !self.stock.policy.admits(now, &place, &self.stock.units) {
             return Err(NotStored::NotWorthIt);
         }
-        while self.bytes + bytes > self.bytes_max {
-            let Some(victim) = self.policy.victim(now, &self.units) else {
+        while self.stock.bytes() + bytes > self.bytes_max {
+            let Some(victim) = self.stock.policy.victim(now, &self.stock.units) else {
                 return Err(NotStored::NotWorthIt);
             };
-            if self.units.place_of(victim) == (object, segment) {
+            if self.stock.units.place_of(victim) == (object, segment) {
                 return Err(NotStored::NotWorthIt);
             }
-            let wanted = if self.policy.peels() { self.bytes + bytes - self.bytes_max } else { u64::MAX };
-            self.evict(victim, wanted);
+            let wanted = if self.stock.policy.peels() {
+                self.stock.bytes() + bytes - self.bytes_max
+            } else {
+                u64::MAX
+            };
+            self.stock.evict(victim, wanted);
         }
         Ok(())
     }
 
     fn make_room_for_object(&mut self, now: Millis) -> Result<(), NotStored> {
         for _ in 0..VICTIMS_TRIED {
-            if self.objects.len() < self.objects_max {
+            if self.stock.objects.len() < self.objects_max {
                 return Ok(());
             }
-            let Some(victim) = self.policy.victim(now, &self.units) else { break };
-            let (object, _) = self.units.place_of(victim);
-            if self.objects[object].readers == 0 {
-                self.drop_blocks(object, Removal::Evicted);
-                self.remove_if_idle(object);
+            let Some(victim) = self.stock.policy.victim(now, &self.stock.units) else { break };
+            let (object, _) = self.stock.units.place_of(victim);
+            if self.stock.objects[object].readers == 0 {
+                self.stock.drop_blocks(object, Removal::Evicted);
+                self.stock.remove_if_idle(object);
             } else {
                 // It stays for its readers; without this unit the policy names another one.
-                self.evict(victim, u64::MAX);
+                self.stock.evict(victim, u64::MAX);
             }
         }
-        if self.objects.len() < self.objects_max { Ok(()) } else { Err(NotStored::TooManyObjects) }
-    }
-
-    /// Evicts the last blocks of a unit, of so many bytes at least, or all.
-    fn evict(&mut self, victim: UnitId, wanted: u64) {
-        let (object, segment) = self.units.place_of(victim);
-        let span = self.layout.blocks_of(segment, self.blocks_in(object));
-        let blocks = &self.objects[object].blocks;
-        let tail = span.tail.filter(|tail| blocks.contains(*tail));
-        let mut freed = 0;
-        let enough = |block: &BlockNumber| {
-            let before = freed;
-            freed += self.bytes_of(object, *block);
-            before < wanted
-        };
-        // The last block goes last: it is read at a start, as the first ones are.
-        let victims: Vec<_> = blocks.blocks_back(span.body).chain(tail).take_while(enough).collect();
-        for block in victims {
-            self.remove_block(object, block, Removal::Evicted);
-            self.announce_block(object, block);
-        }
-        self.remove_if_idle(object);
-    }
-
-    fn purge_object(&mut self, object: ObjectId) {
-        self.detach(object);
-        self.drop_blocks(object, Removal::Invalid);
-        self.remove_if_idle(object);
-    }
-
-    /// The object is not found by its key any more.
-    fn detach(&mut self, object: ObjectId) {
-        if self.is_current(object) {
-            self.policy.handle_gone(self.objects[object].handle);
-            self.objects.detach(object);
-        }
-    }
-
-    fn drop_blocks(&mut self, object: ObjectId, why: Removal) {
-        let blocks: Vec<_> = self.objects[object].blocks.blocks_back(0..u32::MAX).collect();
-        for block in blocks {
-            self.remove_block(object, block, why);
-            self.announce_block(object, block);
-        }
-    }
-
-    fn remove_if_idle(&mut self, object: ObjectId) {
-        let record = &self.objects[object];
-        if record.readers == 0 && record.blocks.is_empty() {
-            let (key, generation, handle) = (record.key(), record.generation, record.handle);
-            self.detach(object);
-            self.objects.remove(object);
-            self.removed.push_back(Removed::Object { key, generation, handle });
-        }
-    }
-
-    fn announce_block(&mut self, object: ObjectId, block: BlockNumber) {
-        let record = &self.objects[object];
-        self.removed.push_back(Removed::Block { key: record.key(), generation: record.generation, block });
-    }
-
-    /// Adds a block that is not here.
-    fn put_block(&mut self, object: ObjectId, block: BlockNumber, now: Millis) {
-        let segment = self.segment_of(object, block);
-        let unit = self.units.find(object, segment).unwrap_or_else(|| {
-            let unit = self.units.insert(object, segment);
-            self.policy.handle_inserted(now, unit, &self.place_of(object, segment));
-            unit
-        });
-        self.objects[object].blocks.insert(block);
-        self.resize(unit, self.units.bytes_of(unit) + self.bytes_of(object, block));
-    }
-
-    /// Removes a block that is here, and its unit if that was the last one.
-    fn remove_block(&mut self, object: ObjectId, block: BlockNumber, why: Removal) {
-        let segment = self.segment_of(object, block);
-        self.objects[object].blocks.remove(block);
-        let Some(unit) = self.units.find(object, segment) else { return };
-        self.resize(unit, self.units.bytes_of(unit).saturating_sub(self.bytes_of(object, block)));
-        if self.is_bare(object, segment) {
-            let place = self.place_of(object, segment);
-            self.policy.handle_removed(unit, &place, why);
-            self.units.remove(unit);
-        }
-    }
-
-    /// Whether no block of a segment is here; empty blocks count.
-    fn is_bare(&self, object: ObjectId, segment: SegmentNumber) -> bool {
-        let span = self.layout.blocks_of(segment, self.blocks_in(object));
-        let blocks = &self.objects[object].blocks;
-        blocks.blocks_back(span.body).next().is_none() && !span.tail.is_some_and(|tail| blocks.contains(tail))
-    }
-
-    fn resize(&mut self, unit: UnitId, after: u64) {
-        let before = self.units.bytes_of(unit);
-        self.units.set_bytes(unit, after);
-        self.bytes = self.bytes - before + after;
-        self.policy.handle_resized(unit, before, after);
+        if self.stock.objects.len() < self.objects_max { Ok(()) } else { Err(NotStored::TooManyObjects) }
     }
 }
 

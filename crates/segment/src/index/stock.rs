@@ -1,0 +1,184 @@
+//! What is here: objects and their blocks, counted, with the policy told of each change.
+//!
+//! A block comes and goes in one place, so that bitmaps, units, bytes and the policy agree, and the store hears of all that
+//! goes. What may come, and what goes for it, the [index](super::Index) decides.
+
+use std::collections::VecDeque;
+
+use super::object::Objects;
+use super::outcome::Removed;
+use crate::layout::{BlockNumber, Layout, SegmentNumber};
+use crate::policy::{Millis, Place, Policy, Removal};
+use crate::units::{ObjectId, UnitId, Units};
+
+/// The blocks that are here.
+#[derive(Debug)]
+pub(super) struct Stock {
+    pub(super) layout: Layout,
+    pub(super) objects: Objects,
+    pub(super) units: Units,
+    pub(super) policy: Box<dyn Policy>,
+    bytes: u64,
+    /// Blocks count as the slots that they lie in: powers of two of at least this. 0: by their length.
+    pub(super) slot_bytes_min: u64,
+    removed: VecDeque<Removed>,
+}
+
+impl Stock {
+    pub(super) fn new(layout: Layout, policy: Box<dyn Policy>) -> Self {
+        Self {
+            layout,
+            objects: Objects::default(),
+            units: Units::default(),
+            policy,
+            bytes: 0,
+            slot_bytes_min: 0,
+            removed: VecDeque::new(),
+        }
+    }
+
+    /// Bytes of all blocks.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the store is to drop next.
+    pub(super) fn next_removed(&mut self) -> Option<Removed> {
+        self.removed.pop_front()
+    }
+
+    pub(super) fn contains(&self, object: ObjectId, block: BlockNumber) -> bool {
+        self.objects[object].blocks.contains(block)
+    }
+
+    pub(super) fn blocks_in(&self, object: ObjectId) -> Option<u32> {
+        self.objects[object].length().map(|length| self.layout.blocks_in(length))
+    }
+
+    pub(super) fn segment_of(&self, object: ObjectId, block: BlockNumber) -> SegmentNumber {
+        self.layout.segment_of(block, self.blocks_in(object))
+    }
+
+    pub(super) fn bytes_of(&self, object: ObjectId, block: BlockNumber) -> u64 {
+        let bytes = self.layout.bytes_of(block, self.objects[object].length());
+        match bytes.end - bytes.start {
+            len if len == 0 || self.slot_bytes_min == 0 => len,
+            len => len.max(self.slot_bytes_min).next_power_of_two(),
+        }
+    }
+
+    pub(super) fn place_of(&self, object: ObjectId, segment: SegmentNumber) -> Place {
+        let length = self.objects[object].length();
+        let object_blocks = self.blocks_in(object);
+        let span = self.layout.blocks_of(segment, object_blocks);
+        let start_of = |block| self.layout.bytes_of(block, length).start;
+        let tail = span.tail.map_or(0, |block| self.bytes_of(object, block));
+        Place {
+            key: self.objects[object].handle,
+            object,
+            segment,
+            first_block: span.body.start,
+            blocks: (span.body.len() as u32 + u32::from(span.tail.is_some())).max(1),
+            object_blocks,
+            is_only: object_blocks.is_some_and(|blocks| self.layout.segments_in(blocks) == 1),
+            bytes: start_of(span.body.end) - start_of(span.body.start) + tail,
+        }
+    }
+
+    /// Evicts the last blocks of a unit, of so many bytes at least, or all.
+    pub(super) fn evict(&mut self, victim: UnitId, wanted: u64) {
+        let (object, segment) = self.units.place_of(victim);
+        let span = self.layout.blocks_of(segment, self.blocks_in(object));
+        let blocks = &self.objects[object].blocks;
+        let tail = span.tail.filter(|tail| blocks.contains(*tail));
+        let mut freed = 0;
+        let enough = |block: &BlockNumber| {
+            let before = freed;
+            freed += self.bytes_of(object, *block);
+            before < wanted
+        };
+        // The last block goes last: it is read at a start, as the first ones are.
+        let victims: Vec<_> = blocks.blocks_back(span.body).chain(tail).take_while(enough).collect();
+        for block in victims {
+            self.remove_block(object, block, Removal::Evicted);
+            self.announce_block(object, block);
+        }
+        self.remove_if_idle(object);
+    }
+
+    pub(super) fn purge_object(&mut self, object: ObjectId) {
+        self.detach(object);
+        self.drop_blocks(object, Removal::Invalid);
+        self.remove_if_idle(object);
+    }
+
+    /// The object is not found by its key any more.
+    fn detach(&mut self, object: ObjectId) {
+        if self.objects[object].is_current() {
+            self.policy.handle_gone(self.objects[object].handle);
+            self.objects.detach(object);
+        }
+    }
+
+    pub(super) fn drop_blocks(&mut self, object: ObjectId, why: Removal) {
+        let blocks: Vec<_> = self.objects[object].blocks.blocks_back(0..u32::MAX).collect();
+        for block in blocks {
+            self.remove_block(object, block, why);
+            self.announce_block(object, block);
+        }
+    }
+
+    pub(super) fn remove_if_idle(&mut self, object: ObjectId) {
+        let record = &self.objects[object];
+        if record.readers == 0 && record.blocks.is_empty() {
+            let (key, generation, handle) = (record.key(), record.generation, record.handle);
+            self.detach(object);
+            self.objects.remove(object);
+            self.removed.push_back(Removed::Object { key, generation, handle });
+        }
+    }
+
+    pub(super) fn announce_block(&mut self, object: ObjectId, block: BlockNumber) {
+        let record = &self.objects[object];
+        self.removed.push_back(Removed::Block { key: record.key(), generation: record.generation, block });
+    }
+
+    /// Adds a block that is not here.
+    pub(super) fn put_block(&mut self, object: ObjectId, block: BlockNumber, now: Millis) {
+        let segment = self.segment_of(object, block);
+        let unit = self.units.find(object, segment).unwrap_or_else(|| {
+            let unit = self.units.insert(object, segment);
+            self.policy.handle_inserted(now, unit, &self.place_of(object, segment));
+            unit
+        });
+        self.objects[object].blocks.insert(block);
+        self.resize(unit, self.units.bytes_of(unit) + self.bytes_of(object, block));
+    }
+
+    /// Removes a block that is here, and its unit if that was the last one.
+    pub(super) fn remove_block(&mut self, object: ObjectId, block: BlockNumber, why: Removal) {
+        let segment = self.segment_of(object, block);
+        self.objects[object].blocks.remove(block);
+        let Some(unit) = self.units.find(object, segment) else { return };
+        self.resize(unit, self.units.bytes_of(unit).saturating_sub(self.bytes_of(object, block)));
+        if self.is_bare(object, segment) {
+            let place = self.place_of(object, segment);
+            self.policy.handle_removed(unit, &place, why);
+            self.units.remove(unit);
+        }
+    }
+
+    /// Whether no block of a segment is here; empty blocks count.
+    fn is_bare(&self, object: ObjectId, segment: SegmentNumber) -> bool {
+        let span = self.layout.blocks_of(segment, self.blocks_in(object));
+        let blocks = &self.objects[object].blocks;
+        blocks.blocks_back(span.body).next().is_none() && !span.tail.is_some_and(|tail| blocks.contains(tail))
+    }
+
+    fn resize(&mut self, unit: UnitId, after: u64) {
+        let before = self.units.bytes_of(unit);
+        self.units.set_bytes(unit, after);
+        self.bytes = self.bytes - before + after;
+        self.policy.handle_resized(unit, before, after);
+    }
+}
