@@ -233,7 +233,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
 }
 
 fn cached_route() -> Arc<CachedRoute> {
-    Arc::new(CachedRoute { partition: "site".into(), rules: RouteRules::default() })
+    Arc::new(CachedRoute { partition: "site".into(), rules: RouteRules::default(), prefetch: 0 })
 }
 
 /// An origin that answers every request on a kept connection with so many bytes.
