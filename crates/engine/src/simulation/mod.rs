@@ -18,6 +18,7 @@ mod delegated;
 mod expected;
 mod http1;
 mod http2;
+mod ledger;
 mod link;
 mod log;
 mod request;

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use baton_cache::CachingGateway;
@@ -193,7 +194,7 @@ impl<'a> World<'a> {
             gateway: gateway.with_precise_clock(clock::now_us),
             shelf,
             epoll,
-            application: Application::listen(&setting.folder, protocol, &mut choices),
+            application: Application::listen(&setting.folder, Rc::default(), protocol, &mut choices),
             protocol,
             is_round_due: false,
             is_application_due: false,

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::manner::{Manner, Query, REDIRECTED_TO};
+use super::scene::Scene;
 use crate::simulation::site::{Folder, INTERNAL, LINK};
 
 /// A CGI response, as far as the application writes it.
@@ -29,8 +30,12 @@ pub(super) enum Ending {
 
 impl Answer {
     /// The answer to a request with this method and body.
-    pub(super) fn to(query: Query, method: &str, body: &[u8], folder: &Folder) -> Self {
+    pub(super) fn to(query: Query, method: &str, body: &[u8], scene: Scene<'_>) -> Self {
         let manner = query.manner;
+        // One that is refused has not begun, and may be sent again.
+        if manner != Manner::Overloaded {
+            scene.ledger.note(method, query.number);
+        }
         let ending = match manner {
             Manner::Never | Manner::Nonsense => Ending::Never,
             Manner::Gone | Manner::Cut | Manner::OpenCut | Manner::HeadOnly => Ending::Closes,
@@ -45,7 +50,7 @@ impl Answer {
         let mut content = query.content(method, body);
         let whole = content.len();
         let fields = if manner.names_files() {
-            name_files(query, folder, &mut content)
+            name_files(query, scene.folder, &mut content)
         } else {
             let length = |len: usize| format!("Content-Length: {len}\r\n");
             match manner {

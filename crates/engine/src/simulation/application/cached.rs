@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::answer::{Answer, Ending};
+use super::scene::Scene;
 use crate::simulation::cached::{Ranges, Resource, Validator, Version, range_in};
 use crate::simulation::choices::Choices;
 use crate::simulation::clock;
@@ -14,10 +15,12 @@ pub(super) fn answer(
     name: u32,
     method: &str,
     field: &dyn Fn(&str) -> String,
+    scene: Scene<'_>,
     choices: &mut Choices,
 ) -> Answer {
     let resource = Resource::of(name);
     let number: usize = field("X-Number").parse().expect("it goes on");
+    scene.ledger.note(method, number - 1);
     let is_authorized = !field("Authorization").is_empty();
     let now_ms = clock::now_ms();
     let mut fields = format!("Date: {}\r\nX-Time: {now_ms}\r\n", date(clock::unix_seconds_at(now_ms)));

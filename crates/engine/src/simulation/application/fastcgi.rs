@@ -15,8 +15,8 @@ use super::cached;
 use super::manner::{Manner, Query};
 use super::on_client::{OnClient, Sent};
 use super::region::Region;
+use super::scene::Scene;
 use crate::simulation::choices::Choices;
-use crate::simulation::site::Folder;
 
 #[derive(Debug)]
 pub(super) struct FastCgi {
@@ -102,7 +102,7 @@ impl FastCgi {
         &mut self,
         mut input: &[u8],
         descriptors: Vec<OwnedFd>,
-        folder: &Folder,
+        scene: Scene<'_>,
         choices: &mut Choices,
         out: &mut Vec<u8>,
     ) {
@@ -117,9 +117,9 @@ impl FastCgi {
                 Part::Params(range) => self.asked.params.extend_from_slice(&input[range]),
                 Part::Stdin(range) => self.asked.body.extend_from_slice(&input[range]),
                 Part::ParamsEnd if self.asked.query().manner == Manner::Early => {
-                    self.begin(folder, choices, out);
+                    self.begin(scene, choices, out);
                 }
-                Part::StdinEnd if !self.asked.is_answered => self.begin(folder, choices, out),
+                Part::StdinEnd if !self.asked.is_answered => self.begin(scene, choices, out),
                 Part::ParamsEnd | Part::StdinEnd => {}
                 Part::Freed(bytes) => {
                     self.region.as_mut().expect("there is a region").handle_freed(bytes);
@@ -137,7 +137,7 @@ impl FastCgi {
     }
 
     /// Decides how the request is answered.
-    fn begin(&mut self, folder: &Folder, choices: &mut Choices, out: &mut Vec<u8>) {
+    fn begin(&mut self, scene: Scene<'_>, choices: &mut Choices, out: &mut Vec<u8>) {
         self.asked.is_answered = true;
         let query = self.asked.query();
         let method = self.asked.param("REQUEST_METHOD");
@@ -146,9 +146,9 @@ impl FastCgi {
                 let field = |name: &str| {
                     self.asked.param(&format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_")))
                 };
-                cached::answer(query.number as u32, &method, &field, choices)
+                cached::answer(query.number as u32, &method, &field, scene, choices)
             }
-            _ => Answer::to(query, &method, &self.asked.body, folder),
+            _ => Answer::to(query, &method, &self.asked.body, scene),
         };
         if query.manner == Manner::Nonsense {
             out.extend_from_slice(&answer.bytes);

@@ -3,8 +3,8 @@
 use super::answer::{Answer, Ending};
 use super::cached;
 use super::manner::{Manner, Query};
+use super::scene::Scene;
 use crate::simulation::choices::Choices;
-use crate::simulation::site::Folder;
 
 #[derive(Debug, Default)]
 pub(super) struct Http1 {
@@ -21,7 +21,7 @@ impl Http1 {
     pub(super) fn handle_input(
         &mut self,
         input: &[u8],
-        folder: &Folder,
+        scene: Scene<'_>,
         choices: &mut Choices,
         out: &mut Vec<u8>,
     ) -> bool {
@@ -51,9 +51,10 @@ impl Http1 {
             };
             let answer = match query.manner {
                 Manner::Cached => {
-                    cached::answer(query.number as u32, method, &|name| field(&head, name), choices)
+                    let field = |name: &str| field(&head, name);
+                    cached::answer(query.number as u32, method, &field, scene, choices)
                 }
-                _ => Answer::to(query, method, content, folder),
+                _ => Answer::to(query, method, content, scene),
             };
             let (response, ending) = respond(query, method, answer);
             out.extend_from_slice(&response);

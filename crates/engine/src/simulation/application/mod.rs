@@ -10,12 +10,14 @@ mod http1;
 mod manner;
 mod on_client;
 mod region;
+mod scene;
 mod scgi;
 
 use std::io::{ErrorKind, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::rc::Rc;
 
 use baton_upstream::Protocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,16 +28,20 @@ pub(crate) use answer::AFTER_FILES;
 pub(crate) use manner::{Manner, Query, REDIRECTED_TO};
 
 use super::choices::Choices;
+use super::ledger::Ledger;
 use super::site::Folder;
 use fastcgi::{Behind, FastCgi};
 use http1::Http1;
 use on_client::{OnClient, Sent};
+use scene::Scene;
 use scgi::Scgi;
 
 /// The processes of an application.
 #[derive(Debug)]
 pub(crate) struct Application {
     listener: UnixListener,
+    /// What the server has asked of it.
+    ledger: Rc<Ledger>,
     protocol: Protocol,
     processes_max: usize,
     /// Bytes that are read or written at a time.
@@ -74,13 +80,19 @@ enum Codec {
 }
 
 impl Application {
-    pub(crate) fn listen(folder: &Folder, protocol: Protocol, choices: &mut Choices) -> Self {
+    pub(crate) fn listen(
+        folder: &Folder,
+        ledger: Rc<Ledger>,
+        protocol: Protocol,
+        choices: &mut Choices,
+    ) -> Self {
         let path = folder.socket();
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(path).unwrap();
         listener.set_nonblocking(true).unwrap();
         Self {
             listener,
+            ledger,
             protocol,
             processes_max: choices.one(&[1, 2, 8, PROCESSES_MANY]),
             piece_bytes_max: choices.one(&[1_000, 30_000, 1_000_000]),
@@ -121,10 +133,11 @@ impl Application {
             self.processes.push(Process::new(stream, self.protocol, self.knows_offers, self.gives_back));
         }
         let (bytes_max, closes_idle) = (self.piece_bytes_max, self.closes_idle);
+        let scene = Scene { folder, ledger: &self.ledger };
         self.children
             .retain_mut(|child| !matches!(child.write(choices.size(bytes_max)), Sent::All | Sent::Gone));
         self.processes.retain_mut(|process| {
-            let goes_on = process.read(choices.size(bytes_max), folder, choices)
+            let goes_on = process.read(choices.size(bytes_max), scene, choices)
                 && process.write(choices.size(bytes_max), choices);
             self.children.extend(process.child.take());
             if let Codec::FastCgi(fastcgi) = &mut process.codec {
@@ -154,7 +167,7 @@ impl Process {
     }
 
     /// Reads at most so many bytes; `false`: the connection is over.
-    fn read(&mut self, bytes_max: usize, folder: &Folder, choices: &mut Choices) -> bool {
+    fn read(&mut self, bytes_max: usize, scene: Scene<'_>, choices: &mut Choices) -> bool {
         let mut input = vec![0; bytes_max];
         let (count, descriptors) = match receive(&self.stream, &mut input) {
             Ok((0, _)) => return false,
@@ -163,10 +176,10 @@ impl Process {
         };
         let input = &input[..count];
         match &mut self.codec {
-            Codec::FastCgi(it) => it.handle_input(input, descriptors, folder, choices, &mut self.out),
-            Codec::Scgi(scgi) => self.closes |= scgi.handle_input(input, folder, &mut self.out),
+            Codec::FastCgi(it) => it.handle_input(input, descriptors, scene, choices, &mut self.out),
+            Codec::Scgi(scgi) => self.closes |= scgi.handle_input(input, scene, &mut self.out),
             Codec::Http1(http1) => {
-                self.closes |= http1.handle_input(input, folder, choices, &mut self.out);
+                self.closes |= http1.handle_input(input, scene, choices, &mut self.out);
                 self.has_answered |= !self.out.is_empty();
             }
         }

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Ending};
 use super::manner::{Manner, Query};
-use crate::simulation::site::Folder;
+use super::scene::Scene;
 
 #[derive(Debug, Default)]
 pub(super) struct Scgi {
@@ -12,7 +12,7 @@ pub(super) struct Scgi {
 
 impl Scgi {
     /// Reads input, and writes an answer if it completes a request. Returns whether the connection ends behind an answer.
-    pub(super) fn handle_input(&mut self, input: &[u8], folder: &Folder, out: &mut Vec<u8>) -> bool {
+    pub(super) fn handle_input(&mut self, input: &[u8], scene: Scene<'_>, out: &mut Vec<u8>) -> bool {
         self.input.extend_from_slice(input);
         let Some((head, body)) = self.split() else { return false };
         let words: Vec<_> = head.split(|&byte| byte == 0).collect();
@@ -27,7 +27,7 @@ impl Scgi {
             return false;
         }
         let body = if is_early { b"" } else { body };
-        let answer = Answer::to(query, param("REQUEST_METHOD"), body, folder);
+        let answer = Answer::to(query, param("REQUEST_METHOD"), body, scene);
         out.extend_from_slice(&answer.bytes);
         self.is_answered = true;
         // Bytes that no answer begins with are one, too, if the connection ends behind them.

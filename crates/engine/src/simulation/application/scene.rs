@@ -1,0 +1,11 @@
+//! What all processes of an application have in common when they answer.
+
+use crate::simulation::ledger::Ledger;
+use crate::simulation::site::Folder;
+
+/// What processes answer from, and where they write down what they are asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) folder: &'a Folder,
+    pub(super) ledger: &'a Ledger,
+}
