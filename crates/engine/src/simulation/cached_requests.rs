@@ -1,38 +1,48 @@
 //! Requests for what is cached.
 
 use std::fmt::Write;
+use std::rc::Rc;
 
-use super::cached::{CACHED, Resource, Version, Wanted};
+use super::cached::{CACHED, Resource, Shelf, Version, Wanted};
 use super::choices::Choices;
 use super::clock;
 use super::expected::{Content, Expected, Persistence};
 use super::request::{Bounds, Request, persistence};
 
 /// A request for one of these resources.
-pub(crate) fn request(names: &[u32], bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
+pub(crate) fn request(shelf: &Shelf, bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
     // 0 is the owner of what all may have.
     let owner = number + 1;
-    let resource = Resource::of(choices.one(names));
-    let method = choices.one(&["GET", "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST"]);
+    let (name, is_plain) = match shelf.crowd_name(number) {
+        Some(name) => (name, choices.chance(70)),
+        None => (choices.one(&shelf.names), false),
+    };
+    let resource = Resource::of(name);
+    let methods: &[&str] = if is_plain { &["GET"] } else { &METHODS };
+    let method = choices.one(methods);
     let kind = choices.one(&["a", "a", "b"]);
     let mut fields = format!("Host: simulated\r\nX-Number: {owner}\r\nX-Kind: {kind}\r\n");
-    let is_authorized = choices.chance(10);
+    let is_authorized = !is_plain && choices.chance(10);
     if is_authorized {
         fields.push_str("Authorization: Basic eA==\r\n");
     }
-    let range = if method == "GET" && choices.chance(40) { range(&resource, choices) } else { String::new() };
+    let range = if method == "GET" && !is_plain && choices.chance(40) {
+        range(&resource, choices)
+    } else {
+        String::new()
+    };
     if !range.is_empty() {
         let _ = write!(fields, "Range: {range}\r\n");
     }
     // Of the version that is current when the client connects: it may be another one when it asks.
     let guess = Version { number: resource.number_at(clock::now_ms()), kind: kind.into(), owner: 0 };
-    let tag = resource.etag(&guess).filter(|_| method != "POST" && choices.chance(25));
+    let tag = resource.etag(&guess).filter(|_| method != "POST" && !is_plain && choices.chance(25));
     let is_condition = tag.is_some() && (range.is_empty() || choices.chance(30));
     if let Some(tag) = &tag {
         let name = if is_condition { "If-None-Match" } else { "If-Range" };
         let _ = write!(fields, "{name}: {tag}\r\n");
     }
-    let control = match choices.number(0..20) {
+    let control = match choices.number(if is_plain { 4..5 } else { 0..20 }) {
         0 => "no-cache",
         1 => "max-age=0",
         2 => "only-if-cached",
@@ -57,6 +67,7 @@ pub(crate) fn request(names: &[u32], bounds: Bounds, number: usize, choices: &mu
         if_range: tag.filter(|_| !is_condition),
         is_validated: matches!(control, "no-cache" | "max-age=0"),
         begun_ms: None.into(),
+        ledger: Rc::clone(&shelf.ledger),
     };
     let mut expected = Expected {
         status: wanted.statuses(),
@@ -78,6 +89,8 @@ pub(crate) fn request(names: &[u32], bounds: Bounds, number: usize, choices: &mu
     let line = format!("{method} {CACHED}/{}.ts?n={number} {version}", resource.name);
     Request::assemble(line, &fields, body, expected)
 }
+
+const METHODS: [&str; 10] = ["GET", "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST"];
 
 fn range(resource: &Resource, choices: &mut Choices) -> String {
     let len = resource.len().max(1);

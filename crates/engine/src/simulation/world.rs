@@ -24,7 +24,7 @@ use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::application::Application;
-use super::cached::Shelf;
+use super::cached::{REQUESTS_MAX, Shelf};
 use super::cached_requests;
 use super::choices::Choices;
 use super::client::{Client, InputWait, Moment};
@@ -32,6 +32,7 @@ use super::clock;
 use super::delegated;
 use super::http1::Http1Client;
 use super::http2::Http2Client;
+use super::ledger::Ledger;
 use super::link::Link;
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
@@ -159,7 +160,8 @@ impl<'a> World<'a> {
         // The same here.
         let mut of_cache = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(2));
         let is_cached = protocol != Protocol::Scgi && of_cache.chance(40);
-        let shelf = is_cached.then(|| Shelf::open(setting.counters, &mut of_cache));
+        let is_ample = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(3)).chance(30);
+        let shelf = is_cached.then(|| Shelf::open(setting.counters, is_ample, &mut of_cache));
         let applied = setting.folder.application(&setting.temporary, protocol, &mut choices);
         let plan = Arc::new(setting.folder.plan(limits, 0, &applied, shelf.as_ref(), &mut choices));
         let cache = CacheSettings {
@@ -186,6 +188,10 @@ impl<'a> World<'a> {
         ctx.shared_cache = shelf.as_ref().map(|shelf| Arc::clone(&shelf.shared));
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
         let own = epoll.try_clone().unwrap();
+        let ledger = match &shelf {
+            Some(shelf) => Rc::clone(&shelf.ledger),
+            None => Rc::new(Ledger::new(false)),
+        };
         let gateway = match &shelf {
             Some(shelf) => CachingGateway::with_cache(own, Arc::clone(&shelf.shared)).unwrap(),
             None => CachingGateway::new(own),
@@ -194,7 +200,7 @@ impl<'a> World<'a> {
             gateway: gateway.with_precise_clock(clock::now_us),
             shelf,
             epoll,
-            application: Application::listen(&setting.folder, Rc::default(), protocol, &mut choices),
+            application: Application::listen(&setting.folder, ledger, protocol, &mut choices),
             protocol,
             is_round_due: false,
             is_application_due: false,
@@ -234,13 +240,13 @@ impl<'a> World<'a> {
             ranges_max: limits.ranges_max,
         };
         let mut at_ms = self.now_ms;
-        let names = self.shelf.as_ref().map(|shelf| &shelf.names[..]).unwrap_or_default();
+        let shelf = self.shelf.as_ref();
         for number in 0..self.choices.number(1..6) {
             let mut choices = self.choices.fork();
             let bounds = Bounds { is_http2: versions.chance(40), ..bounds };
-            let numbers = number * 100..number * 100 + choices.number(0..12);
+            let numbers = number * REQUESTS_MAX..number * REQUESTS_MAX + choices.number(0..12);
             let requests = numbers
-                .map(|number| choose(&self.setting.folder, names, bounds, number, &mut choices))
+                .map(|number| choose(&self.setting.folder, shelf, bounds, number, &mut choices))
                 .collect();
             let (transport, end) = connection(address(number), bounds.is_http2, &mut choices);
             let client: Box<dyn Client> = match bounds.is_http2 {
@@ -653,6 +659,9 @@ impl<'a> World<'a> {
                 assert_eq!(pool[held], 0, "{held} of an application without requests: {pool}");
             }
         }
+        if let Some(shelf) = &self.shelf {
+            shelf.ledger.check_fetches();
+        }
         assert!(self.gateway.is_at_rest(), "the cache has requests or fetches that are over");
         let Some(log) = self.ctx.log.take() else { return 0 };
         let lines = self.setting.log.take(log);
@@ -686,13 +695,18 @@ fn step(session: &mut Session, ctx: &mut Context, in_stages: bool) -> Need {
 }
 
 /// A request of any kind.
-fn choose(folder: &Folder, names: &[u32], bounds: Bounds, number: usize, choices: &mut Choices) -> Request {
-    match choices.chance(bounds.for_application) {
-        true if !names.is_empty() && choices.chance(80) => {
-            cached_requests::request(names, bounds, number, choices)
-        }
-        true => delegated::request(folder, bounds, number, choices),
-        false => Request::choose(folder, bounds, number, choices),
+fn choose(
+    folder: &Folder,
+    shelf: Option<&Shelf>,
+    bounds: Bounds,
+    number: usize,
+    choices: &mut Choices,
+) -> Request {
+    let is_for_application = choices.chance(bounds.for_application);
+    match shelf.filter(|_| is_for_application && choices.chance(80)) {
+        Some(shelf) => cached_requests::request(shelf, bounds, number, choices),
+        None if is_for_application => delegated::request(folder, bounds, number, choices),
+        None => Request::choose(folder, bounds, number, choices),
     }
 }
 

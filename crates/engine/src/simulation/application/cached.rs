@@ -8,11 +8,13 @@ use super::scene::Scene;
 use crate::simulation::cached::{Ranges, Resource, Validator, Version, range_in};
 use crate::simulation::choices::Choices;
 use crate::simulation::clock;
+use crate::simulation::ledger::{Asked, Target};
 use crate::simulation::request::date;
 
-/// The answer to a request, whose fields are looked up by name; it has none that is empty.
+/// The answer to a request for a resource of this name and of that scheme, whose fields are looked up by name; it has none
+/// that is empty.
 pub(super) fn answer(
-    name: u32,
+    (name, scheme): (u32, String),
     method: &str,
     field: &dyn Fn(&str) -> String,
     scene: Scene<'_>,
@@ -23,12 +25,20 @@ pub(super) fn answer(
     scene.ledger.note(method, number - 1);
     let is_authorized = !field("Authorization").is_empty();
     let now_ms = clock::now_ms();
-    let mut fields = format!("Date: {}\r\nX-Time: {now_ms}\r\n", date(clock::unix_seconds_at(now_ms)));
+    let date_now = date(clock::unix_seconds_at(now_ms));
+    let mut fields = format!("Date: {date_now}\r\nX-Time: {now_ms}\r\nX-Scheme: {scheme}\r\n");
+    let target = Target { name, scheme };
     if method == "POST" {
+        scene.ledger.note_change(target);
         let text = format!("posted {number}");
         let _ = write!(fields, "Cache-Control: no-store\r\nContent-Length: {}\r\n\r\n{text}", text.len());
         return Answer { bytes: fields.into_bytes(), ending: Ending::Complete };
     }
+    let kind = if resource.varies { field("X-Kind") } else { "a".into() };
+    let is_own = OWN_FIELDS.iter().any(|own| !field(own).is_empty());
+    let is_plain = method == "GET" && resource.is_lasting() && !is_own;
+    let asked = Asked { target, kind: kind.clone(), is_plain };
+    let fetch = scene.ledger.begin(asked, now_ms, scene.connection);
     let fault = choices.chance(resource.fault_percent).then(|| choices.number(0..5));
     match fault {
         Some(0) => return Answer { bytes: Vec::new(), ending: Ending::Closes },
@@ -43,11 +53,12 @@ pub(super) fn answer(
     }
     let version = Version {
         number: resource.number_at(now_ms),
-        kind: if resource.varies { field("X-Kind") } else { "a".into() },
+        kind,
         owner: if resource.is_private || is_authorized { number } else { 0 },
     };
     let Version { number, kind, owner } = &version;
-    let _ = write!(fields, "X-Version: {number}\r\nX-Kind: {kind}\r\nX-Owner: {owner}\r\n");
+    let _ =
+        write!(fields, "X-Version: {number}\r\nX-Kind: {kind}\r\nX-Owner: {owner}\r\nX-Fetch: {fetch}\r\n");
     let _ = write!(fields, "Cache-Control: {}\r\n{}", resource.control, resource.field);
     if resource.varies && !resource.field.starts_with("Vary") {
         fields.push_str("Vary: X-Kind\r\n");
@@ -89,6 +100,10 @@ pub(super) fn answer(
     };
     Answer { bytes: [format!("{fields}\r\n").as_bytes(), &content[..len]].concat(), ending }
 }
+
+/// Fields of requests that want another response than the one for all, or not the stored one.
+const OWN_FIELDS: [&str; 6] =
+    ["Authorization", "Cache-Control", "If-Modified-Since", "If-None-Match", "If-Range", "Range"];
 
 /// Which part it sends. `None`: the whole.
 fn part_of(

@@ -146,7 +146,8 @@ impl FastCgi {
                 let field = |name: &str| {
                     self.asked.param(&format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_")))
                 };
-                cached::answer(query.number as u32, &method, &field, scene, choices)
+                let scheme = self.asked.param("REQUEST_SCHEME");
+                cached::answer((query.number as u32, scheme), &method, &field, scene, choices)
             }
             _ => Answer::to(query, &method, &self.asked.body, scene),
         };

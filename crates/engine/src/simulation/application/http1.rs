@@ -52,7 +52,8 @@ impl Http1 {
             let answer = match query.manner {
                 Manner::Cached => {
                     let field = |name: &str| field(&head, name);
-                    cached::answer(query.number as u32, method, &field, scene, choices)
+                    let scheme = field("X-Forwarded-Proto");
+                    cached::answer((query.number as u32, scheme), method, &field, scene, choices)
                 }
                 _ => Answer::to(query, method, content, scene),
             };

@@ -51,6 +51,8 @@ pub(crate) struct Application {
     /// Whether it takes offers up.
     knows_offers: bool,
     processes: Vec<Process>,
+    /// Connections so far.
+    connections: usize,
     /// Whether processes give the rest of an answer back when the client's socket is full.
     gives_back: bool,
     /// Children of processes that have ended, which have a client's socket still.
@@ -63,6 +65,8 @@ pub(crate) struct Application {
 #[derive(Debug)]
 struct Process {
     stream: UnixStream,
+    /// Its number.
+    connection: usize,
     codec: Codec,
     out: Vec<u8>,
     /// Whether the connection ends when all is written.
@@ -99,6 +103,7 @@ impl Application {
             closes_idle: choices.chance(20),
             knows_offers: choices.chance(70),
             processes: Vec::new(),
+            connections: 0,
             gives_back: choices.chance(50),
             children: Vec::new(),
             kept: Vec::new(),
@@ -130,32 +135,48 @@ impl Application {
         while self.processes.len() < self.processes_max {
             let Ok((stream, _)) = self.listener.accept() else { break };
             stream.set_nonblocking(true).unwrap();
-            self.processes.push(Process::new(stream, self.protocol, self.knows_offers, self.gives_back));
+            let codec = Codec::new(self.protocol, self.knows_offers, self.gives_back);
+            self.connections += 1;
+            self.processes.push(Process::new(stream, self.connections, codec));
         }
         let (bytes_max, closes_idle) = (self.piece_bytes_max, self.closes_idle);
-        let scene = Scene { folder, ledger: &self.ledger };
+        let ledger = &self.ledger;
+        for process in self.processes.iter().filter(|process| process.is_given_up()) {
+            ledger.end(process.connection);
+        }
         self.children
             .retain_mut(|child| !matches!(child.write(choices.size(bytes_max)), Sent::All | Sent::Gone));
         self.processes.retain_mut(|process| {
+            let connection = (!process.is_given_up()).then_some(process.connection);
+            let scene = Scene { folder, ledger, connection };
             let goes_on = process.read(choices.size(bytes_max), scene, choices)
                 && process.write(choices.size(bytes_max), choices);
             self.children.extend(process.child.take());
             if let Codec::FastCgi(fastcgi) = &mut process.codec {
                 self.kept.append(&mut fastcgi.take_kept());
             }
-            goes_on && !(closes_idle && process.is_idle() && choices.chance(30))
+            let stays = goes_on && !(closes_idle && process.is_idle() && choices.chance(30));
+            if !stays || process.has_written() {
+                ledger.end(process.connection);
+            }
+            stays
         });
     }
 }
 
+impl Codec {
+    fn new(protocol: Protocol, knows_offers: bool, gives_back: bool) -> Self {
+        match protocol {
+            Protocol::FastCgi => Self::FastCgi(Box::new(FastCgi::new(knows_offers, gives_back))),
+            Protocol::Scgi => Self::Scgi(Scgi::default()),
+            Protocol::Http1 => Self::Http1(Http1::default()),
+        }
+    }
+}
+
 impl Process {
-    fn new(stream: UnixStream, protocol: Protocol, knows_offers: bool, gives_back: bool) -> Self {
-        let codec = match protocol {
-            Protocol::FastCgi => Codec::FastCgi(Box::new(FastCgi::new(knows_offers, gives_back))),
-            Protocol::Scgi => Codec::Scgi(Scgi::default()),
-            Protocol::Http1 => Codec::Http1(Http1::default()),
-        };
-        Self { stream, codec, out: Vec::new(), closes: false, has_answered: false, child: None }
+    fn new(stream: UnixStream, connection: usize, codec: Codec) -> Self {
+        Self { stream, connection, codec, out: Vec::new(), closes: false, has_answered: false, child: None }
     }
 
     /// The client's socket, while an answer is written to it.
@@ -210,12 +231,23 @@ impl Process {
     }
 
     fn is_idle(&self) -> bool {
+        self.has_answered && self.has_written()
+    }
+
+    /// Whether no request is under way, nor anything of an answer.
+    fn has_written(&self) -> bool {
         let is_between = match &self.codec {
             Codec::FastCgi(fastcgi) => fastcgi.is_between_requests(),
             Codec::Scgi(_) => false,
             Codec::Http1(http1) => http1.is_between_requests(),
         };
-        is_between && self.has_answered && self.out.is_empty()
+        is_between && self.out.is_empty()
+    }
+
+    /// Whether the server has closed the connection.
+    fn is_given_up(&self) -> bool {
+        let mut watched = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
     }
 }
 

@@ -8,4 +8,6 @@ use crate::simulation::site::Folder;
 pub(super) struct Scene<'a> {
     pub(super) folder: &'a Folder,
     pub(super) ledger: &'a Ledger,
+    /// The number of the connection, as long as the server has not closed it.
+    pub(super) connection: Option<usize>,
 }

@@ -8,5 +8,5 @@ mod shelf;
 mod wanted;
 
 pub(crate) use resource::{Ranges, Resource, Validator, Version, range_in};
-pub(crate) use shelf::{CACHED, Shelf};
+pub(crate) use shelf::{CACHED, REQUESTS_MAX, Shelf};
 pub(crate) use wanted::Wanted;

@@ -86,9 +86,17 @@ impl Resource {
                 Ranges::Misplaced,
                 Ranges::OtherTotal,
             ][one(6)],
-            period_s: [1, 4, 30, 1 << 40][one(4)],
+            period_s: [1, 4, 30, ALWAYS_S][one(4)],
             fault_percent: [0, 0, 10, 40][one(4)],
         }
+    }
+
+    /// Whether all may have a response, which nothing but a POST makes unusable for as long as a world lasts. Not one with a
+    /// date alone: this origin ignores `If-Range` with a date, and sends the whole once more instead of a part.
+    pub(crate) fn is_lasting(&self) -> bool {
+        let is_shared = !self.is_private && self.control == LASTING && self.fault_percent == 0;
+        let has_parts = self.ranges == Ranges::Honoured && self.validator != Validator::Date;
+        is_shared && self.has_length && has_parts && self.period_s == ALWAYS_S
     }
 
     /// The current version's number.
@@ -139,13 +147,18 @@ pub(crate) fn range_in(field: &str, len: usize) -> Option<Range<usize>> {
     (first < end).then_some(first..end)
 }
 
+/// Longer than any world lasts.
+const ALWAYS_S: u64 = 1 << 40;
+
+const LASTING: &str = "max-age=60";
+
 const LENGTHS: [usize; 6] = [0, 100, 5_000, 30_000, 120_000, 300_000];
 
 /// Values of `Cache-Control`, and for how many seconds they let a response be used.
 const CONTROLS: [(&str, u64); 6] = [
     ("max-age=1", 1),
     ("max-age=5", 5),
-    ("max-age=60", 60),
+    (LASTING, 60),
     ("no-cache", 0),
     ("max-age=1, stale-while-revalidate=5", 6),
     ("max-age=1, stale-if-error=10", 11),

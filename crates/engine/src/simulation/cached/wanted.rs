@@ -1,8 +1,10 @@
 //! What a client may get that asks for a [`Resource`].
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use super::resource::{Ranges, Resource, Version, range_in};
+use crate::simulation::ledger::Ledger;
 use crate::simulation::response::Response;
 
 /// What a client has asked for.
@@ -21,6 +23,7 @@ pub(crate) struct Wanted {
     pub(crate) is_validated: bool,
     /// When the server had begun to read the request.
     pub(crate) begun_ms: Cell<Option<u64>>,
+    pub(crate) ledger: Rc<Ledger>,
 }
 
 impl Wanted {
@@ -73,10 +76,7 @@ impl Wanted {
 
     /// Checks which version is sent, and returns it.
     fn check_head(&self, response: &Response) -> Version {
-        let text = |name: &str| {
-            let value = response.field(name);
-            value.unwrap_or_else(|| panic!("no {name} for {self:?}: {response:?}")).to_owned()
-        };
+        let text = |name: &str| text(response, name);
         let version = Version {
             number: text("X-Version").parse().unwrap(),
             kind: text("X-Kind"),
@@ -98,6 +98,9 @@ impl Wanted {
         let begun_ms = self.begun_ms.get().expect("it was read");
         let is_fresh = time_ms + lifetime_s * 1000 + ROUNDING_MS >= begun_ms;
         assert!(is_fresh, "too old for a request of {begun_ms}: {self:?}, {response:?}");
+        if !text("Cache-Status").contains("fwd=bypass") {
+            self.ledger.note_seen(text("X-Fetch").parse().unwrap());
+        }
         version
     }
 
@@ -138,6 +141,11 @@ impl Wanted {
         let is_whole = response.content.len() == content.len();
         assert!(!is_complete || is_whole, "complete without {} bytes: {response:?}", content.len());
     }
+}
+
+/// The value of a field that the origin always sends.
+fn text(response: &Response, name: &str) -> String {
+    response.field(name).unwrap_or_else(|| panic!("no {name}: {response:?}")).to_owned()
 }
 
 /// Ages are in seconds.
