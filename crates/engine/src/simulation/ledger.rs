@@ -2,6 +2,7 @@
 //!
 //! - A POST reaches the application once.
 //! - While a response for all comes, and as long as it is fresh, the origin is not asked for it again.
+//! - Behind an answered POST no client gets what was there before.
 //!
 //! The second law is narrow: it counts only responses that nothing can make unusable, in worlds with an
 //! [ample](Ledger::new) cache, and there a crowd asks for them.
@@ -23,6 +24,7 @@ struct Records {
     posts: BTreeSet<usize>,
     /// What POSTs have changed.
     changed: BTreeSet<Target>,
+    changes: Vec<Change>,
     fetches: Vec<Fetch>,
 }
 
@@ -54,6 +56,15 @@ struct Fetch {
     is_seen: bool,
     /// Earlier ones, whose responses were here or coming when it began.
     repeats: Vec<usize>,
+}
+
+/// A POST whose answer a client has seen.
+#[derive(Debug)]
+struct Change {
+    target: Target,
+    /// When the origin has handled it.
+    at_ms: u64,
+    seen_ms: u64,
 }
 
 impl Ledger {
@@ -117,6 +128,26 @@ impl Ledger {
         for fetch in fetches.iter().filter(|fetch| fetch.is_seen) {
             let repeated = fetch.repeats.iter().map(|number| &fetches[*number]).find(|other| other.is_seen);
             assert!(repeated.is_none(), "the origin was asked again: {fetch:?}, {repeated:?}");
+        }
+    }
+
+    /// A client sees the answer to a POST.
+    pub(crate) fn note_change_seen(&self, target: Target, at_ms: u64, seen_ms: u64) {
+        self.records.borrow_mut().changes.push(Change { target, at_ms, seen_ms });
+    }
+
+    /// Checks what a client gets for a request that the server has begun to read at `begun_ms`: what the origin had at
+    /// `time_ms`.
+    ///
+    /// # Panics
+    /// If a POST has made it unusable before the request began.
+    pub(crate) fn check(&self, target: &Target, time_ms: u64, begun_ms: u64) {
+        for change in self.records.borrow().changes.iter().filter(|change| change.target == *target) {
+            let is_before = change.seen_ms < begun_ms && time_ms < change.at_ms;
+            assert!(
+                !is_before,
+                "a request of {begun_ms} gets what was there at {time_ms}, before {change:?}"
+            );
         }
     }
 }

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::resource::{Ranges, Resource, Version, range_in};
-use crate::simulation::ledger::Ledger;
+use crate::simulation::clock;
+use crate::simulation::ledger::{Ledger, Target};
 use crate::simulation::response::Response;
 
 /// What a client has asked for.
@@ -62,6 +63,8 @@ impl Wanted {
                 let expected = format!("posted {}", self.number);
                 assert!(expected.as_bytes().starts_with(&response.content), "of another POST: {response:?}");
                 assert!(!is_complete || response.content.len() == expected.len(), "{response:?}");
+                let time_ms = text(response, "X-Time").parse().unwrap();
+                self.ledger.note_change_seen(self.target(response), time_ms, clock::now_ms());
             }
             200 | 206 => self.check_content(response, is_complete),
             304 => {
@@ -98,10 +101,16 @@ impl Wanted {
         let begun_ms = self.begun_ms.get().expect("it was read");
         let is_fresh = time_ms + lifetime_s * 1000 + ROUNDING_MS >= begun_ms;
         assert!(is_fresh, "too old for a request of {begun_ms}: {self:?}, {response:?}");
+        self.ledger.check(&self.target(response), time_ms, begun_ms);
         if !text("Cache-Status").contains("fwd=bypass") {
             self.ledger.note_seen(text("X-Fetch").parse().unwrap());
         }
         version
+    }
+
+    /// What the origin was asked for.
+    fn target(&self, response: &Response) -> Target {
+        Target { name: self.resource.name, scheme: text(response, "X-Scheme") }
     }
 
     fn check_content(&self, response: &Response, is_complete: bool) {
