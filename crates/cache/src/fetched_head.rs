@@ -138,7 +138,9 @@ impl CachingGateway {
         cache.shared.directory.with(&fill.ask, |entry| {
             entry.asking.retain(|other| !Arc::ptr_eq(other, fill));
             (entry.passes_until_s, entry.prefetched_s) = (0, 0);
-            if begun.is_ok() {
+            // One that was purged on its way takes no newer one's place.
+            let generation = object.generation();
+            if begun.is_ok() && cache.shared.is_current(generation, &entry.key, &object.labels) {
                 entry.insert(Arc::clone(&object));
             }
         });

@@ -74,7 +74,8 @@ impl SharedCache {
             if head.method == Method::Head || is_passed || asked.directives.no_store {
                 return Opened::Pass(forward);
             }
-            if let Some(fill) = entry.joinable(&head, found.as_ref()) {
+            let is_current = |fill: &Fill| self.is_current(fill.generation, &fill.ask.key, &[]);
+            if let Some(fill) = entry.joinable(&head, found.as_ref(), is_current) {
                 fill.join(&asker.name, 0);
                 return Opened::Join(Arc::clone(fill), forward);
             }
@@ -156,13 +157,18 @@ impl Entry {
     }
 
     /// A fetch whose response will answer this request, too, as far as can be known.
-    fn joinable(&self, head: &RequestHead<'_>, validates: Option<&Arc<Object>>) -> Option<&Arc<Fill>> {
+    fn joinable(
+        &self,
+        head: &RequestHead<'_>,
+        validates: Option<&Arc<Object>>,
+        is_current: impl Fn(&Fill) -> bool,
+    ) -> Option<&Arc<Fill>> {
         self.asking.iter().find(|fill| {
             let is_same = match validates {
                 Some(object) => fill.validates_content_of(object),
                 None => self.is_of_same_variant(head, &fill.ask.head.get()),
             };
-            is_same && fill.is_joinable()
+            is_same && fill.is_joinable() && is_current(fill)
         })
     }
 

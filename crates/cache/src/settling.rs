@@ -164,6 +164,11 @@ impl CachingGateway {
                 return cache.answer(name, [word, ResponseEvent::Failed(failure)]);
             }
         };
+        // A tag of it was purged: only the head says that it has it. The client may have come after that.
+        if !is_first && !cache.shared.is_current(object.generation(), &ask.key, &object.labels) {
+            cache.leave(&fill, &reader);
+            return self.open(name);
+        }
         // What a client gets that did not ask for it is for it, too, and is not older than it wants.
         let is_for_it = is_first
             || object.stored.variant().matches(&head)

@@ -9,7 +9,7 @@ use baton_http::RequestHead;
 use baton_http::origin::ResponseHead;
 use baton_report::log;
 use baton_segment::rules::{
-    Asked, Bypass, CacheStatus, Decision, Generations, KeySecret, Label, Purge, Purged, Scheme, Stored,
+    Asked, Bypass, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged, Scheme, Stored,
     decide, invalidated, labels_of,
 };
 use baton_store::{Identity, NotDurable};
@@ -310,6 +310,12 @@ impl SharedCache {
         kept.iter().for_each(|object| object.note_current(newest));
         entry.variants = kept;
         drop(purged);
+    }
+
+    /// Whether nothing has purged a response since this generation, as far as its labels are known.
+    pub(crate) fn is_current(&self, generation: u64, key: &Key, labels: &[Label]) -> bool {
+        generation == self.purges.newest()
+            || self.purges.lock().is_current(generation, &self.secret, key, labels)
     }
 
     /// A new content for a response, which is about to be stored from this byte on. `Err`: why it is not.

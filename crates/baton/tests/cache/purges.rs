@@ -4,9 +4,13 @@ use crate::common::client::Client;
 use crate::common::folder::Folder;
 use crate::common::server::{Server, wait_until};
 use crate::protocols;
-use crate::site::{Site, Visitor, status};
+use crate::site::{Site, Visitor, allow, status};
 
-protocols::over_every_protocol!(operators_purge_urls_prefixes_and_tags);
+protocols::over_every_protocol!(
+    operators_purge_urls_prefixes_and_tags,
+    what_is_fetched_during_a_change_is_not_for_later_clients,
+    what_is_fetched_while_its_tag_is_purged_is_not_for_later_clients,
+);
 
 const OLD: &str = "200|Cache-Control: max-age=600||old";
 const NEW: &str = "200|Cache-Control: max-age=600||new";
@@ -49,6 +53,35 @@ fn operators_purge_urls_prefixes_and_tags(site: &Site) {
     assert!(purge(site, &["--tag", &tag]).starts_with("purged: 1 "));
     holds("?q", NEW, "new");
     holds("/a", "500", "new");
+}
+
+/// Goal: a client that asks after a change gets what is there after it, though an earlier request is still on its way. Method: an
+/// origin that answers the first request last.
+fn what_is_fetched_during_a_change_is_not_for_later_clients(site: &Site) {
+    let mut first = site.visitor("changing");
+    let other = || Visitor { agent: site.server.agent(), path: first.path.clone() };
+    let (mut changes, mut later) = (other(), other());
+    first.begin(&format!("wait {OLD}"), "");
+    wait_until("the request at the origin", || !later.seen().is_empty());
+    assert_eq!(changes.ask("POST", "204", "").status, 204);
+    assert_eq!(later.get(NEW).text(), "new", "the first answer has not come yet");
+    allow(&first.path);
+    assert_eq!(first.agent.response().text(), "old");
+    assert_eq!(later.get("500").text(), "new", "the older response takes no newer one's place");
+}
+
+/// The same with a purge by tag: that the response has it is known only when its head comes.
+fn what_is_fetched_while_its_tag_is_purged_is_not_for_later_clients(site: &Site) {
+    let mut first = site.visitor("tagging");
+    let mut later = Visitor { agent: site.server.agent(), path: first.path.clone() };
+    let tag = first.path.replace('/', ".");
+    first.begin(&format!("wait 200|Cache-Control: max-age=600|Cache-Tag: {tag}||old"), "");
+    wait_until("the request at the origin", || !later.seen().is_empty());
+    purge(site, &["--tag", &tag]);
+    later.begin(NEW, "");
+    allow(&first.path);
+    assert_eq!(first.agent.response().text(), "old");
+    assert_eq!(later.agent.response().text(), "new");
 }
 
 /// A server with two workers, each with a cache, and a listener for purges.
