@@ -21,7 +21,7 @@ impl Http2Client {
             0 => (false, self.flood(choices)),
             1..=3 => (false, self.broken_block(choices)),
             4 | 5 => (true, self.wrong_stream(choices)),
-            _ => (false, simple(choices)),
+            _ => (false, self.simple(choices)),
         };
         let ends_at = self.outbox.push(&bytes, None);
         let stream = if word == "block-compression" { stream } else { 0 };
@@ -93,42 +93,43 @@ impl Http2Client {
         };
         (ENHANCE_YOUR_CALM, word, one.repeat(FLOOD_FRAMES))
     }
+
+    /// Frames that are wrong at any time.
+    fn simple(&mut self, choices: &mut Choices) -> Wrong {
+        let size = |bytes: Vec<u8>| (FRAME_SIZE, "frame-length", bytes);
+        let wrong_stream = |bytes: Vec<u8>| (PROTOCOL, "frame-stream", bytes);
+        match choices.number(0..20) {
+            0 => wrong_stream(frame(DATA, 0, 0, b"x")),
+            1 => wrong_stream(frame(HEADERS, END_HEADERS, 0, &[0x82])),
+            2 => wrong_stream(frame(SETTINGS, 0, 1, &[])),
+            3 => wrong_stream(frame(PING, 0, 3, &[0; 8])),
+            4 => wrong_stream(frame(PRIORITY_UPDATE, 0, 0, &[0; 4])),
+            5 => size(frame(PING, 0, 0, &[0; 7])),
+            6 => size(frame(RST_STREAM, 0, 1, &[0; 3])),
+            7 => size(frame(WINDOW_UPDATE, 0, 0, &[0; 5])),
+            8 => size(frame(SETTINGS, 0, 0, &[0; 5])),
+            9 => size(frame(SETTINGS, ACK, 0, &[0; 6])),
+            10 => size(frame(GOAWAY, 0, 0, &[0; 7])),
+            11 => size(frame(PRIORITY, 0, 1, &[0; 4])),
+            12 => (FRAME_SIZE, "frame-too-long", frame(DATA, 0, 1, &[0; PAYLOAD_BYTES_MAX + 1])),
+            13 => (PROTOCOL, "window-increment", frame(WINDOW_UPDATE, 0, 0, &[0; 4])),
+            14 => (PROTOCOL, "block-interrupted", frame(CONTINUATION, END_HEADERS, 1, &[])),
+            15 => (PROTOCOL, "push", frame(PUSH_PROMISE, END_HEADERS, 1, &[0; 4])),
+            16 => (PROTOCOL, "setting-value", settings(&[(ENABLE_PUSH, 2)])),
+            17 => (PROTOCOL, "setting-value", settings(&[(MAX_FRAME_SIZE, 100)])),
+            18 => (FLOW_CONTROL, "initial-window", settings(&[(INITIAL_WINDOW_SIZE, 1 << 31)])),
+            _ => {
+                // A window that is used up takes the first one.
+                let most = frame(WINDOW_UPDATE, 0, 0, &WINDOW_MAX.to_be_bytes());
+                self.outbox.push(&most, Some(Mark::Window(0, WINDOW_MAX)));
+                (FLOW_CONTROL, "window-overflow", most)
+            }
+        }
+    }
 }
 
 /// Code and word of the GOAWAY, and the frames.
 type Wrong = (u32, &'static str, Vec<u8>);
-
-/// Frames that are wrong at any time.
-fn simple(choices: &mut Choices) -> Wrong {
-    let size = |bytes: Vec<u8>| (FRAME_SIZE, "frame-length", bytes);
-    let wrong_stream = |bytes: Vec<u8>| (PROTOCOL, "frame-stream", bytes);
-    match choices.number(0..20) {
-        0 => wrong_stream(frame(DATA, 0, 0, b"x")),
-        1 => wrong_stream(frame(HEADERS, END_HEADERS, 0, &[0x82])),
-        2 => wrong_stream(frame(SETTINGS, 0, 1, &[])),
-        3 => wrong_stream(frame(PING, 0, 3, &[0; 8])),
-        4 => wrong_stream(frame(PRIORITY_UPDATE, 0, 0, &[0; 4])),
-        5 => size(frame(PING, 0, 0, &[0; 7])),
-        6 => size(frame(RST_STREAM, 0, 1, &[0; 3])),
-        7 => size(frame(WINDOW_UPDATE, 0, 0, &[0; 5])),
-        8 => size(frame(SETTINGS, 0, 0, &[0; 5])),
-        9 => size(frame(SETTINGS, ACK, 0, &[0; 6])),
-        10 => size(frame(GOAWAY, 0, 0, &[0; 7])),
-        11 => size(frame(PRIORITY, 0, 1, &[0; 4])),
-        12 => (FRAME_SIZE, "frame-too-long", frame(DATA, 0, 1, &[0; PAYLOAD_BYTES_MAX + 1])),
-        13 => (PROTOCOL, "window-increment", frame(WINDOW_UPDATE, 0, 0, &[0; 4])),
-        14 => (PROTOCOL, "block-interrupted", frame(CONTINUATION, END_HEADERS, 1, &[])),
-        15 => (PROTOCOL, "push", frame(PUSH_PROMISE, END_HEADERS, 1, &[0; 4])),
-        16 => (PROTOCOL, "setting-value", settings(&[(ENABLE_PUSH, 2)])),
-        17 => (PROTOCOL, "setting-value", settings(&[(MAX_FRAME_SIZE, 100)])),
-        18 => (FLOW_CONTROL, "initial-window", settings(&[(INITIAL_WINDOW_SIZE, 1 << 31)])),
-        _ => {
-            // The window is at least a negative number.
-            let most = frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]);
-            (FLOW_CONTROL, "window-overflow", most.repeat(2))
-        }
-    }
-}
 
 /// More than the budget that a client has, and than it can earn back on the way.
 const FLOOD_FRAMES: usize = 600;
@@ -143,3 +144,6 @@ const STREAM_CLOSED: u32 = 0x5;
 const FRAME_SIZE: u32 = 0x6;
 const COMPRESSION: u32 = 0x9;
 const ENHANCE_YOUR_CALM: u32 = 0xb;
+
+/// The largest window.
+const WINDOW_MAX: u32 = 0x7fff_ffff;
