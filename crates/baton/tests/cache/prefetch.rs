@@ -1,5 +1,7 @@
 //! Segments of a session that come before the client asks for them.
 
+use std::time::{Duration, Instant};
+
 use crate::common::server::wait_until;
 use crate::origin::Seen;
 use crate::protocols;
@@ -16,6 +18,9 @@ mod shared {
 
     crate::architectures::under_every_architecture!(by name: nothing_is_fetched_ahead_of_other_requests);
 }
+
+/// Less than the time after which a segment that did not come is asked for ahead again.
+const SOON: Duration = Duration::from_secs(4);
 
 const FRESH: &str = "200|Cache-Control: max-age=60||segment";
 
@@ -70,14 +75,15 @@ fn the_next_segments_come_before_they_are_asked_for(site: &Site) {
 fn errors_of_segments_are_not_kept(site: &Site) {
     let mut session = session(site, "errors");
     let only = format!("only seg-8.m4s {FRESH}");
+    let begun = Instant::now();
     assert_eq!(session.segment("seg-8.m4s", &only, ""), "200 baton; fwd=uri-miss; stored");
     session.await_segment("seg-9.m4s");
     session.await_segment("seg-10.m4s");
     let answer = session.segment("seg-9.m4s", FRESH, "");
     assert!(answer.starts_with("200 baton; fwd=uri-miss; stored"), "{answer}");
     assert_eq!(session.segment_seen("seg-9.m4s").len(), 2);
-    // It did not come a moment ago, and nobody asks for it at once again.
-    assert_eq!(session.segment_seen("seg-10.m4s").len(), 1);
+    // It did not come a moment ago, and is not asked for ahead again so soon, unless this machine has taken its time.
+    assert!(begun.elapsed() > SOON || session.segment_seen("seg-10.m4s").len() == 1);
 }
 
 /// A client that asks for a segment that is being fetched waits for that fetch. What it gets then is its own answer.
