@@ -23,11 +23,11 @@ impl CachingGateway {
     pub(crate) fn prefetch_behind(&mut self, name: RequestId) {
         let Some(cache) = &self.cache else { return };
         let Some(exchange) = cache.exchanges.get(&name) else { return };
-        let (ask, template, shared) =
-            (Arc::clone(&exchange.ask), Arc::clone(&exchange.template), Arc::clone(&cache.shared));
-        if !is_of_a_session(&ask.route, &ask.head.get()) {
+        if !is_of_a_session(&exchange.ask.route, &exchange.ask.head.get()) {
             return;
         }
+        let (ask, template, shared) =
+            (Arc::clone(&exchange.ask), Arc::clone(&exchange.template), Arc::clone(&cache.shared));
         for steps in 1..=ask.route.prefetch.into() {
             let Some(cache) = self.cache.as_mut().filter(|_| !self.inner.is_half_busy()) else { return };
             let Some(next) = ask.next(&shared.secret, steps).map(Arc::new) else { return };
@@ -68,8 +68,8 @@ impl SharedCache {
 
 /// Parts of a film that is one file have no names, and what was asked for on behalf of one user seldom is for others.
 fn is_of_a_session(route: &CachedRoute, head: &RequestHead<'_>) -> bool {
-    let is_shared = head.method == Method::Get && head.field("Authorization").is_none();
-    route.prefetch > 0 && is_shared && head.range.is_none()
+    let is_whole = || head.method == Method::Get && head.range.is_none();
+    route.prefetch > 0 && is_whole() && head.field("Authorization").is_none()
 }
 
 impl Entry {

@@ -252,11 +252,10 @@ impl CachingGateway {
             forward,
         });
         cache.announce(name);
-        let is_segment = object.stored.head().status() == Status::OK;
         if is_part_of_parts && matches!(live, Some(Live::Parts(_))) {
             self.read_parts(name);
         }
-        if is_segment {
+        if object.stored.head().status() == Status::OK {
             self.prefetch_behind(name);
         }
     }

@@ -258,8 +258,7 @@ impl Gateway {
     /// Whether an origin is asked over more than half of the connections that it may have: the others are for what clients
     /// wait for.
     pub fn is_half_busy(&self) -> bool {
-        let origins = self.pools.iter().flatten().filter(|pool| pool.is_origin());
-        origins.into_iter().any(Pool::is_half_busy)
+        self.pools.iter().flatten().any(|pool| pool.is_origin() && pool.is_half_busy())
     }
 
     /// Asks the applications to give back the clients' sockets they have, and makes no more checks.

@@ -249,13 +249,13 @@ mod tests {
     #[test]
     fn cookies_belong_to_the_client_s_paths_and_hosts() {
         let rules = ResponseRules {
-            cookie_paths: vec![Prefix::new("/base", "/app"), Prefix::new("/", "/root")],
+            cookie_paths: vec![Prefix::new("/base", "/app"), Prefix::new("/", "/all")],
             cookie_domains: vec![("origin".into(), "example.org".into()), ("old".into(), String::new())],
             ..ResponseRules::default()
         };
         for (cookie, expected) in [
             ("a=Path=/base; path=/base/x; HttpOnly", "a=Path=/base; Path=/app/x; HttpOnly"),
-            ("a=b;Domain=.ORIGIN;Path=/", "a=b; Domain=example.org; Path=/root/"),
+            ("a=b;Domain=.ORIGIN;Path=/", "a=b; Domain=example.org; Path=/all/"),
             ("a=b; Domain=old; Secure", "a=b; Secure"),
             ("a=b; Domain=sub.origin; Path=x", "a=b; Domain=sub.origin; Path=x"),
             ("Path=/base", "Path=/base"),
