@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_buf::OpenFile;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-/// A file of `len` bytes of which no page is in memory until somebody brings it in.
+/// A file of `len` bytes of which no page is in memory until a caller brings it in.
 ///
 /// It has no disk: a quick disk fetches pages while the test still looks for them, and no test should need a slow one.
 /// The pages of a file in memory are missing where nothing was written, and reading does not make them.

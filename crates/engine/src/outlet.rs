@@ -378,7 +378,7 @@ mod tests {
         let mut outlet = Outlet::default();
         outlet.push(FileSlice::new(cold_file(LEN), 0, LEN));
         let Flush::NeedsPages(missing) = outlet.flush(&ours.as_fd(), &policy, None, false, 1) else {
-            panic!("nobody asked");
+            panic!("the outlet did not ask");
         };
         assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
         crate::job::Job::PageIn { stream: None, slice: missing }.run();

@@ -8,7 +8,7 @@ use super::graph::Candidate;
 /// `threshold` is T. Steps: those whose load is T or more, T being halved until there is one (iii); of these the ones with the
 /// fewest links from documents away, whose copies would have to be fetched again for the new link (iv); of these the ones with
 /// the fewest links (v); of these the one that was inserted first. None if no document has any load: the published step
-/// goes on to T = 0 and then lends what nobody asks for, which takes no load away.
+/// goes on to T = 0 and then lends documents without requests, which takes no load away.
 pub(super) fn select(
     candidates: impl Iterator<Item = Candidate> + Clone,
     threshold: u64,
