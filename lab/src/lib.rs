@@ -11,6 +11,7 @@
 //! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`slow_readers`] tests whether slow readers delay an application;
+//! - [`network`] makes hosts in network namespaces, for a cluster on one machine;
 //! - [`files`] and [`mix`] make what is served and which of it is asked for; [`stats`] sums up.
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
@@ -32,3 +33,5 @@ mod rig;
 pub mod slow_readers;
 pub mod stats;
 pub mod tls;
+
+pub use rig::network;

@@ -5,6 +5,7 @@ mod application;
 mod certificate;
 mod group;
 mod machine;
+pub mod network;
 pub(crate) mod processes;
 mod server;
 mod volume;

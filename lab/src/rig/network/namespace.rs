@@ -1,0 +1,153 @@
+//! One network namespace with a name, which goes when it is dropped, along with the processes in it.
+//!
+//! Made by `ip netns`, whose names other tools understand: `ip netns exec baton-lab-… sh` looks into a test that hangs.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use nix::sched::{CloneFlags, setns, unshare};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A network namespace.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    name: String,
+}
+
+/// Why this process cannot make namespaces.
+pub(super) fn hindrance() -> Option<&'static str> {
+    // A thread of its own, since the namespace is left only by ending.
+    let may = std::thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET)).join();
+    if !matches!(may, Ok(Ok(()))) {
+        return Some("needs root, and the right to make network namespaces");
+    }
+    let there =
+        Command::new(IP).arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    (!there).then_some("needs the command `ip`: scripts/setup-tests installs it")
+}
+
+impl Namespace {
+    /// A new namespace; `label` becomes a part of its name.
+    pub(super) fn new(label: &str) -> Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
+        run(Command::new(IP).args(["netns", "add", &name]), "")?;
+        Ok(Self { name })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A command that runs in the namespace: `ip` replaces itself with it.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(IP);
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+
+    /// Runs `work` on a thread in the namespace.
+    pub(super) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let namespace = File::open(path_of(&self.name)).expect("the namespace lives as long as its value");
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                setns(namespace, CloneFlags::CLONE_NEWNET)
+                    .expect("root may enter a namespace that it has made");
+                work()
+            });
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    /// Runs `ip` once with these commands, a line each.
+    pub(super) fn ip(&self, commands: &str) -> Result<()> {
+        run(Command::new(IP).args(["-n", &self.name, "-batch", "-"]), commands)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        remove(&self.name);
+    }
+}
+
+/// Takes away the namespaces whose process is gone.
+pub(super) fn remove_leftovers() {
+    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if maker_of(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            remove(name);
+        }
+    }
+}
+
+/// The process that made the namespace of this name, if a run of ours did.
+fn maker_of(name: &str) -> Option<&str> {
+    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    pid.bytes().all(|byte| byte.is_ascii_digit()).then_some(pid)
+}
+
+/// Ends the processes in the namespace, and removes it with its interfaces.
+fn remove(name: &str) {
+    if let Ok(namespace) = fs::metadata(path_of(name)) {
+        let link = format!("net:[{}]", namespace.ino());
+        for pid in processes().filter(|pid| *pid != rustix::process::getpid()) {
+            let theirs = fs::read_link(format!("/proc/{}/ns/net", pid.as_raw_nonzero()));
+            if theirs.is_ok_and(|theirs| theirs.as_os_str() == link.as_str()) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+    // Another run may have removed it meanwhile.
+    let _ = Command::new(IP).args(["netns", "del", name]).stderr(Stdio::null()).status();
+}
+
+fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// Runs a command with this input; its error has what the command says.
+fn run(command: &mut Command, input: &str) -> Result<()> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{command:?}"))?;
+    let mut to_child = child.stdin.take().context("it has an input")?;
+    to_child.write_all(input.as_bytes())?;
+    drop(to_child);
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {}\n{input}", said.trim());
+    Ok(())
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+const IP: &str = "ip";
+const FOLDER: &str = "/run/netns";
+const PREFIX: &str = "baton-lab-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_ours_have_a_maker() {
+        assert_eq!(maker_of("baton-lab-12-0-front"), Some("12"));
+        assert_eq!(maker_of("baton-lab-x-0-front"), None);
+        assert_eq!(maker_of("other-12-0"), None);
+    }
+}
