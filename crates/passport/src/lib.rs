@@ -33,6 +33,10 @@ pub struct Passport {
     pub written: u64,
     /// Whether an application was ever given the socket, and may hold a copy.
     pub was_passed: bool,
+    /// By which the cluster's mover knows the connection, if a node of a cluster has it from a front-end.
+    pub flow: Option<u64>,
+    /// No node may be given the connection for the request in `unread`: one has refused it, or none was reachable.
+    pub stay: bool,
     /// What the client has sent and no request was made of: at most [`UNREAD_BYTES_MAX`].
     pub unread: Vec<u8>,
 }
@@ -79,6 +83,10 @@ struct Head {
     requests: u64,
     written: u64,
     was_passed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flow: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stay: bool,
     unread: usize,
 }
 
@@ -98,6 +106,8 @@ impl Passport {
             requests: self.requests,
             written: self.written,
             was_passed: self.was_passed,
+            flow: self.flow,
+            stay: self.stay,
             unread: self.unread.len(),
         };
         let mut message = serde_json::to_vec(&head).ok()?;
@@ -131,6 +141,8 @@ impl Passport {
             requests: head.requests,
             written: head.written,
             was_passed: head.was_passed,
+            flow: head.flow,
+            stay: head.stay,
             unread: unread.to_vec(),
         })
     }

@@ -20,6 +20,8 @@ fn passport(unread: Vec<u8>) -> Passport {
         requests: 7,
         written: 123_456,
         was_passed: true,
+        flow: None,
+        stay: false,
         unread,
     }
 }
@@ -29,10 +31,12 @@ proptest! {
     fn a_passport_is_read_as_it_was_written(
         unread in proptest::collection::vec(any::<u8>(), 0..2_000),
         numbers in any::<(u64, u64, bool)>(),
+        cluster in any::<(Option<u64>, bool)>(),
         is_unix in any::<bool>(),
     ) {
         let (requests, written, was_passed) = numbers;
-        let mut written_one = Passport { requests, written, was_passed, ..passport(unread) };
+        let (flow, stay) = cluster;
+        let mut written_one = Passport { requests, written, was_passed, flow, stay, ..passport(unread) };
         if is_unix {
             (written_one.listener, written_one.peer) = (Address::Unix("/run/front.sock".into()), None);
         }
@@ -65,4 +69,14 @@ fn another_version_says_which() {
     let lacking = text.replace("\"requests\":7,", "");
     assert_eq!(Passport::from_message(lacking.as_bytes()), Err(Refused::Malformed));
     assert_eq!(Passport::from_message((text + "x").as_bytes()), Err(Refused::Length));
+}
+
+#[test]
+fn a_server_of_before_the_cluster_writes_passports_without_its_fields() {
+    let message = passport(Vec::new()).to_message().unwrap();
+    let text = String::from_utf8(message).unwrap();
+    assert!(!text.contains("flow") && !text.contains("stay"), "{text}");
+    let moved = Passport { flow: Some(u64::MAX), stay: true, ..passport(Vec::new()) };
+    let text = String::from_utf8(moved.to_message().unwrap()).unwrap();
+    assert!(text.contains("\"flow\":18446744073709551615,\"stay\":true"), "{text}");
 }

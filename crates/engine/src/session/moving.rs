@@ -36,6 +36,8 @@ impl Session {
             requests: http1.requests(),
             written: self.wire.written(),
             was_passed: socket.was_passed(),
+            flow: None,
+            stay: false,
             unread: http1.unread().to_vec(),
         };
         if !departures.send(&passport, &**socket, now_ms) {
