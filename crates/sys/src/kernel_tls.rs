@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use zeroize::Zeroizing;
 
-use crate::check;
+use crate::socket_option::set_bytes;
 
 /// The key of AES-GCM for the records of TLS 1.3, as the kernel divides it.
 #[derive(Clone, Copy)]
@@ -42,8 +42,8 @@ pub fn seal(socket: impl AsFd, key: &TransmitKey<'_>) -> io::Result<()> {
     info.extend_from_slice(key.key);
     info.extend_from_slice(&key.salt);
     info.extend_from_slice(&key.sequence.to_be_bytes());
-    set_option(&socket, libc::SOL_TCP, libc::TCP_ULP, b"tls")?;
-    set_option(&socket, libc::SOL_TLS, libc::TLS_TX, &info)
+    set_bytes(&socket, libc::SOL_TCP, libc::TCP_ULP, b"tls")?;
+    set_bytes(&socket, libc::SOL_TLS, libc::TLS_TX, &info)
 }
 
 /// Sends one record that is no data, such as an alert, without waiting, on a socket whose records the kernel seals. It
@@ -113,20 +113,6 @@ const CONTROL_BYTES: usize = size_of::<libc::cmsghdr>() + 8;
 /// A control message begins with a structure, which has to be aligned.
 #[repr(align(8))]
 struct ControlBuffer([u8; CONTROL_BYTES]);
-
-fn set_option(socket: impl AsFd, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`, which the kernel only reads.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            name,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
-    })
-    .map(drop)
-}
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,9 @@ pub mod progress;
 pub mod residency;
 pub mod shared;
 pub mod signals;
+mod socket_option;
 pub mod tcp;
+pub mod tcp_repair;
 pub mod usage;
 pub mod write_back;
 
