@@ -1,0 +1,346 @@
+//! One site among the servers that share its load, as a machine without I/O: what it lends, what it is lent, and how it
+//! hears of the others.
+//!
+//! ```text
+//!   what is in the folder ─┐                      ┌─► Question ──► peer ──► Reply ─┐
+//!   requests served ───────┼─► Cooperation ───────┤                                │
+//!   questions of peers ────┘    │ HomeServer       └─◄──────────────────────────────┘
+//!                               └─► Map: to the workers
+//! ```
+//!
+//! A document moves in three steps, so that no address is given out that does not work: the policy chooses it; the peer is
+//! told, and says that it obeys that list; from then on the map has it, and pages and redirects lead there. It comes home
+//! in one: the map no longer has it, and the peer sends clients back as soon as it hears of that.
+
+mod documents;
+mod peer;
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher as _};
+
+use baton_dispatch::Time;
+use baton_dispatch::migration::{DocumentId, HomeServer, MigrationSettings, Move, PeerId};
+use serde_json::{Value, json};
+
+pub use self::documents::{FileStamp, Scanned};
+
+use self::documents::Documents;
+use self::peer::Peer;
+use crate::Origin;
+use crate::map::{Map, Served};
+use crate::trust::Key;
+use crate::words::{Distrust, News, Question, Reply, Signed};
+
+/// A site and its peers.
+#[derive(Debug)]
+pub struct Cooperation {
+    at: Origin,
+    key: Key,
+    settings: MigrationSettings,
+    home: HomeServer,
+    documents: Documents,
+    peers: Vec<Peer>,
+    map_is_due: bool,
+    /// The time of the last question.
+    asked_us: u64,
+    moved: u64,
+    recalled: u64,
+    refused: BTreeMap<&'static str, u64>,
+}
+
+impl Cooperation {
+    /// Nothing is lent yet. `wall_us` is the time since 1970, from which the versions of lists are counted: a server that
+    /// starts anew uses none twice.
+    pub fn new(
+        at: Origin,
+        peers: Vec<Origin>,
+        key: Key,
+        settings: MigrationSettings,
+        now: Time,
+        wall_us: u64,
+    ) -> Self {
+        let mut home = HomeServer::new(settings.clone(), now);
+        let peers = peers.into_iter().map(|origin| {
+            home.join();
+            Peer::new(origin, wall_us, now)
+        });
+        let peers = peers.collect();
+        Self {
+            at,
+            key,
+            settings,
+            home,
+            documents: Documents::default(),
+            peers,
+            map_is_due: true,
+            asked_us: 0,
+            moved: 0,
+            recalled: 0,
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// Requests per second in the last interval.
+    pub fn load(&self) -> u64 {
+        self.home.load()
+    }
+
+    /// What is in the site's folder now, by path. Documents that have changed or are gone come home.
+    pub fn handle_scan(&mut self, scanned: BTreeMap<String, Scanned>, now: Time) {
+        for gone in self.documents.handle_scan(scanned, &mut self.home) {
+            self.unlist(gone, now);
+        }
+        self.map_is_due = true;
+    }
+
+    /// What workers have counted.
+    pub fn handle_served(&mut self, served: &Served) {
+        for (number, count) in &served.documents {
+            let document = (served.numbering == self.documents.numbering())
+                .then(|| self.documents.id(*number))
+                .flatten();
+            for _ in 0..(*count).min(COUNT_MAX) {
+                self.home.handle_served(document, 0);
+            }
+        }
+        for _ in 0..served.others.min(COUNT_MAX) {
+            self.home.handle_served(None, 0);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) or a [question](Self::question) is due.
+    pub fn poll_timeout(&self) -> Time {
+        let asks = self.peers.iter().filter_map(Peer::due);
+        asks.fold(self.home.poll_timeout(), Time::min)
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.home.handle_timeout(now);
+        self.take_moves(now);
+    }
+
+    /// The next question to a peer, if one is due. Its peer has to be told of by [`handle_reply`](Self::handle_reply) or
+    /// [`handle_silence`](Self::handle_silence).
+    pub fn question(&mut self, now: Time, wall_us: u64) -> Option<(usize, Signed)> {
+        let due: BTreeSet<PeerId> = self.home.due(now).collect();
+        let is_due = |(index, peer): &(usize, &Peer)| peer.is_due(now, due.contains(&id_of(*index)));
+        let (index, _) = self.peers.iter().enumerate().find(is_due)?;
+        // Two questions of one microsecond would look like a replay.
+        self.asked_us = wall_us.max(self.asked_us + 1);
+        let news = self.news(index);
+        let peer = &mut self.peers[index];
+        peer.begin_question(self.asked_us);
+        let question =
+            Question { from: self.at.clone(), to: peer.origin.clone(), time_us: self.asked_us, news };
+        Some((index, question.signed(&self.key)))
+    }
+
+    /// Where a peer is.
+    pub fn peer(&self, index: usize) -> Option<&Origin> {
+        self.peers.get(index).map(|peer| &peer.origin)
+    }
+
+    /// A peer has replied.
+    ///
+    /// # Errors
+    /// It cannot be believed: the peer counts as silent.
+    pub fn handle_reply(
+        &mut self,
+        index: usize,
+        body: &[u8],
+        signature: &[u8],
+        now: Time,
+    ) -> Result<(), Distrust> {
+        let reply = Reply::verified(body, signature, &self.key).and_then(|reply| {
+            let peer = self.peers.get(index).ok_or(Distrust::Stranger)?;
+            if reply.from != peer.origin || reply.to != self.at {
+                return Err(Distrust::Stranger);
+            }
+            if peer.asked() != Some(reply.answers_us) { Err(Distrust::Replayed) } else { Ok(reply) }
+        });
+        match reply {
+            Ok(reply) => {
+                self.peers[index].end_question();
+                self.hear(index, reply.news, now);
+                Ok(())
+            }
+            Err(distrust) => {
+                self.note_refused(distrust);
+                self.handle_silence(index, now);
+                Err(distrust)
+            }
+        }
+    }
+
+    /// A peer has not replied. After several times in a row, its documents come home.
+    pub fn handle_silence(&mut self, index: usize, now: Time) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        peer.end_question();
+        peer.note_silence(&self.settings, now);
+        self.home.handle_silence(id_of(index), now);
+        self.take_moves(now);
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// It cannot be believed, and changes nothing.
+    pub fn answer(
+        &mut self,
+        body: &[u8],
+        signature: &[u8],
+        now: Time,
+        wall_us: u64,
+    ) -> Result<Signed, Distrust> {
+        let (index, question) = self.believed(body, signature, wall_us).inspect_err(|distrust| {
+            *self.refused.entry(distrust.word()).or_default() += 1;
+        })?;
+        self.peers[index].heard_us = question.time_us;
+        self.hear(index, question.news, now);
+        let news = self.news(index);
+        let reply = Reply { from: self.at.clone(), to: question.from, answers_us: question.time_us, news };
+        Ok(reply.signed(&self.key))
+    }
+
+    /// Where documents are, if that has changed since the last call.
+    pub fn take_map(&mut self) -> Option<Map> {
+        std::mem::take(&mut self.map_is_due).then(|| self.map())
+    }
+
+    fn believed(&self, body: &[u8], signature: &[u8], wall_us: u64) -> Result<(usize, Question), Distrust> {
+        let question = Question::verified(body, signature, &self.key)?;
+        let index =
+            self.peers.iter().position(|peer| peer.origin == question.from).ok_or(Distrust::Stranger)?;
+        if question.to != self.at {
+            return Err(Distrust::Stranger);
+        }
+        if question.time_us.abs_diff(wall_us) > SKEW_US_MAX {
+            return Err(Distrust::Clock);
+        }
+        if question.time_us <= self.peers[index].heard_us {
+            return Err(Distrust::Replayed);
+        }
+        Ok((index, question))
+    }
+
+    fn note_refused(&mut self, distrust: Distrust) {
+        *self.refused.entry(distrust.word()).or_default() += 1;
+    }
+
+    fn news(&self, index: usize) -> News {
+        let peer = &self.peers[index];
+        let lent = (!peer.obeys_newest()).then(|| {
+            let listed = peer.listed().filter_map(|id| self.documents.names(id));
+            listed.flatten().cloned().collect()
+        });
+        News { load: self.home.load(), version: peer.version(), lent, obeys: peer.theirs_version() }
+    }
+
+    /// A peer has told its load and its lists.
+    fn hear(&mut self, index: usize, news: News, now: Time) {
+        self.home.handle_load(id_of(index), news.load, now);
+        let changed = self.peers[index].hear(news, now);
+        self.map_is_due |= changed;
+        self.take_moves(now);
+    }
+
+    fn take_moves(&mut self, now: Time) {
+        while let Some(decided) = self.home.poll_move() {
+            match decided {
+                Move::Migrate { document, to } => {
+                    self.moved += 1;
+                    self.peers[to.index()].list(document, now);
+                }
+                Move::Recall { document, .. } => {
+                    self.recalled += 1;
+                    self.unlist(document, now);
+                }
+            }
+        }
+    }
+
+    fn unlist(&mut self, document: DocumentId, now: Time) {
+        for peer in &mut self.peers {
+            self.map_is_due |= peer.unlist(document, now);
+        }
+    }
+
+    /// Documents that are known to be served by a peer, by its place.
+    fn away(&self) -> impl Iterator<Item = (DocumentId, usize)> {
+        self.peers
+            .iter()
+            .enumerate()
+            .flat_map(|(index, peer)| peer.away().map(move |document| (document, index)))
+    }
+
+    fn map(&self) -> Map {
+        let mut links: BTreeMap<u32, BTreeSet<(&str, usize)>> = BTreeMap::new();
+        let mut away = Vec::new();
+        for (document, peer) in self.away() {
+            let Some((number, name)) = self.documents.number_and_name(document) else { continue };
+            away.push((number, peer as u32));
+            for page in self.home.links_from(document) {
+                if let Some((page, _)) = self.documents.number_and_name(*page) {
+                    links.entry(page).or_default().insert((name, peer));
+                }
+            }
+        }
+        let pages = links.into_iter().map(|(page, links)| {
+            let mut hasher = DefaultHasher::new();
+            for (name, peer) in links {
+                (name, self.peers[peer].origin.to_string()).hash(&mut hasher);
+            }
+            (page, hasher.finish())
+        });
+        Map {
+            home: self.at.clone(),
+            numbering: self.documents.numbering(),
+            documents: self.documents.all_names(),
+            peers: self.peers.iter().map(|peer| peer.origin.clone()).collect(),
+            pages: pages.collect(),
+            held: self.peers.iter().map(Peer::held).collect(),
+            away,
+        }
+    }
+
+    /// For the status.
+    pub fn report(&self, now: Time) -> Value {
+        let lent = self.peers.iter().enumerate().flat_map(|(index, peer)| {
+            peer.listed().filter_map(move |id| Some((id, index, self.documents.number_and_name(id)?.1)))
+        });
+        let lent = lent.map(|(id, index, name)| {
+            let peer = &self.peers[index];
+            json!({
+                "document": format!("/{name}"),
+                "at": peer.origin.to_string(),
+                "address": crate::copy_address(&peer.origin, &self.at, &crate::map::decoded(name)),
+                "announced": peer.away().any(|away| away == id),
+                "linked_from": self.home.links_from(id).len(),
+            })
+        });
+        json!({
+            "at": self.at.to_string(),
+            "load": self.home.load(),
+            "documents": self.documents.len(),
+            "movable": self.documents.movable(),
+            "lent": lent.collect::<Vec<_>>(),
+            "peers": self.peers.iter().map(|peer| peer.report(now)).collect::<Vec<_>>(),
+            "moved": self.moved,
+            "recalled": self.recalled,
+            "refused": self.refused,
+        })
+    }
+}
+
+/// The peer at a place of the configuration.
+fn id_of(index: usize) -> PeerId {
+    PeerId(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+/// How far clocks of servers may be apart, in microseconds.
+const SKEW_US_MAX: u64 = 300_000_000;
+
+/// Requests for a document in one report: more are not told apart.
+const COUNT_MAX: u64 = 1 << 20;

@@ -1,0 +1,205 @@
+//! Where the documents of a site are, as the workers are told: by the process, whenever something moves.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Origin, copy_address};
+
+/// Where documents are. Documents are numbered; their names are decoded paths without a slash in front, as in URLs that
+/// [`encode`](crate::encode) writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Map {
+    /// The site.
+    pub home: Origin,
+    /// Changes with the numbers of documents.
+    pub numbering: u64,
+    /// The names of each document: its path, and that of the folder whose index it is.
+    pub documents: Vec<Vec<String>>,
+    /// The other servers.
+    pub peers: Vec<Origin>,
+    /// Documents that a peer serves.
+    pub away: Vec<(u32, u32)>,
+    /// Pages with links to such documents, and what tells their states apart: a hash of where these are.
+    pub pages: Vec<(u32, u64)>,
+    /// The names of documents that each peer lends to this server. None: it has not said so yet.
+    pub held: Vec<Option<Vec<String>>>,
+}
+
+/// The same, ready for requests, and what they count.
+#[derive(Debug)]
+pub struct Book {
+    home: Origin,
+    by_name: HashMap<Vec<u8>, u32>,
+    peers: Vec<Origin>,
+    away: HashMap<u32, u32>,
+    pages: HashMap<u32, u64>,
+    held: Vec<Option<HashSet<Vec<u8>>>>,
+    counts: Arc<Counts>,
+}
+
+/// Requests since the last report.
+#[derive(Debug, Default)]
+pub struct Counts {
+    numbering: u64,
+    documents: Vec<AtomicU64>,
+    others: AtomicU64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// [`Map::numbering`].
+    pub numbering: u64,
+    /// Requests by document.
+    pub documents: Vec<(u32, u64)>,
+    /// Requests that were not for a document that is here: redirects, and copies of other servers' documents.
+    pub others: u64,
+}
+
+impl Book {
+    /// A book of a map. It goes on counting where the last one did, if documents have the same numbers.
+    pub fn new(map: &Map, last: &Self) -> Self {
+        let is_same =
+            last.counts.numbering == map.numbering && last.counts.documents.len() == map.documents.len();
+        let counts = match is_same {
+            true => Arc::clone(&last.counts),
+            false => Arc::new(Counts {
+                numbering: map.numbering,
+                documents: map.documents.iter().map(|_| AtomicU64::new(0)).collect(),
+                others: AtomicU64::new(last.counts.others.swap(0, Ordering::Relaxed)),
+            }),
+        };
+        let names = (0..).zip(&map.documents);
+        let by_name = names.flat_map(|(number, names)| names.iter().map(move |name| (decoded(name), number)));
+        let held = |names: &Vec<String>| names.iter().map(|name| decoded(name)).collect();
+        Self {
+            home: map.home.clone(),
+            by_name: by_name.collect(),
+            peers: map.peers.clone(),
+            away: map.away.iter().copied().filter(|(_, peer)| (*peer as usize) < map.peers.len()).collect(),
+            pages: map.pages.iter().copied().collect(),
+            held: map.held.iter().map(|names| names.as_ref().map(held)).collect(),
+            counts,
+        }
+    }
+
+    /// A book before the first map.
+    pub fn empty(home: Origin) -> Self {
+        Self {
+            home,
+            by_name: HashMap::new(),
+            peers: Vec::new(),
+            away: HashMap::new(),
+            pages: HashMap::new(),
+            held: Vec::new(),
+            counts: Arc::default(),
+        }
+    }
+
+    /// The number of the document with that decoded path.
+    pub fn number(&self, path: &[u8]) -> Option<u32> {
+        self.by_name.get(path).copied()
+    }
+
+    /// Whether a peer serves the document.
+    pub fn is_away(&self, number: u32) -> bool {
+        self.away.contains_key(&number)
+    }
+
+    /// The address of the document of that decoded path, if a peer serves it.
+    pub fn address(&self, path: &[u8]) -> Option<String> {
+        let peer = *self.away.get(&self.number(path)?)?;
+        Some(copy_address(&self.peers[peer as usize], &self.home, path))
+    }
+
+    /// What tells the state of a page's links; none if no document that it links to is away.
+    pub fn page(&self, number: u32) -> Option<u64> {
+        self.pages.get(&number).copied()
+    }
+
+    /// Whether this server may serve that document of a peer, by its place among [`Map::peers`]. True as long as the peer
+    /// has not said: it is asked then.
+    pub fn may_serve(&self, peer: usize, path: &[u8]) -> bool {
+        self.held.get(peer).and_then(Option::as_ref).is_none_or(|held| held.contains(path))
+    }
+
+    /// Counts a request, for a document that is here or for anything else that costs one.
+    pub fn count(&self, number: Option<u32>) {
+        let cell = number.and_then(|number| self.counts.documents.get(number as usize));
+        cell.unwrap_or(&self.counts.others).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has been counted since the last call, in parts of so many documents. Nothing: no parts.
+    pub fn take_served(&self, documents_max: usize) -> Vec<Served> {
+        let counted = (0..).zip(&self.counts.documents);
+        let counted: Vec<(u32, u64)> = counted
+            .map(|(number, count)| (number, count.swap(0, Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let numbering = self.counts.numbering;
+        let part = |part: &[_]| Served { numbering, documents: part.to_vec(), others: 0 };
+        let mut parts: Vec<_> = counted.chunks(documents_max.max(1)).map(part).collect();
+        let others = self.counts.others.swap(0, Ordering::Relaxed);
+        if others > 0 {
+            parts.push(Served { numbering, documents: Vec::new(), others });
+        }
+        parts
+    }
+}
+
+/// A name as it is looked up.
+pub(crate) fn decoded(name: &str) -> Vec<u8> {
+    let mut path = Vec::new();
+    match baton_http::decode_path(format!("/{name}").as_bytes(), &mut path) {
+        Ok(()) => path,
+        // No request can have it.
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(numbering: u64, away: &[(u32, u32)]) -> Map {
+        Map {
+            home: "http://a:8080".parse().unwrap(),
+            numbering,
+            documents: vec![vec!["index.html".into(), String::new()], vec!["p%20q.png".into()]],
+            peers: vec!["http://b".parse().unwrap()],
+            away: away.to_vec(),
+            pages: vec![(0, 7)],
+            held: vec![Some(vec!["x.png".into()])],
+        }
+    }
+
+    #[test]
+    fn a_book_knows_what_its_map_says() {
+        let book = Book::new(&map(1, &[(1, 0), (0, 9)]), &Book::empty("http://a:8080".parse().unwrap()));
+        assert_eq!(
+            (book.number(b""), book.number(b"index.html"), book.number(b"p q.png")),
+            (Some(0), Some(0), Some(1))
+        );
+        assert_eq!(book.address(b"p q.png").unwrap(), "http://b/~migrate/a/8080/p%20q.png");
+        assert_eq!((book.address(b"index.html"), book.page(0), book.page(1)), (None, Some(7), None));
+        assert!(book.may_serve(0, b"x.png") && !book.may_serve(0, b"y.png") && book.may_serve(1, b"y.png"));
+    }
+
+    #[test]
+    fn counts_go_on_with_the_same_numbers_only() {
+        let first = Book::new(&map(1, &[]), &Book::empty("http://a:8080".parse().unwrap()));
+        first.count(Some(1));
+        first.count(None);
+        first.count(Some(7));
+        let second = Book::new(&map(1, &[(1, 0)]), &first);
+        second.count(Some(1));
+        let parts = second.take_served(1);
+        assert_eq!(parts[0], Served { numbering: 1, documents: vec![(1, 2)], others: 0 });
+        assert_eq!((parts[1].others, parts.len(), second.take_served(1).len()), (2, 2, 0));
+        first.count(Some(0));
+        assert_eq!(Book::new(&map(2, &[]), &second).take_served(9), []);
+    }
+}
