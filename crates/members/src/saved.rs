@@ -1,0 +1,105 @@
+//! The state file: the last view, for a start while no source answers.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Directive, Registration};
+use crate::view::Member;
+
+/// What the file has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Saved {
+    pub(crate) version: u32,
+    /// When a source last confirmed it, in seconds since 1970.
+    pub(crate) seen_at_s: u64,
+    /// Of which etcd it is.
+    pub(crate) prefix: String,
+    pub(crate) cluster_id: u64,
+    pub(crate) nodes: BTreeMap<String, Registration>,
+    pub(crate) orders: BTreeMap<String, Directive>,
+    pub(crate) dns: Vec<Member>,
+}
+
+impl Saved {
+    /// Reads the file; `None` if there is none.
+    ///
+    /// # Errors
+    /// What open(2) and read(2) say; `InvalidData` if it is not such a file.
+    pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
+        // What another process could plant is not followed.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        let saved: Self = serde_json::from_slice(&bytes)?;
+        if saved.version == VERSION {
+            Ok(Some(saved))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is of version {}", saved.version)))
+        }
+    }
+
+    /// Replaces the file: after a crash there is the old one or the new one.
+    ///
+    /// # Errors
+    /// What the file system says; the old file is untouched then.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(&serde_json::to_vec(&Self { version: VERSION, ..self.clone() })?)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        match path.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+const VERSION: u32 = 1;
+
+/// Of 64 nodes, 256 orders and 64 addresses.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("members.json");
+        assert_eq!(Saved::read(&path).unwrap(), None);
+        let mut saved = Saved { seen_at_s: 7, prefix: "/b/".into(), ..Saved::default() };
+        saved.orders.insert("a".into(), Directive { drained: true, weight: None });
+        // A process died while it wrote.
+        fs::write(folder.path().join("members.json.new"), "half").unwrap();
+        saved.write(&path).unwrap();
+        let read = Saved::read(&path).unwrap().unwrap();
+        assert_eq!((read.seen_at_s, read.prefix, read.orders), (7, saved.prefix, saved.orders));
+        for bad in ["", "{}", "[]", r#"{"version":2}"#] {
+            fs::write(&path, bad).unwrap();
+            assert!(Saved::read(&path).is_err(), "{bad}");
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(Saved::read(&path).is_err());
+    }
+}
