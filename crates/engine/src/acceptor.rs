@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -22,8 +21,8 @@ use crate::settings::{SendfileMode, Tuning};
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     listeners: Vec<Arc<Listener>>,
-    /// `None`: there is no other server, or it has ended.
-    arrivals: Option<Arc<Arrivals>>,
+    /// `None`: the other server has ended.
+    arrivals: Vec<Option<Arc<Arrivals>>>,
     message: Vec<u8>,
     accepts_per_wake: usize,
     flags: SocketFlags,
@@ -68,13 +67,13 @@ enum Source {
 }
 
 impl Acceptor {
-    pub(crate) fn new(tuning: &Tuning, arrivals: Option<Arc<Arrivals>>, remarks: Remarks) -> Self {
+    pub(crate) fn new(tuning: &Tuning, arrivals: &[Arc<Arrivals>], remarks: Remarks) -> Self {
         let mut flags = SocketFlags::CLOEXEC;
         // In blocking mode it is `sendfile` that blocks: everything else says MSG_DONTWAIT.
         flags.set(SocketFlags::NONBLOCK, tuning.sendfile != SendfileMode::Blocking);
         Self {
             listeners: Vec::new(),
-            arrivals,
+            arrivals: arrivals.iter().take(ARRIVALS_MAX).cloned().map(Some).collect(),
             message: Vec::new(),
             accepts_per_wake: tuning.accepts_per_wake.max(1),
             flags,
@@ -87,7 +86,7 @@ impl Acceptor {
 
     /// Whether an event with this data is a listener's.
     pub(crate) fn owns(data: u64) -> bool {
-        (ARRIVALS_DATA..1 << 32).contains(&data)
+        (FIRST_ARRIVALS_DATA..1 << 32).contains(&data)
     }
 
     /// Watches these listeners and no others. Returns the former listeners whose address stays: other processes go on
@@ -103,7 +102,7 @@ impl Acceptor {
         if are_the_same && self.watching {
             return Ok(Vec::new());
         }
-        self.leave(&epoll)?;
+        self.stop_watching(&epoll)?;
         let mut left = std::mem::replace(&mut self.listeners, listeners.to_vec());
         left.retain(|old| {
             let stays = listeners.iter().any(|new| Arc::ptr_eq(old, new));
@@ -115,19 +114,39 @@ impl Acceptor {
         Ok(left)
     }
 
-    /// Stops watching. Returns the event data with which [`begin`](Self::begin) accepts the clients that the kernel
-    /// announced to this process only.
-    pub(crate) fn leave(&mut self, epoll: impl AsFd) -> io::Result<Range<u64>> {
+    /// Stops watching. Returns last rounds: [`next`](Self::next) accepts the clients that the kernel announced to this process
+    /// only, and those that another process has sent and perhaps no other takes. `gives_to_siblings`: the process gives its own
+    /// to the other workers, and must not take them back.
+    pub(crate) fn leave(
+        &mut self,
+        gives_to_siblings: bool,
+        epoll: impl AsFd,
+    ) -> io::Result<Vec<AcceptRound>> {
+        self.stop_watching(epoll)?;
+        if self.listeners.is_empty() {
+            return Ok(Vec::new()); // It has left before.
+        }
+        let listeners = self.listeners.iter().cloned().map(Source::Listener);
+        let listeners =
+            listeners.map(|source| AcceptRound { source: Some(source), left: self.accepts_per_wake });
+        let arrivals = self.arrivals.iter().flatten();
+        let taken = arrivals.filter(|one| !(gives_to_siblings && one.are_of_siblings()));
+        let taken = taken.cloned().map(Source::Arrivals);
+        let taken = taken.map(|source| AcceptRound { source: Some(source), left: usize::MAX });
+        Ok(taken.chain(listeners).collect())
+    }
+
+    fn stop_watching(&mut self, epoll: impl AsFd) -> io::Result<()> {
         if std::mem::replace(&mut self.watching, false) {
             for listener in &self.listeners {
                 epoll::delete(&epoll, &listener.socket)?;
             }
-            if let Some(arrivals) = &self.arrivals {
+            for arrivals in self.arrivals.iter().flatten() {
                 // Before the first listeners it is not in the set.
                 let _ = epoll::delete(&epoll, arrivals);
             }
         }
-        Ok(FIRST_DATA..FIRST_DATA + self.listeners.len() as u64)
+        Ok(())
     }
 
     fn watch(&mut self, epoll: impl AsFd) -> io::Result<()> {
@@ -136,8 +155,10 @@ impl Acceptor {
             // Exclusive: of several processes on one socket one is woken, not all.
             epoll::add(&epoll, &listener.socket, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
         }
-        if let Some(arrivals) = &self.arrivals {
-            let data = EventData::new_u64(ARRIVALS_DATA);
+        // A process that has left takes no client: it has no listener for it.
+        for (index, arrivals) in self.arrivals.iter().enumerate().filter(|_| !self.listeners.is_empty()) {
+            let Some(arrivals) = arrivals else { continue };
+            let data = EventData::new_u64(FIRST_ARRIVALS_DATA + index as u64);
             epoll::add(&epoll, arrivals, data, EventFlags::IN | EventFlags::EXCLUSIVE)?;
         }
         self.watching = true;
@@ -146,9 +167,14 @@ impl Acceptor {
 
     /// Begins a round of accepting after an event with this data.
     pub(crate) fn begin(&self, data: u64) -> AcceptRound {
-        let source = match data {
-            ARRIVALS_DATA => self.arrivals.clone().map(Source::Arrivals),
-            _ => self.listeners.get((data - FIRST_DATA) as usize).cloned().map(Source::Listener),
+        let source = match data.checked_sub(FIRST_DATA) {
+            Some(index) => self.listeners.get(index as usize).cloned().map(Source::Listener),
+            // A process that has left has no listener for them. An event may still say that there are some.
+            None if self.listeners.is_empty() => None,
+            None => {
+                let arrivals = self.arrivals.get((data - FIRST_ARRIVALS_DATA) as usize);
+                arrivals.cloned().flatten().map(Source::Arrivals)
+            }
         };
         AcceptRound { source, left: self.accepts_per_wake }
     }
@@ -206,7 +232,7 @@ impl Acceptor {
     fn take_over(
         &mut self,
         round: &mut AcceptRound,
-        arrivals: &Arrivals,
+        arrivals: &Arc<Arrivals>,
         epoll: impl AsFd,
     ) -> Option<Accepted> {
         loop {
@@ -231,7 +257,12 @@ impl Acceptor {
                 Arrival::End => {
                     // It is in the set: an event has come from it.
                     let _ = epoll::delete(&epoll, arrivals);
-                    self.arrivals = None;
+                    let is_over = |one: &Option<Arc<Arrivals>>| {
+                        one.as_ref().is_some_and(|one| Arc::ptr_eq(one, arrivals))
+                    };
+                    if let Some(over) = self.arrivals.iter_mut().find(|one| is_over(one)) {
+                        *over = None;
+                    }
                     return None;
                 }
             }
@@ -271,7 +302,7 @@ impl Acceptor {
                 // It is in the set: `watching` says so.
                 let _ = epoll::delete(&epoll, &listener.socket);
             }
-            if let Some(arrivals) = &self.arrivals {
+            for arrivals in self.arrivals.iter().flatten() {
                 let _ = epoll::delete(&epoll, arrivals);
             }
         }
@@ -302,8 +333,11 @@ impl Acceptor {
 /// How long accepting pauses after a shortage.
 const PAUSE_MS: u64 = 50;
 
-/// Event data of the socket over which clients arrive; a loop uses smaller numbers for other descriptors.
-const ARRIVALS_DATA: u64 = 15;
+/// Sockets over which clients arrive: of the other server, of other workers, of other hosts.
+const ARRIVALS_MAX: usize = (FIRST_DATA - FIRST_ARRIVALS_DATA) as usize;
+
+/// Event data of the first of them; a loop uses smaller numbers for other descriptors.
+const FIRST_ARRIVALS_DATA: u64 = 8;
 
 /// Event data of the first listener.
 const FIRST_DATA: u64 = 16;

@@ -1,4 +1,5 @@
-//! Where clients come from that another process has served until now: the server whose place this one takes.
+//! Where clients come from that another process has served until now: one of the server whose place this one takes, or
+//! another worker of this server.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +9,11 @@ use baton_sys::passing;
 
 /// A socket over which connections arrive, for all loops of all processes of this server: each takes what it has room for.
 #[derive(Debug)]
-pub struct Arrivals(OwnedFd);
+pub struct Arrivals {
+    socket: OwnedFd,
+    /// Whether other workers of this server send them.
+    are_of_siblings: bool,
+}
 
 /// What a look at the socket came to.
 #[derive(Debug)]
@@ -24,19 +29,32 @@ pub(crate) enum Arrival {
 }
 
 impl Arrivals {
-    /// `socket` keeps message boundaries.
+    /// Another server sends them. `socket` keeps message boundaries.
     ///
     /// # Errors
     /// `EBADF`.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self(socket))
+        Ok(Self { socket, are_of_siblings: false })
+    }
+
+    /// Workers of the same server send them.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn of_siblings(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { are_of_siblings: true, ..Self::new(socket)? })
+    }
+
+    /// Whether workers of the same server send them.
+    pub(crate) fn are_of_siblings(&self) -> bool {
+        self.are_of_siblings
     }
 
     /// The next client.
     pub(crate) fn next(&self, buffer: &mut Vec<u8>) -> Arrival {
         buffer.resize(MESSAGE_BYTES_MAX, 0);
-        let (len, sockets) = match passing::receive(&self.0, buffer) {
+        let (len, sockets) = match passing::receive(&self.socket, buffer) {
             Ok((0, _)) => return Arrival::End,
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Arrival::Nothing,
@@ -57,6 +75,6 @@ impl Arrivals {
 
 impl AsFd for Arrivals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }

@@ -1,4 +1,5 @@
-//! Where clients go that another process serves on: the server that takes the place of this one.
+//! Where clients go that another process serves on: one of the server that takes the place of this one, or another worker of
+//! this server.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,17 +16,28 @@ pub struct Destination {
     socket: OwnedFd,
     /// Where this process has accepted, by the ids of the listeners.
     addresses: Vec<(usize, Address)>,
+    /// Whether the processes are workers of the same server.
+    is_siblings: bool,
 }
 
 impl Destination {
-    /// `socket` keeps message boundaries, and the processes at its other end know these listeners by their addresses.
+    /// Processes of another server. `socket` keeps message boundaries, and the processes at its other end know these listeners
+    /// by their addresses.
     ///
     /// # Errors
     /// `EBADF`.
     pub fn new(socket: OwnedFd, listeners: &[Arc<Listener>]) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         let addresses = listeners.iter().map(|one| (one.id, Address::from(&one.address))).collect();
-        Ok(Self { socket, addresses })
+        Ok(Self { socket, addresses, is_siblings: false })
+    }
+
+    /// Other workers of the same server, which this one leaves.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn siblings(socket: OwnedFd, listeners: &[Arc<Listener>]) -> io::Result<Self> {
+        Ok(Self { is_siblings: true, ..Self::new(socket, listeners)? })
     }
 }
 
@@ -42,6 +54,11 @@ pub(crate) struct Departures {
 impl Departures {
     pub(crate) fn to(destination: Arc<Destination>) -> Self {
         Self { destination, full_until_ms: 0, is_gone: false }
+    }
+
+    /// Whether other workers of the same server take them.
+    pub(crate) fn are_to_siblings(&self) -> bool {
+        self.destination.is_siblings
     }
 
     /// Whether connections are taken, now or soon.

@@ -563,10 +563,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         Ok(())
     }
 
-    /// Accepts the clients that the kernel has announced to this process, and no more.
+    /// Accepts the clients that are meant for this process alone, and no more.
     fn leave(&mut self) -> io::Result<()> {
-        for data in self.acceptor.leave(&self.epoll)? {
-            self.accept(data);
+        let gives_to_siblings = self.ctx.departures.as_ref().is_some_and(Departures::are_to_siblings);
+        for round in self.acceptor.leave(gives_to_siblings, &self.epoll)? {
+            self.accept_round(round);
         }
         self.acceptor.listen(NONE, &self.epoll)?;
         Ok(())

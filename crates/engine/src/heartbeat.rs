@@ -47,8 +47,9 @@ impl Heartbeats {
     /// The heart of a loop that begins, on the thread that calls this.
     pub(crate) fn heart(&self, number: usize) -> Heart {
         let words = &self.0[number * LOOP_WORDS..][..LOOP_WORDS];
-        words[THREAD].store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Ordering::Relaxed);
-        Heart { words, count: 0 }
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        words[THREAD].store(thread, Ordering::Relaxed);
+        Heart { words, thread, count: 0 }
     }
 }
 
@@ -56,6 +57,7 @@ impl Heartbeats {
 #[derive(Debug)]
 pub(crate) struct Heart {
     words: &'static [AtomicU64],
+    thread: u64,
     count: u64,
 }
 
@@ -67,10 +69,10 @@ impl Heart {
     }
 }
 
-/// A loop that has ended must not look stuck.
+/// A loop that has ended must not look stuck. Nor must the loop of the next worker, which may have begun already.
 impl Drop for Heart {
     fn drop(&mut self) {
-        self.words[THREAD].store(0, Ordering::Relaxed);
+        let _ = self.words[THREAD].compare_exchange(self.thread, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -95,5 +97,21 @@ mod tests {
         assert_eq!(workers[0].beats().count(), 0);
         drop(heart);
         assert_eq!(seen(), []);
+    }
+
+    /// A worker that was replaced ends behind the begin of the next one.
+    #[test]
+    fn a_loop_that_ends_late_hides_no_other() {
+        let worker = Heartbeats::with_loops(1, 1).unwrap()[0];
+        let old = worker.heart(0);
+        let next = std::thread::spawn(move || {
+            let mut next = worker.heart(0);
+            next.beat();
+            next
+        });
+        let next = next.join().unwrap();
+        drop(old);
+        assert_eq!(worker.beats().map(|(_, beat)| beat.count).collect::<Vec<_>>(), [1]);
+        drop(next);
     }
 }

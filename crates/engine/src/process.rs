@@ -36,8 +36,8 @@ pub(crate) struct Process {
     pub(crate) remarks: Remarks,
     pub(crate) connection_count: ConnectionCount,
     pub(crate) shared_cache: Arc<SharedCache>,
-    /// Where clients of another server arrive.
-    pub(crate) arrivals: Option<Arc<Arrivals>>,
+    /// Where clients arrive that other processes have served until now.
+    pub(crate) arrivals: Vec<Arc<Arrivals>>,
 }
 
 impl Process {
@@ -75,7 +75,7 @@ impl Process {
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
-        let acceptor = Acceptor::new(&self.tuning, self.arrivals.clone(), self.remarks);
+        let acceptor = Acceptor::new(&self.tuning, &self.arrivals, self.remarks);
         let connection_count = self.connection_count.clone();
         EventLoop::new(
             name.to_owned(),
@@ -185,7 +185,7 @@ mod tests {
             connection_count: ConnectionCount::new(tuning.clients_max),
             shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None).unwrap(),
             tuning,
-            arrivals: None,
+            arrivals: Vec::new(),
         }
     }
 

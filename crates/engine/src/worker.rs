@@ -36,8 +36,8 @@ pub struct Worker {
     pub log: Option<LogSettings>,
     /// Its orders: reload, drain, stop.
     pub steering: Arc<Steering>,
-    /// Where clients arrive of the server whose place this one takes.
-    pub arrivals: Option<Arc<Arrivals>>,
+    /// Where clients arrive that other processes have served until now: of the server whose place this one takes, other workers.
+    pub arrivals: Vec<Arc<Arrivals>>,
     /// Takes its remarks for the operator.
     pub remarks: Remarks,
     /// The cache of what is answered elsewhere, for all its loops.

@@ -295,7 +295,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
             flush_ms: 3_600_000,
         }),
         steering: Arc::clone(steering),
-        arrivals: None,
+        arrivals: Vec::new(),
         remarks: |_| {},
     };
     (worker, bound)

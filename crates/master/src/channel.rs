@@ -84,7 +84,7 @@ pub(super) enum ToWorker {
         /// Which question this is; the answer repeats it.
         ticket: u64,
     },
-    /// Accept nothing new, finish what is under way, end. With a descriptor: the way to another server, which goes on with
+    /// Accept nothing new, finish what is under way, end. With a descriptor: the way to other processes, which go on with
     /// connections between two requests.
     Drain {
         /// How long connections may stay on which nothing is under way, in milliseconds: their next request is answered.
@@ -93,9 +93,21 @@ pub(super) enum ToWorker {
         limit_ms: u64,
         /// The same for tunnels.
         tunnels_ms: u64,
+        /// Whose processes go on, if any do.
+        way: Way,
     },
     /// End.
     Stop,
+}
+
+/// Which processes go on with the clients of a worker that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Way {
+    /// Those of the server that takes the place of this one.
+    Successor,
+    /// The other workers, or those that take the place of them all.
+    Siblings,
 }
 
 /// A message to the master.

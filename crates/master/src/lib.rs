@@ -41,6 +41,7 @@ mod poll;
 mod port_owner;
 mod privileges;
 mod replaceable_file;
+mod siblings;
 mod signals;
 mod start;
 mod ticket_keys;

@@ -30,6 +30,7 @@ use super::origins::Origins;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
 use super::replaceable_file::PidFile;
+use super::siblings::Siblings;
 use super::ticket_keys::TicketKeys;
 use super::upgrade::InheritedSockets;
 use super::workers::Workers;
@@ -135,6 +136,7 @@ pub(super) fn prepare(
         applications: Applications::default(),
         notices,
         workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, origins.table()),
+        siblings: Siblings::open(),
         origins,
         next_check: Instant::now(),
         signals: equipment.signals,

@@ -60,7 +60,8 @@ pub(super) struct WorkerSlot {
 struct RetiredWorker {
     index: usize,
     worker: Worker,
-    stopping: Stopping,
+    /// `None`: it serves until the next worker of its slot does.
+    stopping: Option<Stopping>,
 }
 
 /// All slots, and the retired workers, which have left theirs but not ended yet.
@@ -182,11 +183,46 @@ impl Workers {
         self.tell_all(message, descriptors);
         for (index, slot) in self.slots.iter_mut().enumerate() {
             slot.watch = Watch::default();
-            let retired = |worker: Worker| {
-                let stopping = Stopping::new(worker.pid, deadline);
-                RetiredWorker { index, worker, stopping }
-            };
+            let retired = |worker: Worker| RetiredWorker { index, worker, stopping: None };
             self.retired.extend(slot.worker.take().map(retired));
+        }
+        for retired in &mut self.retired {
+            retired.stopping.get_or_insert(Stopping::new(retired.worker.pid, deadline));
+        }
+    }
+
+    /// Makes room for another worker in each slot whose worker serves. These go on until [`release`](Self::release). Returns
+    /// how many there are.
+    pub(super) fn replace(&mut self, now: Instant) -> usize {
+        let before = self.retired.len();
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(worker) = slot.worker.take_if(|worker| worker.serves) {
+                (slot.watch, slot.restart) = (Watch::default(), Restart::new(now));
+                self.retired.push(RetiredWorker { index, worker, stopping: None });
+            }
+        }
+        self.retired.len() - before
+    }
+
+    /// Whether workers serve that are about to be replaced.
+    pub(super) fn are_being_replaced(&self) -> bool {
+        self.retired.iter().any(|retired| retired.stopping.is_none())
+    }
+
+    /// Another worker serves in a slot: the one that it replaces finishes.
+    pub(super) fn release(
+        &mut self,
+        index: usize,
+        message: &ToWorker,
+        descriptors: &[BorrowedFd<'_>],
+        deadline: Instant,
+    ) {
+        let replaced = |retired: &&mut RetiredWorker| retired.index == index && retired.stopping.is_none();
+        for retired in self.retired.iter_mut().filter(replaced) {
+            if let Some(channel) = &retired.worker.channel {
+                let _ = channel::send(channel, message, descriptors);
+            }
+            retired.stopping = Some(Stopping::new(retired.worker.pid, deadline));
         }
     }
 
@@ -206,13 +242,15 @@ impl Workers {
 
     /// When [`kill_late`](Self::kill_late) has something to do.
     pub(super) fn kill_deadline(&self) -> Option<Instant> {
-        self.retired.iter().map(|retired| retired.stopping.deadline()).min()
+        self.retired.iter().filter_map(|retired| retired.stopping.as_ref()).map(Stopping::deadline).min()
     }
 
     /// Kills the retired workers whose time to finish is over.
     pub(super) fn kill_late(&mut self, now: Instant) {
         for RetiredWorker { index, worker, stopping } in &mut self.retired {
-            stopping.kill_if_late(format_args!("worker {index} (process {})", worker.pid), now);
+            if let Some(stopping) = stopping {
+                stopping.kill_if_late(format_args!("worker {index} (process {})", worker.pid), now);
+            }
         }
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::output::{Failure, print};
 use super::status;
 
-/// Ask a running server for its status, or to reload, drain, stop, reopen its logs, purge its shared cache, make way for its
-/// successor or spare an origin
+/// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
+/// cache, make way for its successor or spare an origin
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -34,6 +34,8 @@ enum Request {
     Reload,
     /// Accept nothing new, finish what is under way, end
     Drain,
+    /// Start new worker processes in the place of the old ones; idle clients move to them on their connections
+    Recycle,
     /// End at once
     Stop,
     /// Open the log files again, after they were renamed
@@ -95,6 +97,7 @@ impl Ctl {
             Request::Status => Command::Status,
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
+            Request::Recycle => Command::Recycle,
             Request::Stop => Command::Stop,
             Request::ReopenLogs => Command::ReopenLogs,
             Request::Upgrade => Command::Upgrade,
@@ -119,6 +122,7 @@ impl Ctl {
                 "draining: what is under way may take {} ms, tunnels {} ms\n",
                 told["limit_ms"], told["tunnels_ms"]
             ),
+            Request::Recycle => format!("workers that are replaced: {}\n", told["replaced"]),
             Request::Stop => "stopping\n".into(),
             Request::ReopenLogs => "the logs are open again, by their names\n".into(),
             Request::Upgrade => format!("process {} has taken over\n", told["pid"]),

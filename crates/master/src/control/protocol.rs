@@ -17,6 +17,8 @@ pub enum Command {
     Reload,
     /// Accept nothing new, finish what is under way, end.
     Drain,
+    /// Start new workers in the place of the old ones, which give their clients to them.
+    Recycle,
     /// End at once.
     Stop,
     /// Open the log files again, by their names.
@@ -37,6 +39,7 @@ impl fmt::Display for Command {
             Self::Status => "status",
             Self::Reload => "reload",
             Self::Drain => "drain",
+            Self::Recycle => "recycle",
             Self::Stop => "stop",
             Self::ReopenLogs => "reopen-logs",
             Self::Upgrade => "upgrade",

@@ -108,6 +108,7 @@ impl Master {
             notices: self.notices,
             origins: (self.origins.table(), index),
             arrivals: self.predecessor.and_then(|one| one.arrivals),
+            of_siblings: self.siblings.map(|siblings| siblings.arrivals),
         }))
     }
 
@@ -244,6 +245,7 @@ impl Master {
                     json!({ "draining": true, "limit_ms": drain_timeout_ms, "tunnels_ms": drain_tunnels_ms }),
                 )
             }
+            Command::Recycle => self.recycle(now),
             Command::Stop => {
                 self.begin_stop(now);
                 Answer::Ok(json!({ "stopping": true }))
@@ -291,6 +293,7 @@ impl Master {
                 if let Some(worker) = self.workers.worker_mut(index) {
                     worker.serves = true;
                 }
+                self.release_replaced(index, now);
                 self.acme.introduce(index, &self.workers);
                 if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.slots.len()
                 {

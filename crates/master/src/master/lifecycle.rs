@@ -21,7 +21,7 @@ use baton_report::log;
 use baton_supervise as supervise;
 
 use super::{Master, Outcome};
-use crate::channel::ToWorker;
+use crate::channel::{ToWorker, Way};
 use crate::notify;
 use crate::phase::{Ending, GRACE, Phase};
 use crate::upgrade::LINGER;
@@ -75,7 +75,8 @@ impl Master {
     pub(super) fn drain_order(&self, linger: Duration, now: Instant) -> (ToWorker, Instant) {
         let Server { drain_timeout_ms: limit_ms, drain_tunnels_ms: tunnels_ms, .. } = self.config.server;
         let until = now + linger + Duration::from_millis(limit_ms.max(tunnels_ms)) + GRACE;
-        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms }, until)
+        let way = Way::Successor;
+        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms, way }, until)
     }
 
     /// Asks the workers to end; when called again, kills them.

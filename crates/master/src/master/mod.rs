@@ -9,6 +9,7 @@ mod failover;
 mod lifecycle;
 mod origins;
 mod purges;
+mod recycle;
 mod reload;
 mod requests;
 mod status;
@@ -40,6 +41,7 @@ use crate::pending::{LastReload, PendingPurge, Reload, StatusCollection};
 use crate::phase::Phase;
 use crate::privileges::WorkerUser;
 use crate::replaceable_file::PidFile;
+use crate::siblings::Siblings;
 use crate::ticket_keys::TicketKeys;
 use crate::upgrade::{Predecessor, Successor};
 use crate::worker::WorkerSetup;
@@ -70,6 +72,8 @@ pub(crate) struct Master {
     pub(crate) ticket_keys: TicketKeys,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,
+    /// How workers that leave give clients to the others; `None`: there were no descriptors for it.
+    pub(crate) siblings: Option<Siblings>,
     /// When the watchdog looks at the workers again.
     pub(crate) next_check: Instant,
     pub(crate) applications: Applications,

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::cache_purges::CachePurges;
 use super::plan::{claims, make_plan};
-use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
+use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker, Way};
 use crate::memory_file;
 use crate::privileges::WorkerUser;
 
@@ -172,13 +172,13 @@ impl CommandThread {
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&FromWorker::Status { ticket, status });
             }
-            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms } => {
+            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, way } => {
                 let limits = DrainLimits { requests_ms: limit_ms, tunnels_ms };
                 if linger_ms == 0 {
                     self.close_listeners();
                     self.steering.drain(limits);
                 } else {
-                    self.linger(Duration::from_millis(linger_ms), limits, descriptors);
+                    self.linger(Duration::from_millis(linger_ms), limits, way, descriptors);
                 }
             }
             ToWorker::Stop => {
@@ -284,13 +284,17 @@ impl CommandThread {
         }
     }
 
-    /// Accepts no further connections. Another server goes on with those that it can have, if there is a way to it; on each of
-    /// the others one more request is answered.
-    fn linger(&mut self, time: Duration, limits: DrainLimits, way: Vec<OwnedFd>) {
+    /// Accepts no further connections. Other processes go on with those that they can have, if there is a way to them; on each
+    /// of the others one more request is answered.
+    fn linger(&mut self, time: Duration, limits: DrainLimits, way: Way, sockets: Vec<OwnedFd>) {
         if self.lingering.is_none() {
-            match way.into_iter().next().map(|socket| Destination::new(socket, &self.listeners)).transpose() {
+            let destination = |socket| match way {
+                Way::Successor => Destination::new(socket, &self.listeners),
+                Way::Siblings => Destination::siblings(socket, &self.listeners),
+            };
+            match sockets.into_iter().next().map(destination).transpose() {
                 Ok(destination) => destination.into_iter().for_each(|one| self.steering.move_clients(one)),
-                Err(error) => log::error(format_args!("clients cannot move to the other server: {error}")),
+                Err(error) => log::error(format_args!("clients cannot move to other processes: {error}")),
             }
             self.close_listeners();
             self.steering.linger();

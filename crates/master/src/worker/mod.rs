@@ -70,6 +70,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) purges: Vec<PurgeOrder>,
     /// Where clients arrive of the server whose place this one takes.
     pub(crate) arrivals: Option<OwnedFd>,
+    /// Where those of other workers arrive.
+    pub(crate) of_siblings: Option<OwnedFd>,
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
@@ -133,7 +135,9 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         .name("commands".into())
         .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let arrivals = setup.arrivals.map(|socket| Arrivals::new(socket).map(Arc::new)).transpose();
+    let arrivals = setup.arrivals.map(Arrivals::new).into_iter();
+    let arrivals = arrivals.chain(setup.of_siblings.map(Arrivals::of_siblings));
+    let arrivals = arrivals.map(|one| one.map(Arc::new)).collect::<io::Result<_>>();
     let arrivals = arrivals.map_err(|error| format!("no clients can be taken over: {error}"))?;
     channel::send(channel, &FromWorker::Ready, &[])
         .map_err(|error| format!("the master is gone: {error}"))?;

@@ -79,7 +79,7 @@ impl DryRun {
             heartbeats,
             log: None,
             steering: Arc::clone(&steering),
-            arrivals: None,
+            arrivals: Vec::new(),
             // What is remarkable shows in the response.
             remarks: |_| {},
         };
