@@ -120,6 +120,11 @@ impl fmt::Display for Sharing {
 pub enum Arrivals {
     /// As soon as the admission limit allows: measures the cluster's capacity.
     Saturating,
+    /// From so many clients, each of which asks again as soon as it has its answer.
+    Closed {
+        /// Above 0. Beyond the admission limit, requests wait at the front-end.
+        clients: u32,
+    },
     /// At random moments, so many a second on the mean (Poisson).
     Random {
         /// Requests a second, above 0.

@@ -127,7 +127,7 @@ impl<'a> Simulation<'a> {
             simulation.add_node(weight);
         }
         match scenario.arrivals {
-            Arrivals::Saturating => simulation.dispatch(),
+            Arrivals::Saturating | Arrivals::Closed { .. } => simulation.dispatch(),
             Arrivals::Random { .. } => simulation.foresee_arrival(),
         }
         simulation
@@ -227,7 +227,7 @@ impl<'a> Simulation<'a> {
     /// Hands over the next request of a front-end; false if there is none, or it has to wait.
     fn dispatch_one(&mut self, front_end: usize) -> bool {
         if self.front_ends.each[front_end].queue.is_empty() {
-            if self.scenario.arrivals != Arrivals::Saturating || self.arrived == self.trace.requests().len() {
+            if !self.has_eager_client() || self.arrived == self.trace.requests().len() {
                 return false;
             }
             let request = self.trace.requests()[self.arrived];
@@ -243,6 +243,15 @@ impl<'a> Simulation<'a> {
         self.front_ends.each[front_end].queue.pop_front();
         self.hand_over(front_end, node, waiting);
         true
+    }
+
+    /// Whether a request comes as soon as it is wanted.
+    fn has_eager_client(&self) -> bool {
+        match self.scenario.arrivals {
+            Arrivals::Saturating => true,
+            Arrivals::Closed { clients } => (self.arrived as u64 - self.answered) < u64::from(clients),
+            Arrivals::Random { .. } => false,
+        }
     }
 
     fn hand_over(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {

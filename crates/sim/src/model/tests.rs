@@ -310,3 +310,13 @@ fn saturating_arrivals_fill_the_admission_limit() {
     let in_cluster = outcome.throughput * outcome.delay.mean_ms / 1000.0;
     assert!((in_cluster / 544.0 - 1.0).abs() < 0.03, "{in_cluster}");
 }
+
+/// Thirty clients that never pause have thirty requests in the cluster, which would let 544 in.
+#[test]
+fn each_of_a_closed_number_of_clients_waits_for_its_answer() {
+    let scenario =
+        Scenario { arrivals: Arrivals::Closed { clients: 30 }, ..Scenario::published(PolicyName::Wrr, 9) };
+    let outcome = run_checked(&scenario, &trace_of(&[1000], &[0; 20_000]));
+    let in_cluster = outcome.throughput * outcome.delay.mean_ms / 1000.0;
+    assert!((in_cluster / 30.0 - 1.0).abs() < 0.03, "{in_cluster}");
+}

@@ -196,6 +196,11 @@ struct Cluster {
     #[arg(long, value_name = "REQUESTS/S", value_parser = factor, help_heading = "Cluster")]
     rate: Option<f64>,
 
+    /// Let requests come from so many clients, each of which waits for its answer [default: as fast as the cluster takes
+    /// them]
+    #[arg(long, value_name = "COUNT", conflicts_with = "rate", help_heading = "Cluster")]
+    clients: Option<NonZeroU32>,
+
     /// Let something happen to a node after a share of the requests: fail:0@50%, recover:0@70%, drain:2@10%, join@30%,
     /// join:200@30% (of weight 200), lose:0/8@50% (an eighth of a node), regain:0@70% (all of it again); nodes count from
     /// 0. May be given several times
@@ -321,6 +326,9 @@ impl Cluster {
         };
         if let Some(per_s) = self.rate {
             scenario.arrivals = Arrivals::Random { per_s };
+        }
+        if let Some(clients) = self.clients {
+            scenario.arrivals = Arrivals::Closed { clients: clients.get() };
         }
         scenario.changes.clone_from(&self.changes);
         scenario.seed = seed;
