@@ -12,12 +12,12 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo test simulate check deny fuzz bench install clean
+.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  Variables: DEMO_SECONDS=n (make demo tests itself and stops), FUZZ_SECONDS=n, SEEDS=n and FIRST=n"
+	@echo "  Variables: DEMO_SECONDS=n (the demos test themselves and stop), FUZZ_SECONDS=n, SEEDS=n and FIRST=n"
 	@echo "             (make simulate), BENCH_ARGS='…', PREFIX and DESTDIR (make install)."
 
 build: ## The server, optimised: target/release/baton
@@ -25,6 +25,9 @@ build: ## The server, optimised: target/release/baton
 
 demo: ## Serve apps/site and say what to try; DEMO_SECONDS=n: check itself, then stop
 	@scripts/demo
+
+demo-cluster: ## Two clusters in network namespaces, by round robin and by content, under the same load (root); DEMO_SECONDS=n: then stop
+	@scripts/demo-cluster
 
 adapters: ## What runs in other people's programs, optimised: drop-in libfcgi and preload library (target/release)
 	cargo rustc --release --locked -p baton-libfcgi --lib --crate-type cdylib

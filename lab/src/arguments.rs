@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use baton_lab::applications::{Programs, Response};
 use baton_lab::bench::Workload;
+use baton_lab::cluster::TraceKind;
 use baton_lab::relay::OriginSocket;
 use baton_lab::{proxy, tls};
 
@@ -34,9 +35,12 @@ pub(crate) enum Command {
     /// Compare architectures and nginx with memory too small for the content and a throttled disk; prints tables in
     /// Markdown. Needs root
     Disk(DiskArguments),
-    /// Compare policies, HAProxy and nginx in front of nodes whose memory is too small for the content; prints a table in
-    /// Markdown, whose last line is the ratio of our best policy to the best of the others. Needs root
+    /// Compare policies, HAProxy and nginx in front of nodes whose memory is too small for the content, each on a host in a
+    /// network namespace; prints tables in Markdown, with what the simulator says, whose last line is the ratio of our best
+    /// policy to HAProxy's. Needs root
     Cluster(ClusterArguments),
+    /// Show two clusters side by side, one by round robin and one by content, under the same load. Needs root
+    DemoCluster(DemoArguments),
     /// Compare nginx and Baton in front of a C program and of php-fpm, by every transport; prints tables in Markdown
     Applications(ApplicationsArguments),
     /// Count how many bytes of applications' responses are copied between processes and the kernel, by path; prints a
@@ -287,7 +291,7 @@ pub(crate) struct ClusterArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// lard-r, lard-h and HAProxy only, once
+    /// wrr, lard-r, lard-h and HAProxy only, once and shorter: about three minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Policies of our front-end; the first is the reference
@@ -296,9 +300,15 @@ pub(crate) struct ClusterArguments {
     /// Other front-ends
     #[arg(long, value_delimiter = ',', default_value = "haproxy,nginx")]
     pub(crate) servers: Vec<String>,
+    /// What clients ask for: mix (SPECweb99's files), zipf:EXPONENT; the last line is about the last
+    #[arg(long, value_delimiter = ',', default_value = "mix,zipf:1.0")]
+    pub(crate) traces: Vec<TraceKind>,
     /// How many nodes
     #[arg(long, default_value_t = 6)]
     pub(crate) nodes: usize,
+    /// The part of a CPU that each node has
+    #[arg(long, default_value_t = 0.05)]
+    pub(crate) node_cpus: f64,
     /// Memory of each node, page cache included
     #[arg(long, default_value_t = 48)]
     pub(crate) memory_mib: u64,
@@ -308,21 +318,34 @@ pub(crate) struct ClusterArguments {
     /// How far the kernel reads ahead
     #[arg(long, default_value_t = 128)]
     pub(crate) read_ahead_kb: u32,
-    /// How many directories of 5.1 MB the content has; it takes so much memory
-    #[arg(long, default_value_t = 36)]
-    pub(crate) directories: usize,
+    /// How much content there is; it takes so much memory
+    #[arg(long, default_value_t = 180)]
+    pub(crate) content_mb: u64,
     /// Connections of clients
     #[arg(long, default_value_t = 192)]
     pub(crate) connections: usize,
     /// How often each front-end is measured
     #[arg(long, short = 'n', default_value_t = 3)]
     pub(crate) rounds: usize,
-    /// How long requests come before each measurement
-    #[arg(long, default_value_t = 20.0)]
-    pub(crate) warm_up_seconds: f64,
-    /// How long each measurement takes
-    #[arg(long, default_value_t = 8.0)]
-    pub(crate) seconds: f64,
+    /// How long requests come before each measurement [default: 20, or 10 if quick]
+    #[arg(long)]
+    pub(crate) warm_up_seconds: Option<f64>,
+    /// How long each measurement takes [default: 8, or 5 if quick]
+    #[arg(long)]
+    pub(crate) seconds: Option<f64>,
+    /// Where mount points, configurations and logs are put
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    pub(crate) baton: PathBuf,
+    /// How long; until it is interrupted unless given
+    #[arg(long)]
+    pub(crate) seconds: Option<f64>,
     /// Where mount points, configurations and logs are put
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,

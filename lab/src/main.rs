@@ -14,7 +14,8 @@ use clap::Parser as _;
 
 use baton_lab::applications::{self, ApplicationsSettings};
 use baton_lab::bench::{self, BenchSettings, Isolation};
-use baton_lab::cluster::{self, ClusterSettings};
+use baton_lab::cluster::demo::{self, DemoSettings};
+use baton_lab::cluster::{self, ClusterBounds, ClusterSettings};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
@@ -27,8 +28,8 @@ use baton_lab::{files, mix};
 
 use arguments::{
     ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CopiesArguments,
-    DiskArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments,
-    TlsArguments,
+    DemoArguments, DiskArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments,
+    SlowReadersArguments, TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Relay(arguments) => compare_relays(arguments),
         Command::Restart(arguments) => restart(arguments),
         Command::Cluster(arguments) => compare_policies(arguments),
+        Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
         Command::Disk(arguments) => disk(arguments),
         Command::Applications(arguments) => compare_applications(arguments),
         Command::Copies(arguments) => copies(arguments),
@@ -183,24 +185,44 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
 
 fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
     ensure!(arguments.rounds > 0 && arguments.nodes > 0, "a comparison needs a round and nodes");
-    ensure!(arguments.directories > 0 && arguments.connections > 0, "nothing is asked for");
+    ensure!(arguments.content_mb > 0 && arguments.connections > 0, "nothing is asked for");
+    ensure!(
+        (0.001..=1.0).contains(&arguments.node_cpus),
+        "a node has between 0.001 of a CPU and a whole one"
+    );
     let quick = arguments.quick;
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let usual = |given: Option<f64>, full: f64, short: f64| given.unwrap_or(if quick { short } else { full });
     let settings = ClusterSettings {
         baton: arguments.baton,
-        policies: if quick { vec!["lard-r".into(), "lard-h".into()] } else { arguments.policies },
-        others: if quick { vec!["haproxy".into()] } else { arguments.servers },
-        nodes: arguments.nodes,
-        memory_mib: arguments.memory_mib,
-        disk_mb_per_s: arguments.disk_mb,
-        read_ahead_kb: arguments.read_ahead_kb,
-        directories: arguments.directories,
-        connections: arguments.connections,
+        policies: if quick { named(&["wrr", "lard-r", "lard-h"]) } else { arguments.policies },
+        others: if quick { named(&["haproxy"]) } else { arguments.servers },
+        traces: arguments.traces,
         rounds: if quick { 1 } else { arguments.rounds },
-        warm_up: duration(arguments.warm_up_seconds)?,
-        duration: duration(arguments.seconds)?,
+        warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 10.0))?,
+        duration: duration(usual(arguments.seconds, 8.0, 5.0))?,
+        cluster: ClusterBounds {
+            nodes: arguments.nodes,
+            node_cpus: arguments.node_cpus,
+            memory_mib: arguments.memory_mib,
+            disk_mb_per_s: arguments.disk_mb,
+            read_ahead_kb: arguments.read_ahead_kb,
+            content_mb: arguments.content_mb,
+            connections: arguments.connections,
+        },
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-cluster")),
     };
     print(&cluster::run(&settings)?)?;
+    Ok(true)
+}
+
+fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
+    let settings = DemoSettings {
+        baton: arguments.baton,
+        duration: arguments.seconds.map(duration).transpose()?,
+        folder: arguments.folder.unwrap_or_else(demo::usual_folder),
+    };
+    demo::run(&settings)?;
     Ok(true)
 }
 

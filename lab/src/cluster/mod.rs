@@ -1,70 +1,129 @@
 //! Compares ways of distributing requests among nodes whose memory is too small for the content, each alone: the
 //! experiment of the LARD study (Pai et al., ASPLOS 1998, section 6), with real servers.
 //!
-//! Each turn has one front-end, which relays, and fresh nodes. Memory of the nodes, page cache included, and the rate of
-//! their disks are bounded, so that what a policy keeps apart decides how much is served. The front-end runs on the
-//! server's CPU, nodes and client on the other.
+//! Client, front-end and nodes are hosts in network namespaces. Each turn has one front-end and fresh nodes. Memory of the
+//! nodes, page cache included, their part of a CPU and the rate of their disks are bounded, so that what a policy keeps
+//! apart decides how much is served. The front-end runs on the server's CPU, nodes and client on the other.
+//!
+//! Beside each measured rate the table has that of the simulator, for the same requests.
 
+mod content;
+pub mod demo;
+mod front;
 mod nodes;
+mod prediction;
+mod rack;
 mod settings;
 mod table;
 
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Context, Result, ensure};
-use rustix::process::getuid;
+use anyhow::{Context, Result, bail};
 
-use crate::files;
-use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
-use crate::mix::{self, MixFile};
+use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::processes::cpu_time;
-use crate::rig::{Entry, Groups, Image, Isolation, Machine, Running, loopback, own_folder};
+use crate::rig::{Groups, Isolation, Machine, Running, own_folder};
+use content::Content;
+pub use content::TraceKind;
+use front::Front;
 use nodes::Nodes;
-pub use settings::ClusterSettings;
-use table::{Conditions, Turn};
+use prediction::{Run, ServiceTimes};
+use rack::{EMPTY, PORT, Rack, disk, hosts, load};
+pub use settings::{ClusterBounds, ClusterSettings};
+use table::{Conditions, Figures, Turn};
 
-/// Measures, and returns a table as Markdown.
+/// Measures, and returns tables as Markdown. The last line is about the last trace.
 ///
 /// # Errors
 /// If we are not root, the machine lacks a tool or a control group, or no front-end can be started.
 pub fn run(settings: &ClusterSettings) -> Result<String> {
-    ensure!(
-        getuid().is_root(),
-        "only root may bound the memory of a node and throttle its disk: control groups, loop devices and mounts are needed"
-    );
+    if let Some(why) = Network::hindrance() {
+        bail!(
+            "a cluster of hosts {why}; control groups, loop devices and mounts, which bound a node's memory and disk, \
+             also need root"
+        );
+    }
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
     fs::create_dir_all(folder.join(EMPTY))?;
-    let machine = Machine::prepare(Isolation::WhenRoot, 1)?;
+    let machine = Machine::prepare(Isolation::Hosts, 1)?;
     let groups = Groups::new()?;
-    let bytes: u64 = MixFile::all(settings.directories).map(MixFile::bytes).sum();
-    eprintln!("making a disk with {} MB", bytes / 1_000_000);
-    let image = Image::make(bytes * 11 / 10 + IMAGE_SPARE_BYTES, &folder.join("image"), |root| {
-        files::write_all(root, settings.directories).map_err(Into::into)
-    })?;
-    let names: Vec<_> = settings.policies.iter().chain(&settings.others).collect();
+    let hosts = hosts(settings.cluster.nodes)?;
+    let rack = Rack {
+        baton: &settings.baton,
+        bounds: &settings.cluster,
+        machine: &machine,
+        groups: &groups,
+        hosts: &hosts,
+        folder: &folder,
+    };
+    let mut text = String::new();
+    for kind in &settings.traces {
+        text += &compare(settings, &rack, *kind).with_context(|| kind.to_string())?;
+    }
+    Ok(text)
+}
+
+/// All front-ends with one trace.
+fn compare(settings: &ClusterSettings, rack: &Rack<'_>, kind: TraceKind) -> Result<String> {
+    let content = Content::make(kind, settings.cluster.content_mb);
+    let image = disk(&content, rack.folder)?;
+    let times = ServiceTimes::measure(rack, &image, &kind.to_string()).context("measuring service times")?;
+    eprintln!(
+        "a node takes {:.0} us for a request and {:.2} for each 512 bytes",
+        times.request_us, times.us_per_512
+    );
+    let fronts: Vec<Front<'_>> = settings
+        .policies
+        .iter()
+        .map(|name| Front::Relay(name))
+        .chain(settings.others.iter().map(|name| Front::Other(name)))
+        .collect();
     let mut turns = Vec::new();
+    let mut file_bytes = 0;
     for round in 0..settings.rounds {
-        for position in 0..names.len() {
-            let name = names[(round + position) % names.len()];
-            let number = round * names.len() + position;
-            let nodes = Nodes::start(settings, &machine, &groups, &image, &folder, number)?;
-            let outcome = turn(settings, &machine, &nodes, name, &folder, round);
-            nodes.stop()?;
-            let turn =
-                Turn { front: name.clone(), round, outcome: outcome.map_err(|error| format!("{error:#}")) };
-            eprintln!("{turn}");
+        for position in 0..fronts.len() {
+            let front = fronts[(round + position) % fronts.len()];
+            let nodes =
+                Nodes::start(rack, &image, settings.cluster.nodes, &format!("{kind}-{round}-{position}"))?;
+            let outcome = measure(settings, rack, &content, &nodes, front, round);
+            file_bytes = file_bytes.max(nodes.file_bytes_max());
+            nodes.stop(rack.groups)?;
+            let turn = Turn {
+                front: front.name().to_owned(),
+                round,
+                outcome: outcome.map_err(|error| format!("{error:#}")),
+            };
+            eprintln!("{kind} {turn}");
             turns.push(turn);
         }
     }
+    let profile = times.profile(&settings.cluster, file_bytes);
+    for turn in &mut turns {
+        let policy =
+            fronts.iter().find(|front| front.name() == turn.front).and_then(|front| front.simulated_as());
+        if let (Some(policy), Ok(figures)) = (policy, &mut turn.outcome) {
+            let [warm_up, measured] = begins(turn.round);
+            let trace = content.trace((warm_up, figures.warm_up_requests), (measured, figures.requests));
+            let run = Run {
+                policy,
+                trace,
+                warm_up: figures.warm_up_requests,
+                front_us: figures.front_us_per_request,
+            };
+            let (rate, misses) = prediction::predict(&run, profile, &settings.cluster)?;
+            (figures.simulated_per_second, figures.simulated_misses) = (Some(rate), Some(misses));
+        }
+    }
     let conditions = Conditions {
-        machine: machine.description(),
-        nodes: settings.nodes,
-        memory_mib: settings.memory_mib,
-        disk_mb_per_s: settings.disk_mb_per_s,
-        content_bytes: bytes,
-        connections: settings.connections,
+        trace: kind.to_string(),
+        machine: rack.machine.description(),
+        cluster: settings.cluster,
+        files: content.files(),
+        content_bytes: content.bytes(),
+        file_bytes,
+        request_us: times.request_us,
+        us_per_512: times.us_per_512,
         seconds: settings.duration.as_secs_f64(),
         warm_up_seconds: settings.warm_up.as_secs_f64(),
     };
@@ -72,87 +131,58 @@ pub fn run(settings: &ClusterSettings) -> Result<String> {
 }
 
 /// One front-end before fresh nodes: warms up, then measures.
-fn turn(
+fn measure(
     settings: &ClusterSettings,
-    machine: &Machine,
+    rack: &Rack<'_>,
+    content: &Content,
     nodes: &Nodes,
-    name: &str,
-    folder: &Path,
+    front: Front<'_>,
     round: usize,
-) -> Result<table::Figures> {
-    let ports = nodes.ports();
-    let entry = match Entry::other_before_nodes(name, &ports)
-        .filter(|_| settings.others.iter().any(|it| it == name))
-    {
-        Some(other) => other,
-        None => before_nodes(&settings.baton, name, &ports),
-    };
-    let front = Running::start(&entry, machine, folder, &folder.join(EMPTY))?;
-    let mut requests = requests(settings.directories);
-    let length = requests.len();
-    requests.rotate_left(round * ROUND_STEP % length);
-    load(settings, &front, requests.clone(), settings.warm_up)?;
-    // Other requests than those of the warm-up, of the same kind.
-    requests.rotate_left(MEASURED_STEP);
-    let (before, cpu) = (nodes.ledger()?, cpu_time(&front.processes()));
-    let report = load(settings, &front, requests, settings.duration)?;
-    let done = nodes.ledger()?.since(&before);
-    let cpu = cpu_time(&front.processes()).saturating_sub(cpu);
+) -> Result<Figures> {
+    let hosts = rack.hosts;
+    let entry = front
+        .entry(rack.baton, &nodes.addresses())
+        .with_context(|| format!("{} is not known", front.name()))?;
+    let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
+    let server = Running::start_on(
+        &hosts.front,
+        address,
+        &entry,
+        rack.machine,
+        rack.folder,
+        &rack.folder.join(EMPTY),
+    )?;
+    let [warm_up, measured] = begins(round);
+    let connections = settings.cluster.connections;
+    let warmed = load(&hosts.client, address, connections, content.requests(warm_up), settings.warm_up)?;
+    let before = (nodes.ledger(hosts)?, cpu_time(&server.processes()), hosts.front.traffic()?);
+    let report = load(&hosts.client, address, connections, content.requests(measured), settings.duration)?;
+    let done = nodes.ledger(hosts)?.since(&before.0);
+    let cpu = cpu_time(&server.processes()).saturating_sub(before.1);
+    let traffic = hosts.front.traffic()?.since(before.2);
     let figures = report.figures();
-    Ok(table::Figures {
+    Ok(Figures {
+        warm_up_requests: warmed.requests,
+        requests: figures.requests,
         requests_per_second: figures.requests_per_second,
         megabytes_per_second: figures.megabytes_per_second,
         disk_share: done.disk_bytes as f64 / report.bytes.max(1) as f64,
         imbalance: done.imbalance(),
         front_us_per_request: cpu.as_secs_f64() * 1e6 / figures.requests.max(1) as f64,
+        front_us_per_megabyte: cpu.as_secs_f64() * 1e6 / (report.bytes.max(1) as f64 / 1e6),
+        front_share: (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
         p50_ms: figures.latency_us.p50 / 1e3,
         p99_ms: figures.latency_us.p99 / 1e3,
+        simulated_per_second: None,
+        simulated_misses: None,
     })
 }
 
-fn before_nodes(baton: &Path, policy: &str, ports: &[u16]) -> Entry {
-    let to: Vec<_> = ports.iter().map(|port| format!("\"http://127.0.0.1:{port}\"")).collect();
-    let to = to.join(", ");
-    let route = format!("site.route=[{{path=\"/\", proxy={{to=[{to}], policy=\"{policy}\"}}}}]");
-    Entry::baton(baton, "auto").workers(1).settings(&[route]).named(policy)
+/// The requests that warm-up and measurement begin with. Others are measured than those that warmed up.
+fn begins(round: usize) -> [usize; 2] {
+    [round * ROUND_STEP, round * ROUND_STEP + MEASURED_STEP]
 }
 
-fn requests(directories: usize) -> Vec<Request> {
-    let files = mix::sequence(directories, MIX_LENGTH).into_iter();
-    files.map(|file| Request { path: file.path(), bytes: Some(file.bytes()) }).collect()
-}
-
-/// A front-end that answers wrongly even once has no figures.
-fn load(
-    settings: &ClusterSettings,
-    front: &Running,
-    requests: Vec<Request>,
-    duration: Duration,
-) -> Result<LoadReport> {
-    let load = LoadSettings {
-        address: loopback(front.port),
-        connections: settings.connections,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration,
-        requests_max: None,
-        requests_per_second: None,
-        // The nodes run on the same CPU.
-        sleep: true,
-        verify: false,
-    };
-    let report = Load::connect(&load, RequestList::new(load.address, false, requests))?.run()?;
-    let failure = report.first_failure.clone().unwrap_or_default();
-    ensure!(report.failed() == 0 && report.requests > 0, "{} requests failed: {failure}", report.failed());
-    Ok(report)
-}
-
-/// The folder of front-ends, which have no files.
-const EMPTY: &str = "empty";
-/// The overhead of a file system.
-const IMAGE_SPARE_BYTES: u64 = 32 << 20;
-/// Requests after which the mix repeats itself.
-const MIX_LENGTH: usize = 400_000;
 /// Between the beginnings of two rounds, and of warm-up and measurement.
 const ROUND_STEP: usize = 34_567;
 const MEASURED_STEP: usize = 200_003;

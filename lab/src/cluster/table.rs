@@ -2,17 +2,21 @@
 
 use std::fmt;
 
+use super::settings::ClusterBounds;
 use crate::markdown::{begin_table, failed_row, number, row, spread};
 use crate::stats::{median, paired_ratio};
 
 /// The conditions of a comparison.
 pub(super) struct Conditions {
+    pub(super) trace: String,
     pub(super) machine: String,
-    pub(super) nodes: usize,
-    pub(super) memory_mib: u64,
-    pub(super) disk_mb_per_s: f64,
+    pub(super) cluster: ClusterBounds,
+    pub(super) files: usize,
     pub(super) content_bytes: u64,
-    pub(super) connections: usize,
+    /// What a node has of it in memory at most.
+    pub(super) file_bytes: u64,
+    pub(super) request_us: f64,
+    pub(super) us_per_512: f64,
     pub(super) seconds: f64,
     pub(super) warm_up_seconds: f64,
 }
@@ -27,16 +31,24 @@ pub(super) struct Turn {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
+    pub(super) warm_up_requests: u64,
+    pub(super) requests: u64,
     pub(super) requests_per_second: f64,
     pub(super) megabytes_per_second: f64,
     /// Bytes from the nodes' disks, as a part of those that clients got. Above 1 where more is read than is asked for.
     pub(super) disk_share: f64,
-    /// CPU time of the busiest node, as a multiple of the mean.
+    /// Bytes that the node sent that sent most, as a multiple of the mean.
     pub(super) imbalance: Option<f64>,
     /// CPU time of the front-end.
     pub(super) front_us_per_request: f64,
+    pub(super) front_us_per_megabyte: f64,
+    /// Bytes into and out of the front-end, as a multiple of those that clients got.
+    pub(super) front_share: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
+    /// What the simulator says.
+    pub(super) simulated_per_second: Option<f64>,
+    pub(super) simulated_misses: Option<f64>,
 }
 
 impl fmt::Display for Turn {
@@ -58,24 +70,32 @@ impl fmt::Display for Turn {
     }
 }
 
-/// The table. Below it, the ratio of the best of our policies to the best of the others.
+/// The table. Below it, the ratios of the best of our policies to the others, to HAProxy last.
 pub(super) fn markdown(
     conditions: &Conditions,
     turns: &[Turn],
     policies: &[String],
     others: &[String],
 ) -> String {
+    let cluster = &conditions.cluster;
     let mut text = format!(
-        "{}. {} nodes with {} MiB and {} MB/s of disk each, {} MB of content, {} connections, {} s after {} s of \
-         warming up. Medians; ratios are medians of those within a round.\n\n",
+        "## {}\n\n{}. {} nodes with {:.0} % of a CPU, {} MiB of memory, of which files get {} MB, and {} MB/s of disk each; {} \
+         files, {} MB; {} connections, {} s after {} s of warming up. A node alone takes {:.0} µs for a request in memory and {:.2} \
+         µs for each 512 bytes. Medians; ratios are medians of those within a round.\n\n",
+        conditions.trace,
         conditions.machine,
-        conditions.nodes,
-        conditions.memory_mib,
-        conditions.disk_mb_per_s,
+        cluster.nodes,
+        cluster.node_cpus * 100.0,
+        cluster.memory_mib,
+        conditions.file_bytes / 1_000_000,
+        cluster.disk_mb_per_s,
+        conditions.files,
         conditions.content_bytes / 1_000_000,
-        conditions.connections,
+        cluster.connections,
         conditions.seconds,
         conditions.warm_up_seconds,
+        conditions.request_us,
+        conditions.us_per_512,
     );
     begin_table(&mut text, "front-end", &COLUMNS);
     let reference = policies.first().or(others.first());
@@ -90,6 +110,10 @@ pub(super) fn markdown(
         }
         let values = |of: fn(&Figures) -> f64| measured.iter().map(|figures| of(figures)).collect::<Vec<_>>();
         let middle = |of: fn(&Figures) -> f64, digits| number(median(&values(of)), digits);
+        let simulated = |of: fn(&Figures) -> Option<f64>, digits| {
+            let values: Vec<_> = measured.iter().filter_map(|figures| of(figures)).collect();
+            number(median(&values), digits)
+        };
         let imbalance: Vec<_> = measured.iter().filter_map(|figures| figures.imbalance).collect();
         let fields = [
             middle(|it| it.requests_per_second, 0),
@@ -100,20 +124,31 @@ pub(super) fn markdown(
             middle(|it| it.p50_ms, 1),
             middle(|it| it.p99_ms, 1),
             middle(|it| it.front_us_per_request, 1),
+            middle(|it| it.front_us_per_megabyte, 0),
+            middle(|it| it.front_share, 2),
             spread(&values(|it| it.requests_per_second)),
+            simulated(|it| it.simulated_per_second, 0),
+            simulated(|it| it.simulated_per_second.map(|rate| rate / it.requests_per_second), 2),
+            simulated(|it| it.simulated_misses, 2),
         ];
         row(&mut text, name, &fields);
     }
-    let best = |names: &[String]| {
-        let rate = |name: &String| {
-            let rates: Vec<_> = rates(turns, name).iter().map(|(_, rate)| *rate).collect();
-            median(&rates).map(|rate| (rate, name.clone()))
-        };
-        names.iter().filter_map(rate).max_by(|a, b| a.0.total_cmp(&b.0))
+    let rate_of = |name: &String| {
+        let rates: Vec<_> = rates(turns, name).iter().map(|(_, rate)| *rate).collect();
+        median(&rates).map(|rate| (rate, name.clone()))
     };
-    if let (Some((_, ours)), Some((_, other))) = (best(policies), best(others)) {
-        let ratio = paired_ratio(&rates(turns, &ours), &rates(turns, &other));
-        text += &format!("\nThroughput of {ours} to {other}: {}\n", number(ratio, 2));
+    if let Some((_, ours)) = policies.iter().filter_map(rate_of).max_by(|a, b| a.0.total_cmp(&b.0)) {
+        text.push('\n');
+        // HAProxy comes last, whatever the order.
+        for other in others
+            .iter()
+            .filter(|other| *other != "haproxy")
+            .chain(others.iter().filter(|other| *other == "haproxy"))
+        {
+            if let Some(ratio) = paired_ratio(&rates(turns, &ours), &rates(turns, other)) {
+                text += &format!("{}: throughput of {ours} to {other}: {ratio:.2}\n", conditions.trace);
+            }
+        }
     }
     text
 }
@@ -124,7 +159,7 @@ fn rates(turns: &[Turn], name: &str) -> Vec<(usize, f64)> {
     of_front.filter_map(|turn| Some((turn.round, turn.outcome.as_ref().ok()?.requests_per_second))).collect()
 }
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 14] = [
     "requests/s",
     "to the first",
     "MB/s",
@@ -133,7 +168,12 @@ const COLUMNS: [&str; 9] = [
     "p50 ms",
     "p99 ms",
     "front-end µs/request",
+    "µs/MB",
+    "bytes there",
     "spread",
+    "simulated/s",
+    "to measured",
+    "misses",
 ];
 
 #[cfg(test)]
@@ -144,11 +184,17 @@ mod tests {
     fn the_last_line_compares_the_best_of_both() {
         let turn = |front: &str, round, rate| {
             let figures = Figures {
+                warm_up_requests: 10,
+                requests: 10,
                 requests_per_second: rate,
                 megabytes_per_second: 1.0,
                 disk_share: 0.5,
                 imbalance: None,
                 front_us_per_request: 30.0,
+                front_us_per_megabyte: 900.0,
+                front_share: 2.0,
+                simulated_per_second: Some(90.0),
+                simulated_misses: None,
                 p50_ms: 1.0,
                 p99_ms: 2.0,
             };
@@ -163,18 +209,28 @@ mod tests {
             turn("haproxy", 1, 220.0),
         ];
         let conditions = Conditions {
+            trace: "mix".into(),
             machine: "a machine".into(),
-            nodes: 6,
-            memory_mib: 40,
-            disk_mb_per_s: 4.0,
+            cluster: ClusterBounds {
+                nodes: 6,
+                node_cpus: 0.05,
+                memory_mib: 40,
+                disk_mb_per_s: 4.0,
+                read_ahead_kb: 128,
+                content_mb: 200,
+                connections: 128,
+            },
+            files: 1000,
             content_bytes: 200_000_000,
-            connections: 128,
+            file_bytes: 35_000_000,
+            request_us: 500.0,
+            us_per_512: 1.0,
             seconds: 5.0,
             warm_up_seconds: 10.0,
         };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let text = markdown(&conditions, &turns, &names(&["wrr", "lard-r"]), &names(&["haproxy", "nginx"]));
-        assert!(text.ends_with("\nThroughput of lard-r to haproxy: 1.50\n"), "{text}");
+        assert!(text.ends_with("\nmix: throughput of lard-r to haproxy: 1.50\n"), "{text}");
         assert!(
             text.contains("| lard-r | 315 | 3.00 |") && text.contains("| nginx | failed: not measured |")
         );

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::meter::{Contender, Meter};
 use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::rig::Machine;
 use crate::rig::processes::memory_bytes;
-use crate::rig::{Machine, loopback};
 
 /// A task for the servers: a column of a summary, or a table of its own.
 pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
@@ -127,7 +127,7 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
     let CellLoad { task, duration, sleep, idle_connections } = *load;
     let server = &contender.server;
     let settings = LoadSettings {
-        address: loopback(server.port),
+        address: server.address,
         connections: task.connections(),
         connection_per_request: task.connection_per_request(),
         idle_connections,

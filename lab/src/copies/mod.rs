@@ -19,7 +19,7 @@ use crate::comparison::Contender;
 use crate::files;
 use crate::load::{Load, LoadSettings, Request, RequestList};
 use crate::markdown::row;
-use crate::rig::{Application, Isolation, Machine, compile_ad_rotation, drop_in, loopback, own_folder};
+use crate::rig::{Application, Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 pub use ledger::{Ledger, Watch};
 
 /// What to count.
@@ -78,7 +78,7 @@ pub fn run(settings: &CopiesSettings) -> Result<String> {
 fn count(contender: &Contender, path: &str, bytes: u64, settings: &CopiesSettings) -> Result<Ledger> {
     let ask = |requests| -> Result<()> {
         let settings = LoadSettings {
-            address: loopback(contender.server.port),
+            address: contender.server.address,
             connections: 1,
             connection_per_request: false,
             idle_connections: 0,

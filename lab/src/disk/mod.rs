@@ -158,6 +158,7 @@ fn contestant(
     let bounds = Bounds {
         memory_bytes: settings.memory_mib << 20,
         device: volume.device,
+        cpus: None,
         read_bytes_per_s: (settings.disk_mb_per_s * 1e6) as u64,
     };
     let groups = groups.make(&name, &bounds)?;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::workload::Content;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
 use crate::rig::processes::cpu_time;
-use crate::rig::{CpuTicks, Groups, Machine, Running, Volume, loopback};
+use crate::rig::{CpuTicks, Groups, Machine, Running, Volume};
 
 /// A server with its disk and its bounds.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Contestant {
         duration: Duration,
     ) -> Result<Load> {
         let settings = LoadSettings {
-            address: loopback(self.server.port),
+            address: self.server.address,
             connections,
             connection_per_request: false,
             idle_connections: 0,

@@ -64,6 +64,11 @@ impl RequestList {
         request
     }
 
+    /// Passes over so many requests.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.next = (self.next + count) % self.order.len();
+    }
+
     /// The request that [`take_next`](Self::take_next) gives at the beginning.
     pub(super) fn first(&self) -> usize {
         self.order[0]

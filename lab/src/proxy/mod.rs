@@ -55,7 +55,7 @@ pub fn run(settings: &ProxySettings) -> Result<String> {
     let mut cells = Vec::new();
     for workload in &settings.workloads {
         let mut servers = Vec::new();
-        for (entry, root) in entries(settings, *workload, origin.port, &folder) {
+        for (entry, root) in entries(settings, *workload, origin.address.port(), &folder) {
             match Running::start(&entry, &machine, &folder, &root) {
                 Ok(server) => servers.push(Contender { server, application: None }),
                 Err(error) => eprintln!("{workload}: {} is left out: {error:#}", entry.name),

@@ -14,6 +14,8 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{SigSet, Signal as Blocked};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::network;
+
 /// Makes control groups and takes all of them away when it is dropped, or when the user interrupts.
 #[derive(Debug)]
 pub(crate) struct Groups {
@@ -24,7 +26,7 @@ pub(crate) struct Groups {
 /// Where the kernel shows its control groups.
 #[derive(Debug)]
 enum Hierarchy {
-    V1 { memory: PathBuf, block: PathBuf },
+    V1 { memory: PathBuf, block: PathBuf, cpu: Option<PathBuf> },
     V2(PathBuf),
 }
 
@@ -36,11 +38,13 @@ pub(crate) struct Bounds {
     /// Device as `major`, `minor`.
     pub(crate) device: (u32, u32),
     pub(crate) read_bytes_per_s: u64,
+    /// The part of one CPU that its processes may use together; `None`: no bound.
+    pub(crate) cpus: Option<f64>,
 }
 
 impl Groups {
-    /// Finds the hierarchies. From now on SIGINT and SIGTERM remove the groups before they end the process. Call it
-    /// before starting threads, which inherit the signal mask.
+    /// Finds the hierarchies. From now on SIGINT and SIGTERM remove the groups, and the hosts of this process, before they
+    /// end it. Call it before starting threads, which inherit the signal mask.
     ///
     /// # Errors
     /// If the kernel has no memory and block controllers.
@@ -50,9 +54,10 @@ impl Groups {
             "no control groups for memory and block devices are mounted: a server cannot be bounded",
         )?;
         if let Hierarchy::V2(root) = &hierarchy {
-            fs::write(root.join("cgroup.subtree_control"), "+memory +io")
-                .context("the root control group does not give memory and io to its children")?;
+            fs::write(root.join("cgroup.subtree_control"), "+memory +io +cpu")
+                .context("the root control group does not give memory, io and cpu to its children")?;
         }
+        hierarchy.remove_leftovers();
         let made = Arc::new(Mutex::new(Vec::new()));
         let signals: SigSet = [Blocked::SIGINT, Blocked::SIGTERM, Blocked::SIGHUP].into_iter().collect();
         signals.thread_block().context("blocking signals")?;
@@ -60,6 +65,7 @@ impl Groups {
         std::thread::spawn(move || {
             let signal = signals.wait();
             remove_all(&to_remove);
+            network::remove_own();
             std::process::exit(128 + signal.map_or(0, |signal| signal as i32));
         });
         Ok(Self { hierarchy, made })
@@ -70,31 +76,69 @@ impl Groups {
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
-        let name = format!("baton-lab-{}-{name}", std::process::id());
+        let name = format!("{PREFIX}{}-{name}", std::process::id());
         let (major, minor) = bounds.device;
         let rate = bounds.read_bytes_per_s;
         let memory = bounds.memory_bytes.to_string();
         match &self.hierarchy {
-            Hierarchy::V1 { memory: memory_root, block } => {
+            Hierarchy::V1 { memory: memory_root, block, cpu } => {
                 let memory_group = self.make_one(&memory_root.join(&name))?;
                 set(&memory_group, "memory.limit_in_bytes", &memory)?;
                 let block_group = self.make_one(&block.join(&name))?;
                 set(&block_group, "blkio.throttle.read_bps_device", &format!("{major}:{minor} {rate}"))?;
-                Ok(vec![memory_group, block_group])
+                let mut groups = vec![memory_group, block_group];
+                if let Some(cpus) = bounds.cpus {
+                    let root = cpu.as_ref().context("no control groups for CPU time are mounted")?;
+                    let group = self.make_one(&root.join(&name))?;
+                    let (quota, period) = quota_us(cpus);
+                    set(&group, "cpu.cfs_period_us", &period.to_string())?;
+                    set(&group, "cpu.cfs_quota_us", &quota.to_string())?;
+                    set(&group, "cpu.shares", CPU_SHARES_V1)?;
+                    groups.push(group);
+                }
+                Ok(groups)
             }
             Hierarchy::V2(root) => {
                 let group = self.make_one(&root.join(&name))?;
                 set(&group, "memory.max", &memory)?;
                 set(&group, "io.max", &format!("{major}:{minor} rbps={rate}"))?;
+                if let Some(cpus) = bounds.cpus {
+                    let (quota, period) = quota_us(cpus);
+                    set(&group, "cpu.max", &format!("{quota} {period}"))?;
+                    set(&group, "cpu.weight", CPU_WEIGHT_V2)?;
+                }
                 Ok(vec![group])
             }
         }
+    }
+
+    /// Takes groups away whose processes have ended, or ends them.
+    ///
+    /// # Errors
+    /// If a process does not end.
+    pub(crate) fn remove(&self, groups: &[PathBuf]) -> Result<()> {
+        for group in groups {
+            remove(group).with_context(|| group.display().to_string())?;
+            lock(&self.made).retain(|made| made != group);
+        }
+        Ok(())
     }
 
     fn make_one(&self, folder: &Path) -> Result<PathBuf> {
         fs::create_dir(folder).with_context(|| folder.display().to_string())?;
         lock(&self.made).push(folder.to_owned());
         Ok(folder.to_owned())
+    }
+
+    /// Bytes of files that these groups have in the page cache.
+    pub(crate) fn file_bytes(groups: &[PathBuf]) -> u64 {
+        let stat = groups.iter().find_map(|group| fs::read_to_string(group.join("memory.stat")).ok());
+        let stat = stat.unwrap_or_default();
+        let value = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
+        };
+        value("active_file") + value("inactive_file")
     }
 
     /// How often the kernel killed a process of these groups for want of memory.
@@ -128,9 +172,41 @@ impl Hierarchy {
             Some(PathBuf::from(mount[1]))
         };
         match (place("cgroup", "memory"), place("cgroup", "blkio")) {
-            (Some(memory), Some(block)) => Some(Self::V1 { memory, block }),
+            (Some(memory), Some(block)) => Some(Self::V1 { memory, block, cpu: place("cgroup", "cpu") }),
             _ => place("cgroup2", "").map(Self::V2),
         }
+    }
+
+    /// Removes the groups of labs that were killed.
+    fn remove_leftovers(&self) {
+        let roots: Vec<&PathBuf> = match self {
+            Self::V1 { memory, block, cpu } => [memory, block].into_iter().chain(cpu).collect(),
+            Self::V2(root) => vec![root],
+        };
+        for entry in roots.into_iter().filter_map(|root| fs::read_dir(root).ok()).flatten().flatten() {
+            let name = entry.file_name();
+            let maker = name.to_str().and_then(maker_of);
+            if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+                && let Err(error) = remove(&entry.path())
+            {
+                eprintln!("{}: {error:#}", entry.path().display());
+            }
+        }
+    }
+}
+
+/// The process that made a group of this name, if a lab did.
+fn maker_of(name: &str) -> Option<&str> {
+    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    pid.bytes().all(|byte| byte.is_ascii_digit()).then_some(pid)
+}
+
+/// Quota and period for this part of a CPU. The kernel's least quota is a millisecond; a short period keeps pauses short.
+fn quota_us(cpus: f64) -> (u64, u64) {
+    let quota = (PERIOD_US as f64 * cpus) as u64;
+    match quota < QUOTA_US_MIN {
+        true => (QUOTA_US_MIN, (QUOTA_US_MIN as f64 / cpus.max(0.001)) as u64),
+        false => (quota, PERIOD_US),
     }
 }
 
@@ -167,6 +243,12 @@ fn lock(made: &Mutex<Vec<PathBuf>>) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
     made.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const PREFIX: &str = "baton-lab-";
+const PERIOD_US: u64 = 20_000;
+const QUOTA_US_MIN: u64 = 1_000;
+/// A group within its quota goes before other processes of the machine.
+const CPU_SHARES_V1: &str = "100000";
+const CPU_WEIGHT_V2: &str = "10000";
 const REMOVE_TRIES: usize = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(30);
 
@@ -181,8 +263,22 @@ mod tests {
             cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
             cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n\
             cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
-        let Some(Hierarchy::V1 { memory, block }) = Hierarchy::find(mounts) else { panic!("not found") };
+        let Some(Hierarchy::V1 { memory, block, cpu }) = Hierarchy::find(mounts) else { panic!("not found") };
         assert_eq!((memory, block), ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/blkio".into()));
+        assert_eq!(cpu, Some("/sys/fs/cgroup/cpu,cpuacct".into()));
+    }
+
+    #[test]
+    fn only_groups_of_labs_have_a_maker() {
+        assert_eq!(maker_of("baton-lab-12-0-node1"), Some("12"));
+        assert_eq!(maker_of("baton-lab-x-0"), None);
+        assert_eq!(maker_of("system.slice"), None);
+    }
+
+    #[test]
+    fn a_small_part_of_a_cpu_has_a_longer_period() {
+        assert_eq!(quota_us(0.5), (10_000, 20_000));
+        assert_eq!(quota_us(0.04), (1_000, 25_000));
     }
 
     #[test]

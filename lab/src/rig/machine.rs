@@ -15,6 +15,8 @@ pub enum Isolation {
     WhenRoot,
     /// The network as it is.
     None,
+    /// Servers run on hosts in network namespaces: see [`super::network`].
+    Hosts,
 }
 
 /// The machine of the measurements.
@@ -25,6 +27,7 @@ pub(crate) struct Machine {
     pub(crate) client_cpus: Vec<usize>,
     /// Descriptors that one process may have.
     pub(crate) descriptors: u64,
+    isolation: Isolation,
     isolated: bool,
 }
 
@@ -58,7 +61,7 @@ impl Machine {
             favour("self");
         }
         let descriptors = limit.maximum.unwrap_or(1 << 20);
-        let machine = Self { server_cpus, client_cpus, descriptors, isolated };
+        let machine = Self { server_cpus, client_cpus, descriptors, isolation, isolated };
         machine.run_on(&machine.client_cpus)?;
         Ok(machine)
     }
@@ -105,7 +108,11 @@ impl Machine {
             text("/proc/sys/net/ipv4/tcp_congestion_control").trim(),
             list(&self.server_cpus),
             list(&self.client_cpus),
-            if self.isolated { "private network namespace" } else { "shared network namespace" },
+            match (self.isolation, self.isolated) {
+                (Isolation::Hosts, _) => "each host in a network namespace",
+                (_, true) => "private network namespace",
+                (_, false) => "shared network namespace",
+            },
         )
     }
 }

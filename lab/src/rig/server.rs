@@ -1,7 +1,8 @@
 //! The servers that take part, and one of them running.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -12,6 +13,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use super::certificate::Certificate;
 use super::machine::Machine;
+use super::network::Host;
 use super::{loopback, processes};
 
 /// A contending server: program, arguments, and whether it logs.
@@ -203,14 +205,14 @@ impl Entry {
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
     }
 
-    /// Another server in front of nodes on these ports, if it is known. It chooses by a consistent hash of the URL.
-    pub(crate) fn other_before_nodes(name: &str, ports: &[u16]) -> Option<Self> {
+    /// Another server in front of these nodes, if it is known. It chooses by a consistent hash of the URL.
+    pub(crate) fn other_before_nodes(name: &str, nodes: &[SocketAddr]) -> Option<Self> {
         let server = OTHERS_BEFORE_NODES.iter().find(|other| other.name == name)?;
-        let line = |(number, port): (usize, &u16)| match name {
-            "haproxy" => format!("    server node{number} 127.0.0.1:{port} pool-max-conn 256\n"),
-            _ => format!("        server 127.0.0.1:{port};\n"),
+        let line = |(number, node): (usize, &SocketAddr)| match name {
+            "haproxy" => format!("    server node{number} {node} pool-max-conn 256\n"),
+            _ => format!("        server {node};\n"),
         };
-        let nodes = ports.iter().enumerate().map(line).collect();
+        let nodes = nodes.iter().enumerate().map(line).collect();
         let kind = Kind::Other { server, words: vec![("@NODES@", nodes)] };
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
     }
@@ -302,17 +304,40 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) name: String,
-    pub(crate) port: u16,
+    pub(crate) address: SocketAddr,
     child: Child,
 }
 
 impl Running {
-    /// Starts a server and waits until it listens.
+    /// Starts a server at a free port of the loopback device, and waits until it listens.
     pub(crate) fn start(entry: &Entry, machine: &Machine, folder: &Path, root: &Path) -> Result<Self> {
-        let port = TcpListener::bind(loopback(0))?.local_addr()?.port();
+        let address = TcpListener::bind(loopback(0))?.local_addr()?;
+        Self::start_at(entry, address, None, machine, folder, root)
+    }
+
+    /// Starts a server on a host, and waits until it listens there at this address.
+    pub(crate) fn start_on(
+        host: &Host,
+        address: SocketAddr,
+        entry: &Entry,
+        machine: &Machine,
+        folder: &Path,
+        root: &Path,
+    ) -> Result<Self> {
+        Self::start_at(entry, address, Some(host), machine, folder, root)
+    }
+
+    fn start_at(
+        entry: &Entry,
+        address: SocketAddr,
+        host: Option<&Host>,
+        machine: &Machine,
+        folder: &Path,
+        root: &Path,
+    ) -> Result<Self> {
         let run = folder.join(entry.name.replace(' ', "-"));
         fs::create_dir_all(&run).with_context(|| run.display().to_string())?;
-        let (program, arguments) = entry.command(machine, &run, root, port)?;
+        let (program, arguments) = entry.command(machine, &run, root, address)?;
         let output = File::create(run.join("output")).context("creating its output file")?;
         // The affinity of this process is inherited. The server has a session of its own, like a daemon: schedulers
         // with autogroups share CPUs among sessions first. A server that outlived a killed lab would spoil the next
@@ -322,6 +347,7 @@ impl Running {
             .args(["-c", JOIN_AND_RUN, "sh", &entry.groups.len().to_string()])
             .args(&entry.groups)
             .args(["setsid", "setpriv", "--pdeathsig", "TERM", "--"])
+            .args(host.map(entering).unwrap_or_default())
             .arg(program)
             .args(arguments)
             .env("PATH", search_path())
@@ -330,20 +356,24 @@ impl Running {
             .stderr(output)
             .spawn();
         machine.run_on(&machine.client_cpus)?;
-        let mut running = Self { name: entry.name.clone(), port, child: child.context("sh")? };
-        running.wait_until_it_listens().with_context(|| format!("see {}", run.join("output").display()))?;
+        let mut running = Self { name: entry.name.clone(), address, child: child.context("sh")? };
+        running
+            .wait_until_it_listens(host)
+            .with_context(|| format!("see {}", run.join("output").display()))?;
         machine.favour(&running.processes());
         Ok(running)
     }
 
-    fn wait_until_it_listens(&mut self) -> Result<()> {
+    fn wait_until_it_listens(&mut self, host: Option<&Host>) -> Result<()> {
         let limit = Instant::now() + START_MAX;
-        while TcpStream::connect(loopback(self.port)).is_err() {
+        let address = self.address;
+        let listens = || TcpStream::connect(address).is_ok();
+        while !host.map_or_else(listens, |host| host.run(listens)) {
             if let Some(status) = self.child.try_wait()? {
                 bail!("it ended: {status}");
             }
             if Instant::now() > limit {
-                bail!("it does not listen on port {}", self.port);
+                bail!("it does not listen on {}", self.address);
             }
             sleep(Duration::from_millis(20));
         }
@@ -364,6 +394,11 @@ impl Running {
         for pid in self.processes().into_iter().filter_map(Pid::from_raw) {
             let _ = kill_process(pid, signal);
         }
+    }
+
+    /// The process that it began with.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Its processes.
@@ -396,13 +431,13 @@ impl Entry {
         machine: &Machine,
         run: &Path,
         root: &Path,
-        port: u16,
+        address: SocketAddr,
     ) -> Result<(PathBuf, Vec<String>)> {
         let log_file = run.join("access.log");
         match &self.kind {
             Kind::Baton { program, architecture, workers, more } => {
                 let mut arguments = vec!["serve".to_owned(), root.display().to_string()];
-                arguments.extend(["--listen".to_owned(), loopback(port).to_string()]);
+                arguments.extend(["--listen".to_owned(), address.to_string()]);
                 arguments.extend(["--architecture".to_owned(), architecture.clone()]);
                 arguments.extend(["--control".to_owned(), run.join("control").display().to_string()]);
                 if let Some(count) = workers {
@@ -428,7 +463,8 @@ impl Entry {
                         .replace("@UPGRADE@", "OFF")
                         .replace("@LISTEN@", "")
                         .replace("@TLS@", "")
-                        .replace("@PORT@", &port.to_string())
+                        .replace("@ADDRESS@", &address.to_string())
+                        .replace("@PORT@", &address.port().to_string())
                         .replace("@ROOT@", &root.display().to_string())
                         .replace("@RUN@", &run.display().to_string())
                         .replace("@USER@", if getuid().is_root() { "root" } else { "nobody" })
@@ -441,6 +477,16 @@ impl Entry {
             }
         }
     }
+}
+
+/// The words before a command that make it run on a host.
+fn entering(host: &Host) -> Vec<OsString> {
+    let command = host.command("--");
+    let mut words = vec![command.get_program().to_owned()];
+    words.extend(command.get_args().map(OsString::from));
+    // The place of the program.
+    words.pop();
+    words
 }
 
 /// Where programs are looked for: servers live in folders that are not in every user's path.

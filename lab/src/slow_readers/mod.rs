@@ -19,7 +19,7 @@ use crate::comparison::{Cell, CellLoad, Contender, Measured, Sum, Task};
 use crate::files;
 use crate::load::Request;
 use crate::markdown::{begin_table, failed_row, number, row, spread};
-use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, loopback, own_folder};
+use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 use crowd::Crowd;
 
 /// What to measure and how long.
@@ -118,8 +118,7 @@ fn turn_of(
     );
     let alone = measure(Moment::Alone, settings.duration);
     let path = format!("/app/ad?bytes={}", settings.slow_bytes);
-    let crowd =
-        Crowd::gather(loopback(contender.server.port), &path, settings.readers, settings.readers_per_second);
+    let crowd = Crowd::gather(contender.server.address, &path, settings.readers, settings.readers_per_second);
     let coming = Duration::from_secs_f64(settings.readers as f64 / settings.readers_per_second);
     let while_they_come = measure(Moment::WhileTheyCome, coming);
     let limit = Instant::now() + SETTLE_MAX;

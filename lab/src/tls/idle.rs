@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use super::workload::{Made, SMALL};
 use crate::load::{ANSWER_MAX, Request, RequestList, ask, thread_cpu};
 use crate::rig::processes::memory_bytes;
-use crate::rig::{Certificate, Running, loopback};
+use crate::rig::{Certificate, Running};
 
 /// Opens connections, and returns what that took and how much memory of the server each takes, in bytes.
 ///
@@ -22,7 +22,7 @@ use crate::rig::{Certificate, Running, loopback};
 /// If the server refuses one, or does not answer on it or not keep it.
 pub(super) fn load(server: &Running, certificate: &Certificate, count: usize) -> Result<(Made, f64)> {
     let config = client(certificate)?;
-    let address = loopback(server.port);
+    let address = server.address;
     let (path, bytes) = SMALL;
     let requests = RequestList::new(address, false, [Request { path: path.to_owned(), bytes: Some(bytes) }]);
     let open = || -> Result<StreamOwned<ClientConnection, TcpStream>> {

@@ -119,7 +119,7 @@ impl Lab<'_> {
             Kind::Requests(requests) => requests.path,
             Kind::Handshakes { .. } | Kind::IdleConnections(_) => SMALL.0,
         };
-        answers::check(protocol, server.port, &self.certificate, Path::new(&self.root), path)?;
+        answers::check(protocol, server.address.port(), &self.certificate, Path::new(&self.root), path)?;
         Ok(server)
     }
 
@@ -127,8 +127,10 @@ impl Lab<'_> {
         let server = &contender.server;
         let meter = Meter::start(contender, &self.machine)?;
         let (made, idle_connection_bytes) = match workload.kind() {
-            Kind::Requests(requests) => (h2load::load(&requests, server.port, duration)?, None),
-            Kind::Handshakes { resumed } => (handshakes::load(resumed, server.port, duration)?, None),
+            Kind::Requests(requests) => (h2load::load(&requests, server.address.port(), duration)?, None),
+            Kind::Handshakes { resumed } => {
+                (handshakes::load(resumed, server.address.port(), duration)?, None)
+            }
             Kind::IdleConnections(count) => {
                 let (made, bytes) = idle::load(server, &self.certificate, count)?;
                 (made, Some(bytes))

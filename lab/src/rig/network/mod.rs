@@ -171,6 +171,35 @@ impl Host {
         }
         anyhow::bail!("the kernel does not count {group} {name}")
     }
+
+    /// What has passed its interface on the bridge so far.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn traffic(&self) -> Result<Traffic> {
+        let text = self.run(|| std::fs::read_to_string(format!("{STATISTICS}/dev")))?;
+        traffic_in(&text, INTERFACE).with_context(|| format!("no account of {INTERFACE}"))
+    }
+}
+
+/// Bytes that have passed an interface, link headers included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// In.
+    pub received_bytes: u64,
+    /// Out.
+    pub sent_bytes: u64,
+}
+
+impl Traffic {
+    /// What has passed since then.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            received_bytes: self.received_bytes - earlier.received_bytes,
+            sent_bytes: self.sent_bytes - earlier.sent_bytes,
+        }
+    }
 }
 
 /// A client, a front-end and nodes: the front-end answers for the VIP, the nodes have it silently.
@@ -209,12 +238,25 @@ impl ClusterHosts {
     }
 }
 
+/// Takes away the hosts and networks of this process, which is about to end without dropping them.
+pub(crate) fn remove_own() {
+    namespace::remove_own();
+}
+
 /// Names and values are in two lines that begin alike.
 fn counter_in(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(": ")).filter(|(head, _)| *head == group);
     let (names, values) = (lines.next()?.1, lines.next()?.1);
     let at = names.split(' ').position(|word| word == name)?;
     values.split(' ').nth(at)?.parse().ok()
+}
+
+/// From the text of `/proc/net/dev`.
+fn traffic_in(text: &str, interface: &str) -> Option<Traffic> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
+    let mut fields = line.split_ascii_whitespace().map(str::parse);
+    let received_bytes = fields.next()?.ok()?;
+    Some(Traffic { received_bytes, sent_bytes: fields.nth(7)?.ok()? })
 }
 
 const fn v4(last: u8) -> Ipv4Addr {
@@ -246,5 +288,13 @@ mod tests {
         assert_eq!(counter_in(text, "Tcp", "OutRsts"), Some(4));
         assert_eq!(counter_in(text, "Ip", "OutRsts"), None);
         assert_eq!(counter_in(text, "Udp", "A"), None);
+    }
+
+    #[test]
+    fn traffic_is_found_by_the_interface() {
+        let text = "Inter-|   Receive |  Transmit\n face |bytes packets\n   lo: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n  \
+            eth0: 100 3 0 0 0 0 0 0 200 5 0 0 0 0 0 0\n";
+        assert_eq!(traffic_in(text, "eth0"), Some(Traffic { received_bytes: 100, sent_bytes: 200 }));
+        assert_eq!(traffic_in(text, "eth1"), None);
     }
 }

@@ -80,10 +80,20 @@ impl Drop for Namespace {
 
 /// Takes away the namespaces whose process is gone.
 pub(super) fn remove_leftovers() {
+    remove_made_by(|pid| !Path::new("/proc").join(pid).exists());
+}
+
+/// Takes away the namespaces of this process.
+pub(super) fn remove_own() {
+    let own = std::process::id().to_string();
+    remove_made_by(|pid| pid == own);
+}
+
+fn remove_made_by(makers: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
-        if maker_of(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        if maker_of(name).is_some_and(&makers) {
             remove(name);
         }
     }
