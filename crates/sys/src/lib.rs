@@ -4,8 +4,11 @@
 
 pub mod activation;
 pub mod blocking;
+mod bpf;
 pub mod descriptors;
+pub mod flow_table;
 pub mod inherited_descriptor;
+pub mod interfaces;
 pub mod kernel_tls;
 pub mod mailbox;
 pub mod memory;

@@ -165,7 +165,7 @@ pub fn dump(socket: impl AsFd) -> Result<TcpState, CannotMove> {
         local,
         peer,
         mss,
-        window_scales: (options & OPTION_WINDOW_SCALES != 0).then(|| window_scales(scales)),
+        window_scales: window_scales(scales),
         selective_acks: options & OPTION_SELECTIVE_ACKS != 0,
         timestamp,
         window: Window { snd_wl1, snd_wnd, max_window, rcv_wnd, rcv_wup },
@@ -212,10 +212,10 @@ pub fn restore(state: &TcpState) -> io::Result<OwnedFd> {
     rustix::net::connect(&socket, &state.peer)?;
 
     // Only an established one takes options: pairs of a number of RFC 9293 or 7323 and a value.
-    let mut options = vec![[TCPOPT_MAXSEG, state.mss]];
-    if let Some(scales) = state.window_scales {
-        options.push([TCPOPT_WINDOW, u32::from(scales.send) | u32::from(scales.receive) << 16]);
-    }
+    // Scales are set even if they are 0: the kernel has chosen one for a connection of its own.
+    let WindowScales { send, receive } = state.window_scales;
+    let scales = u32::from(send) | u32::from(receive) << 16;
+    let mut options = vec![[TCPOPT_MAXSEG, state.mss], [TCPOPT_WINDOW, scales]];
     if state.selective_acks {
         options.push([TCPOPT_SACK_PERMITTED, 0]);
     }
@@ -301,7 +301,6 @@ const TCP_INFO_BYTES: usize = 8;
 const ESTABLISHED: u8 = 1;
 const OPTION_TIMESTAMPS: u8 = 1;
 const OPTION_SELECTIVE_ACKS: u8 = 2;
-const OPTION_WINDOW_SCALES: u8 = 4;
 const TCPOPT_MAXSEG: u32 = 2;
 const TCPOPT_WINDOW: u32 = 3;
 const TCPOPT_SACK_PERMITTED: u32 = 4;

@@ -14,8 +14,8 @@ pub struct TcpState {
     pub peer: SocketAddr,
     /// The largest segment that the peer takes.
     pub mss: u32,
-    /// `None`: windows are not scaled.
-    pub window_scales: Option<WindowScales>,
+    /// Zeros if the ends did not agree on scaling, which is the same.
+    pub window_scales: WindowScales,
     /// Whether the ends acknowledge segments behind a gap (SACK).
     pub selective_acks: bool,
     /// This end's clock for timestamps, when the connection was dumped; its lowest bit says whether it counts microseconds.
@@ -72,7 +72,6 @@ impl TcpState {
         let mut bytes = Vec::with_capacity(128 + self.unread.len() + self.unacked.len());
         let flags = [
             (self.local.is_ipv6(), IPV6),
-            (self.window_scales.is_some(), WINDOW_SCALES),
             (self.selective_acks, SELECTIVE_ACKS),
             (self.timestamp.is_some(), TIMESTAMP),
             (self.no_delay, NO_DELAY),
@@ -86,8 +85,7 @@ impl TcpState {
             }
             bytes.extend(address.port().to_be_bytes());
         }
-        let scales = self.window_scales.unwrap_or(WindowScales { send: 0, receive: 0 });
-        bytes.extend([scales.send, scales.receive]);
+        bytes.extend([self.window_scales.send, self.window_scales.receive]);
         let Window { snd_wl1, snd_wnd, max_window, rcv_wnd, rcv_wup } = self.window;
         let numbers = [self.mss, self.timestamp.unwrap_or(0), snd_wl1, snd_wnd, max_window, rcv_wnd, rcv_wup];
         bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
@@ -140,7 +138,7 @@ impl TcpState {
             local,
             peer,
             mss,
-            window_scales: (flags & WINDOW_SCALES != 0).then_some(WindowScales { send, receive }),
+            window_scales: WindowScales { send, receive },
             selective_acks: flags & SELECTIVE_ACKS != 0,
             timestamp: (flags & TIMESTAMP != 0).then_some(timestamp),
             window,
@@ -161,11 +159,10 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 
 const VERSION: u8 = 1;
 const IPV6: u8 = 1;
-const WINDOW_SCALES: u8 = 2;
-const SELECTIVE_ACKS: u8 = 4;
-const TIMESTAMP: u8 = 8;
-const NO_DELAY: u8 = 16;
-const FLAGS: u8 = IPV6 | WINDOW_SCALES | SELECTIVE_ACKS | TIMESTAMP | NO_DELAY;
+const SELECTIVE_ACKS: u8 = 2;
+const TIMESTAMP: u8 = 4;
+const NO_DELAY: u8 = 8;
+const FLAGS: u8 = IPV6 | SELECTIVE_ACKS | TIMESTAMP | NO_DELAY;
 /// RFC 7323, 2.3.
 const SCALE_MAX: u8 = 14;
 
@@ -178,7 +175,7 @@ mod tests {
             local: "10.77.0.100:80".parse().unwrap(),
             peer: "192.0.2.7:40000".parse().unwrap(),
             mss: 1460,
-            window_scales: None,
+            window_scales: WindowScales { send: 0, receive: 0 },
             selective_acks: false,
             timestamp: None,
             window: Window { snd_wl1: 1, snd_wnd: 2, max_window: 3, rcv_wnd: 4, rcv_wup: 5 },
@@ -191,7 +188,7 @@ mod tests {
         let full = TcpState {
             local: "[fd77::64]:80".parse().unwrap(),
             peer: "[2001:db8::7]:40000".parse().unwrap(),
-            window_scales: Some(WindowScales { send: 7, receive: 14 }),
+            window_scales: WindowScales { send: 7, receive: 14 },
             selective_acks: true,
             timestamp: Some(0x8000_0001),
             unread: vec![1; 5],

@@ -76,6 +76,22 @@ impl Network {
         ))?;
         Ok(host)
     }
+
+    /// Takes the host off the bridge: nothing reaches it, and nothing leaves it.
+    ///
+    /// # Errors
+    /// If there is no host of this name.
+    pub fn unplug(&self, name: &str) -> Result<()> {
+        self.bridge.ip(&format!("link set {name} nomaster\n"))
+    }
+
+    /// Undoes [`Network::unplug`].
+    ///
+    /// # Errors
+    /// If there is no host of this name.
+    pub fn plug_in(&self, name: &str) -> Result<()> {
+        self.bridge.ip(&format!("link set {name} master {BRIDGE}\n"))
+    }
 }
 
 /// A host of a [`Network`]. Dropping it ends the processes that run in it.

@@ -1,0 +1,52 @@
+//! Long transfers on connections that move.
+
+use std::io::{Read, Write};
+
+use baton_lab::network::Network;
+
+use crate::mover::{Cluster, Connection, Place, VIPS};
+
+/// Bytes that no shift leaves as they are.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+}
+
+/// Sends `bytes` from `from` to `to`, and compares.
+fn transfer(from: &mut (impl Write + Send), to: &mut impl Read, bytes: usize) {
+    let sent = pattern(bytes);
+    std::thread::scope(|scope| {
+        let (sent, writer) = (&sent, from);
+        scope.spawn(move || writer.write_all(sent).unwrap());
+        let mut received = vec![0; bytes];
+        to.read_exact(&mut received).unwrap();
+        // Without printing megabytes.
+        let wrong = received.iter().zip(sent).position(|(received, sent)| received != sent);
+        assert_eq!(wrong, None, "the first wrong byte");
+    });
+}
+
+/// A download and an upload of so many bytes.
+pub(crate) fn both_ways(connection: &mut Connection, bytes: usize) {
+    transfer(&mut connection.server, &mut connection.client, bytes);
+    transfer(&mut connection.client, &mut connection.server, bytes);
+}
+
+/// Goal: long transfers on a moved connection are right to the byte: segments that are joined and split on their way through
+/// the front-end included. Method: 20 MB down and 3 MB up on each host, over both families of addresses.
+#[test]
+fn long_transfers_are_right() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new(2);
+    for vip in VIPS {
+        let listener = cluster.listen(vip);
+        let mut connection = cluster.connect(&listener);
+        for place in [Place::Node(0), Place::Node(1), Place::Front] {
+            connection = cluster.move_to(connection, place);
+            transfer(&mut connection.server, &mut connection.client, 20 << 20);
+            transfer(&mut connection.client, &mut connection.server, 3 << 20);
+        }
+    }
+    cluster.assert_nothing_went_wrong();
+}

@@ -1,0 +1,5 @@
+//! Connections that move between hosts while their client goes on: front-end, nodes and client are network namespaces.
+
+mod bulk;
+mod mover;
+mod requests;
