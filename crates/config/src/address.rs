@@ -109,7 +109,7 @@ impl Kind for Address {
             Some(text) => (text.trim_end(), true),
             None => (&*text, false),
         };
-        match parse(text, reading.base) {
+        match parse(text, reading.base_at(&node.span())) {
             Ok(addresses) => Some(addresses.into_iter().map(|address| Listen { address, tls }).collect()),
             Err(reason) => {
                 let complaint = reading.complaint("has an address that cannot be listened on");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::command::{Command, Processes, ProcessesKind};
+use super::duration::{Milliseconds, Seconds};
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
@@ -87,14 +88,14 @@ settings! {
         /// User whose rights they have when the server was started as root. `auto`: the user of the workers.
         user: Option<String> = None, Or("auto", USER_NAME);
         /// Seconds after which each process is replaced, so that leaks do not add up.
-        lifetime_s: Option<u64> = None, Or("off", Integer(1, 31_536_000));
+        lifetime_s: Option<u64> = None, Or("off", Seconds(1, 31_536_000));
         /// Requests after which each process is replaced; its successor starts first. One that answers several at a
         /// time gets a few more: those in flight when the last one arrives.
         requests_max: Option<u64> = None, Or("off", Integer(1, 1_000_000_000));
         /// Signal that asks a process to end. It gets it between two requests.
         stop_signal: StopSignal = StopSignal::Term, Word::<StopSignal>::new();
         /// Seconds that a process has to end before it is killed.
-        grace_s: u64 = 5, Integer(0, 86_400);
+        grace_s: u64 = 5, Seconds(0, 86_400);
         /// Whether to preload the library that lets programs with their own FastCGI code, such as php-fpm, answer
         /// clients directly.
         preload: bool = false, Flag;
@@ -127,15 +128,15 @@ settings! {
         /// Requests that wait, for each worker process of ours. Beyond it: 503.
         queue_max: u64 = 1_000, Integer(0, 10_000_000);
         /// Milliseconds that a request may wait for a connection. Then: 503 with `Retry-After`.
-        queue_ms: u64 = 10_000, Integer(1, DAY_MS);
+        queue_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without progress after which a response is abandoned: 504, or the end of the connection if
         /// the client has some of it. A process that was started by `command`, and answers one request at a time, is
         /// then killed and replaced. Any other with the client's socket (`passfd`) could still answer: its client
         /// gets no 504.
-        timeout_ms: u64 = 60_000, Integer(1, DAY_MS);
+        timeout_ms: u64 = 60_000, Milliseconds(1, DAY_MS);
         /// Milliseconds for which an application that writes to the client itself waits for a client that reads
         /// nothing; then the server sends the rest. At most 10 ms while other requests wait for the application.
-        patience_ms: u64 = 100, Integer(0, 60_000);
+        patience_ms: u64 = 100, Milliseconds(0, 60_000);
         /// Bytes of a request's body. Beyond it: 413.
         body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
         /// Bytes of a request's body that are kept in memory until it is complete. A longer one with a known length
@@ -238,7 +239,7 @@ impl Kind for TargetKind {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Target> {
         let text = Text.read(node, reading)?;
-        match target(&text, reading.base) {
+        match target(&text, reading.base_at(&node.span())) {
             Ok(target) => Some(target),
             Err(why) => {
                 let complaint = reading.complaint("has an address that no application can have");

@@ -2,6 +2,7 @@
 
 use baton_content::{MEMORY_FILE_BYTES_LIMIT, Policy};
 
+use super::duration::Milliseconds;
 use super::kind::{Bytes, Flag, Integer, Or};
 use super::setting::settings;
 use super::words::{Word, words};
@@ -42,7 +43,7 @@ settings! {
         files: bool = true, Flag;
         /// Milliseconds for which an entry is valid before it is checked in the file system. In steps of seconds: 0
         /// checks for each request, up to 1000 once per second.
-        revalidate_ms: u64 = 1_000, Integer(0, 86_400_000);
+        revalidate_ms: u64 = 1_000, Milliseconds(0, 86_400_000);
         /// Which file's contents go when `memory_bytes_max` is reached.
         policy: Policy = Policy::Lru, Word::<Policy>::new();
     }

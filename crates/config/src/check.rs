@@ -9,6 +9,7 @@ use baton_engine::listen::ListenAddress;
 
 use super::config::Config;
 use super::error::{Complaint, ConfigError};
+use super::include::INCLUDE;
 use super::kind::Reading;
 use super::limits::Limits;
 use super::media_types::{self, MediaTypes};
@@ -23,7 +24,7 @@ impl Config {
     /// # Errors
     /// All mistakes: bad settings, and settings that contradict each other.
     pub fn check(raw: &RawConfig) -> Result<Self, ConfigError> {
-        let mut reading = Reading { base: &raw.base, setting: String::new(), complaints: Vec::new() };
+        let mut reading = Reading::new(raw);
         let config = Self::read(raw, &mut reading);
         let conflicts = Conflicts { config: &config, raw, reading: &reading, found: Vec::new() }.find();
         let complaints = [reading.complaints, conflicts].concat();
@@ -41,6 +42,8 @@ impl Config {
 
     fn read(raw: &RawConfig, reading: &mut Reading<'_>) -> Self {
         let mut root = Table::new("", &raw.tree);
+        // It has been read already, if there was one.
+        root.node(INCLUDE);
         let config = Self {
             server: section(&mut root, reading),
             limits: section(&mut root, reading),

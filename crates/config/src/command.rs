@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use super::duration::Seconds;
 use super::kind::{Integer, Kind, Reading};
 use super::raw::{Node, Value};
 
@@ -39,7 +40,7 @@ pub(crate) struct ProcessesKind;
 
 impl ProcessesKind {
     const COUNT: Integer = Integer(1, 4096);
-    const SECONDS: Integer = Integer(1, 86_400);
+    const SECONDS: Seconds = Seconds(1, 86_400);
 }
 
 impl Kind for ProcessesKind {
@@ -121,7 +122,11 @@ impl Kind for Command {
                 reading.mismatch(element, "a string");
                 return None;
             };
-            let word = if index == 0 { find_program(word, reading.base) } else { Ok(word.to_owned()) };
+            let word = if index == 0 {
+                find_program(word, reading.base_at(&element.span()))
+            } else {
+                Ok(word.to_owned())
+            };
             word.map_err(|why| reading.refuse(element.span(), "names a program that cannot be run", why)).ok()
         });
         // Reads every word before it gives up, to report all bad ones.

@@ -1,18 +1,65 @@
 //! What is wrong with a configuration: every complaint of one reading, each with its place in the source, what
 //! would be accepted and, where a word comes near, "did you mean".
+//!
+//! Several files are one source: their texts follow one another, so that a span names the file, too.
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation as Shown, AnnotationKind, Level, Renderer, Snippet};
 
 /// A text that settings were read from, and the name that messages call it by.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// Path of a file, or `command line`.
     pub name: String,
-    /// The whole text; spans are byte ranges of it.
+    /// The whole text, included files at its end; spans are byte ranges of it.
     pub text: String,
+    /// The files that the first one includes, in the order of the text.
+    included: Vec<Included>,
+}
+
+/// A file that is part of a source.
+#[derive(Clone, Debug)]
+struct Included {
+    name: String,
+    folder: PathBuf,
+    start: usize,
+}
+
+impl Source {
+    /// A single text.
+    pub fn new(name: String, text: String) -> Self {
+        Self { name, text, included: Vec::new() }
+    }
+
+    /// Appends a file, and returns where its text begins.
+    pub(crate) fn include(&mut self, name: String, folder: PathBuf, text: &str) -> usize {
+        // A place behind the last byte of one file is not the first byte of the next.
+        self.text.push('\n');
+        let start = self.text.len();
+        self.text.push_str(text);
+        self.included.push(Included { name, folder, start });
+        start
+    }
+
+    /// The folder of the included file at a place; none in the first file.
+    pub(crate) fn folder_at(&self, place: usize) -> Option<&Path> {
+        let file = self.included.iter().rev().find(|file| file.start <= place)?;
+        Some(&file.folder)
+    }
+
+    /// Name, text and beginning of the file at a place.
+    fn file_at(&self, place: usize) -> (&str, &str, usize) {
+        let next = self.included.partition_point(|file| file.start <= place);
+        let end = self.included.get(next).map_or(self.text.len(), |file| file.start - 1);
+        let (name, start) = match next.checked_sub(1) {
+            Some(at) => (&self.included[at].name, self.included[at].start),
+            None => (&self.name, 0),
+        };
+        (name, &self.text[start..end], start)
+    }
 }
 
 /// One thing that is wrong.
@@ -67,14 +114,24 @@ impl Complaint {
     }
 
     fn render(&self, source: &Source, renderer: &Renderer) -> String {
-        let annotations = self.annotations.iter().enumerate().map(|(index, annotation)| {
+        // An excerpt for each file, that of the fault first.
+        let mut excerpts: Vec<(usize, Snippet<'_, Shown<'_>>)> = Vec::new();
+        for (index, annotation) in self.annotations.iter().enumerate() {
             let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-            kind.span(annotation.span.clone()).label(&annotation.label)
-        });
-        let excerpt = Snippet::source(&source.text).path(&source.name).annotations(annotations);
-        let excerpt = (!self.annotations.is_empty()).then_some(excerpt);
+            let (name, text, start) = source.file_at(annotation.span.start);
+            let span = annotation.span.start - start..annotation.span.end - start;
+            let shown = kind.span(span).label(&annotation.label);
+            match excerpts.iter().position(|(known, _)| *known == start) {
+                Some(at) => {
+                    let (start, excerpt) = excerpts.remove(at);
+                    excerpts.insert(at, (start, excerpt.annotation(shown)));
+                }
+                None => excerpts.push((start, Snippet::source(text).path(name).annotation(shown))),
+            }
+        }
+        let excerpts = excerpts.into_iter().map(|(_, excerpt)| excerpt);
         let help = self.help.iter().map(|help| Level::HELP.message(help));
-        renderer.render(&[Level::ERROR.primary_title(&self.title).elements(excerpt).elements(help)])
+        renderer.render(&[Level::ERROR.primary_title(&self.title).elements(excerpts).elements(help)])
     }
 }
 
@@ -112,7 +169,7 @@ impl std::error::Error for ConfigError {}
 /// The word that `written` was probably meant to be: at most a third of its letters away.
 fn nearest<'w>(written: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let far = (written.chars().count() / 3).max(1);
-    let distance = |word: &str| strsim::damerau_levenshtein(&written.to_lowercase(), word);
+    let distance = |word: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &word.to_lowercase());
     words
         .into_iter()
         .map(|word| (distance(word), word))
@@ -135,11 +192,35 @@ mod tests {
 
     #[test]
     fn complaints_come_in_the_order_of_the_text() {
-        let source = Source { name: "b.toml".into(), text: "one\ntwo\n".into() };
+        let source = Source::new("b.toml".into(), "one\ntwo\n".into());
         let late = Complaint::new("late").at(4..7, "here");
         let early = Complaint::new("early").at(0..3, "there");
         let shown = ConfigError::new(source, vec![late, early]).to_string();
         assert!(shown.find("early") < shown.find("late"), "{shown}");
         assert!(shown.contains("b.toml:2:1"), "{shown}");
+    }
+    #[test]
+    fn a_place_names_its_file() {
+        let mut source = Source::new("a".into(), "one".into());
+        let [second, third] =
+            ["two\n", "three"].map(|text| source.include(text[..2].into(), "/f".into(), text));
+        let file = |place| {
+            let (name, text, start) = source.file_at(place);
+            (name.to_owned(), text.to_owned(), start)
+        };
+        for (place, expected) in [
+            (0, ("a", "one", 0)),
+            (3, ("a", "one", 0)),
+            (second, ("tw", "two\n", second)),
+            (second + 4, ("tw", "two\n", second)),
+            (third, ("th", "three", third)),
+            (third + 5, ("th", "three", third)),
+        ] {
+            assert_eq!(file(place), (expected.0.into(), expected.1.into(), expected.2), "{place}");
+        }
+        assert_eq!((source.folder_at(3), source.folder_at(third)), (None, Some(Path::new("/f"))));
+        let complaint = Complaint::new("both").at(third + 1..third + 3, "here").at(0..1, "there");
+        let shown = ConfigError::new(source, vec![complaint]).to_string();
+        assert!(shown.contains("--> th:1:2") && shown.contains("a:1:1"), "{shown}");
     }
 }

@@ -2,23 +2,43 @@
 //!
 //! Kinds nest: [`Or`] adds a word such as `"auto"` that stands for "nothing given", [`ListOf`] makes an array.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use super::error::Complaint;
-use super::raw::{Node, Value};
+use super::raw::{Node, RawConfig, Value, parse_value};
 
 /// What is common to reading all settings of one configuration.
 pub struct Reading<'a> {
-    /// What relative paths are relative to.
-    pub base: &'a Path,
+    /// What is read.
+    pub raw: &'a RawConfig,
     /// The setting being read, for titles: `limits.ranges_max`.
     pub setting: String,
     /// What was wrong so far.
     pub complaints: Vec<Complaint>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    /// Begins to read.
+    pub fn new(raw: &'a RawConfig) -> Self {
+        Self { raw, setting: String::new(), complaints: Vec::new() }
+    }
+
+    /// What relative paths at a place are relative to.
+    pub fn base_at(&self, place: &Range<usize>) -> &'a Path {
+        self.raw.base_at(place)
+    }
+
+    /// The value at a place; a string that is nothing but a variable is what TOML without quotes would be.
+    pub(crate) fn unquoted(&self, node: &Node) -> Value {
+        match node.get_ref() {
+            Value::String(text) if self.raw.from_variables.contains(&node.span()) => {
+                parse_value(text, 0).into_inner()
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Begins a complaint about the setting being read: `problem` completes a sentence that starts with its name.
     pub fn complaint(&self, problem: &str) -> Complaint {
         Complaint::new(format!("`{}` {problem}", self.setting))
@@ -78,11 +98,11 @@ impl Kind for Flag {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<bool> {
-        let Value::Boolean(value) = node.get_ref() else {
+        let Value::Boolean(value) = reading.unquoted(node) else {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        Some(*value)
+        Some(value)
     }
 
     fn write(&self, value: &bool) -> toml::Value {
@@ -101,22 +121,53 @@ impl Kind for Integer {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
-        let Value::Integer(written) = node.get_ref() else {
+        let Value::Integer(written) = reading.unquoted(node) else {
             reading.mismatch(node, &self.accepted());
             return None;
         };
-        let value = u64::try_from(*written).ok();
-        let value = value.filter(|value| (self.0..=self.1).contains(value));
-        if value.is_none() {
-            reading.refuse(node.span(), "is out of range", format!("expected {}", self.accepted()));
-        }
-        value
+        in_range(u64::try_from(written).ok(), self.0..=self.1, || self.accepted(), node, reading)
     }
 
     fn write(&self, value: &u64) -> toml::Value {
         toml::Value::Integer(i64::try_from(*value).unwrap_or(i64::MAX))
     }
 }
+
+/// A number if it is in its range; else complains.
+pub(crate) fn in_range(
+    value: Option<u64>,
+    range: RangeInclusive<u64>,
+    accepted: impl Fn() -> String,
+    node: &Node,
+    reading: &mut Reading<'_>,
+) -> Option<u64> {
+    let value = value.filter(|value| range.contains(value));
+    if value.is_none() {
+        reading.refuse(node.span(), "is out of range", format!("expected {}", accepted()));
+    }
+    value
+}
+
+/// A text after the number at its beginning.
+pub(crate) fn split_number(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '_' && c != '.').unwrap_or(text.len()))
+}
+
+/// A decimal number like `1.5`, times a unit, if that is a whole number.
+pub(crate) fn times(number: &str, unit: u64) -> Option<u64> {
+    let number = number.replace('_', "");
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if number.ends_with('.') || fraction.len() > FRACTION_DIGITS_MAX {
+        return None;
+    }
+    let parts = 10_u128.pow(fraction.len() as u32);
+    let digits: u128 = format!("{whole}{fraction}").parse().ok().filter(|_| !whole.is_empty())?;
+    let product = digits.checked_mul(u128::from(unit))?;
+    product.is_multiple_of(parts).then_some(product / parts)?.try_into().ok()
+}
+
+/// More are not said by people.
+const FRACTION_DIGITS_MAX: usize = 9;
 
 /// A number of bytes in a range: an integer, or a string with a unit.
 pub(crate) struct Bytes(pub u64, pub u64);
@@ -133,14 +184,23 @@ const UNITS: [(&str, u64); 8] = [
     ("B", 1),
 ];
 
+/// Units of other programs, and what people mean by them.
+const MEANT: [(&str, &str); 4] = [("k", "KiB"), ("m", "MiB"), ("g", "GiB"), ("t", "TiB")];
+
 impl Bytes {
     fn parse(text: &str) -> Option<u64> {
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let number: u64 = number.replace('_', "").parse().ok()?;
+        let (number, unit) = split_number(text);
         let unit = unit.trim();
         let (_, factor) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-        number.checked_mul(*factor)
+        times(number, *factor)
+    }
+
+    /// What was probably meant, if the unit is one that other programs have.
+    fn meant(text: &str) -> Option<String> {
+        let (number, unit) = split_number(text);
+        times(number, 1)?;
+        let (_, meant) = MEANT.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim()))?;
+        Some(format!("{number} {meant}"))
     }
 
     fn shown(value: u64) -> String {
@@ -161,14 +221,18 @@ impl Kind for Bytes {
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
-        let value = match node.get_ref() {
+        let value = match &reading.unquoted(node) {
             Value::Integer(written) => u64::try_from(*written).ok(),
             Value::String(text) => match Self::parse(text) {
                 Some(value) => Some(value),
                 None => {
                     let units = UNITS.map(|(name, _)| name).join(", ");
                     let label = format!("expected a number and one of {units}");
-                    reading.refuse(node.span(), "is not a size", label);
+                    let complaint = reading.complaint("is not a size").at(node.span(), label);
+                    reading.complain(match Self::meant(text) {
+                        Some(meant) => complaint.help(format!("did you mean `{meant}`?")),
+                        None => complaint,
+                    });
                     return None;
                 }
             },
@@ -177,11 +241,7 @@ impl Kind for Bytes {
                 return None;
             }
         };
-        let value = value.filter(|value| (self.0..=self.1).contains(value));
-        if value.is_none() {
-            reading.refuse(node.span(), "is out of range", format!("expected {}", self.accepted()));
-        }
-        value
+        in_range(value, self.0..=self.1, || self.accepted(), node, reading)
     }
 
     fn write(&self, value: &u64) -> toml::Value {
@@ -275,7 +335,8 @@ mod tests {
 
     /// Reads one value; the error is the first complaint.
     fn read<K: Kind>(kind: &K, text: &str) -> Result<K::Value, String> {
-        let mut reading = Reading { base: Path::new("/base"), setting: "it".into(), complaints: Vec::new() };
+        let raw = RawConfig::parse("t".into(), String::new(), Path::new("/base")).expect("TOML");
+        let mut reading = Reading { setting: "it".into(), ..Reading::new(&raw) };
         let value = kind.read(&parse_value(text, 0), &mut reading);
         value.ok_or_else(|| format!("{:?}", reading.complaints))
     }
@@ -296,14 +357,27 @@ mod tests {
             ("'1 GB'", 1_000_000_000),
             ("'1 GiB'", 1 << 30),
             ("'1 TiB'", 1 << 40),
+            ("'1.5 MiB'", 3 << 19),
+            ("'0.25kB'", 250),
         ] {
             assert_eq!(read(&size, text), Ok(bytes), "{text}");
         }
-        for text in
-            ["'7'", "'KiB'", "'1 K'", "'1.5 MiB'", "'-1 B'", "'1 KiB 2'", "''", "'99999999999999999999 B'"]
-        {
+        for text in [
+            "'7'",
+            "'KiB'",
+            "'1 K'",
+            "'1.5 B'",
+            "'1. MiB'",
+            "'.5 MiB'",
+            "'1.2.3 MiB'",
+            "'-1 B'",
+            "'1 KiB 2'",
+            "''",
+            "'99999999999999999999 B'",
+        ] {
             assert!(read(&size, text).unwrap_err().contains("is not a size"), "{text}");
         }
+        assert!(read(&size, "'64m'").unwrap_err().contains("did you mean `64 MiB`?"));
         assert!(read(&size, "'99999999 TiB'").is_err(), "more bytes than a number can count");
         assert!(read(&size, "-1").unwrap_err().contains("is out of range"));
         assert!(read(&size, "true").unwrap_err().contains("cannot be a boolean"));

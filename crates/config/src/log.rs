@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::kind::{Bytes, Integer, Kind, Reading};
+use super::duration::Milliseconds;
+use super::kind::{Bytes, Kind, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::text::FilePath;
@@ -78,7 +79,7 @@ settings! {
         /// lost and counted, never a request.
         buffer_bytes: u64 = 64 << 10, Bytes(0, 1 << 26);
         /// Milliseconds after which gathered lines are written even if the buffer is not full.
-        flush_ms: u64 = 1_000, Integer(1, 3_600_000);
+        flush_ms: u64 = 1_000, Milliseconds(1, 3_600_000);
         /// Where errors and events of the server are logged.
         error: Destination = Destination::Stderr, Log { may_be_off: false };
     }

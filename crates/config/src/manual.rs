@@ -4,12 +4,21 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use super::reference::{Described, sections};
 
-const INTRODUCTION: [&str; 3] = [
+const INTRODUCTION: [&str; 5] = [
     "A configuration is one TOML file. Every setting has a default, except the folder of a site. Numbers are in the unit \
      that ends their name: `_ms` milliseconds, `_s` seconds, `_bytes` bytes, `_max` and `_min` say that they are bounds. \
-     Sizes may be strings with a unit: `\"64 KiB\"`, `\"10 MB\"`.",
+     Sizes may be strings with a unit: `\"64 KiB\"`, `\"10 MB\"`, `\"1.5 GiB\"`. So may durations: `\"10s\"`, `\"1m30s\"`, \
+     `\"250ms\"`, `\"2h\"`, `\"7d\"`.",
     "Relative paths are relative to the folder of the file. `baton check` finds all mistakes of a file, `baton config \
      --default` prints one to start from, `baton config --effective` prints what a file means.",
+    "`include = [\"sites/*.toml\", \"common.toml\"]`, at the beginning of a file, adds the settings of others: of a file, of all \
+     `.toml` files of a folder, or of those whose names match (`*`, `?`). They have the same form, and paths in them are \
+     relative to their own folder. They are read in the order of the list, those of one pattern in the order of their names, \
+     each once. Their sites follow the sites that are there; any other setting may be given once. A name that is no pattern \
+     must exist.",
+    "In every string, `{env.NAME}` is the value of a variable of the environment, and `{env.NAME:default}` has a default for \
+     one that is not set; without it that is a mistake. A string that is nothing but a variable may stand for a number or for \
+     true and false: `processes = \"{env.WORKERS:2}\"`. A reload sees the environment with which the server was started.",
     "A smallest file is a `[[site]]` with `root = \"/srv/www\"`.",
 ];
 

@@ -4,6 +4,7 @@ use baton_dispatch::PolicyName;
 use baton_upstream::PEERS_MAX;
 
 use super::application::Target;
+use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Reading};
 use super::origin_url::OriginUrl;
 use super::raw::{Node, Value};
@@ -30,11 +31,11 @@ settings! {
         /// own bounds and clients cause does not count.
         failures: u64 = 3, Integer(1, 1_000_000);
         /// Milliseconds in which failures are counted together.
-        window_ms: u64 = 10_000, Integer(1, DAY_MS);
+        window_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without requests. They double each time that the origin fails again soon after its return.
-        out_ms: u64 = 10_000, Integer(1, DAY_MS);
+        out_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without requests at most; at least `out_ms`.
-        out_ms_max: u64 = 300_000, Integer(1, DAY_MS);
+        out_ms_max: u64 = 300_000, Milliseconds(1, DAY_MS);
         /// Statuses of responses that count as failures. They are passed on to the client nevertheless.
         statuses: Vec<u64> = vec![502, 503, 504], ListOf(Integer(400, 599));
     }
@@ -47,9 +48,9 @@ settings! {
         /// The path that is asked for, with its query: of the origin, not of the route.
         path: String = "/".into(), PATH;
         /// Milliseconds from the end of a check of an origin to the next. One of the processes makes it, for all.
-        interval_ms: u64 = 5_000, Integer(10, DAY_MS);
+        interval_ms: u64 = 5_000, Milliseconds(10, DAY_MS);
         /// Milliseconds that a check may take.
-        timeout_ms: u64 = 2_000, Integer(1, DAY_MS);
+        timeout_ms: u64 = 2_000, Milliseconds(1, DAY_MS);
         /// Good answers in a row after which an origin that was down gets requests again.
         rise: u64 = 2, Integer(1, 1_000);
         /// Bad answers in a row, or none, after which it gets no more.
@@ -196,7 +197,7 @@ impl Kind for Url {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
         let text = Text.read(node, reading)?;
-        OriginUrl::parse(&text, reading.base)
+        OriginUrl::parse(&text, reading.base_at(&node.span()))
             .map_err(|why| {
                 let complaint = reading.complaint("is not the URL of an origin").at(node.span(), why);
                 reading.complain(complaint.help(format!("accepted: {}", self.accepted())));

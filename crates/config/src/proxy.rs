@@ -7,6 +7,7 @@ use baton_engine::AddressRange;
 use baton_http::FieldRules;
 use baton_http::origin::HostRule;
 
+use super::duration::Milliseconds;
 use super::error::Complaint;
 use super::fields::RequestFields;
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
@@ -45,7 +46,7 @@ settings! {
         /// Checks of several origins: `{ path = "/health" }`.
         health: Option<Health> = None, Or("off", Inline::<Health>::new());
         /// Milliseconds in which an origin that returns comes to its full weight. 0: it has that at once.
-        slow_start_ms: u64 = 0, Integer(0, DAY_MS);
+        slow_start_ms: u64 = 0, Milliseconds(0, DAY_MS);
         /// Which `Host` the origin reads: `client`, the one that the client asked for; `origin`, the one of the URL; or the
         /// name of a host.
         host: HostRule = HostRule::Client, Host;
@@ -69,7 +70,7 @@ settings! {
         idle_connections_max: u64 = 32, Integer(0, 32_768);
         /// Milliseconds that a connection is kept without a request. Less than the origin keeps it, or a request can meet its
         /// end; if the origin says how long it does (`Keep-Alive: timeout=5`), less than that.
-        idle_ms: u64 = 4_000, Integer(1, DAY_MS);
+        idle_ms: u64 = 4_000, Milliseconds(1, DAY_MS);
         /// Bytes of a response's body, of known length, that are still to come, from which they go through a pipe (`splice`) from a
         /// TCP connection in clear to a client of HTTP/1 in clear, instead of through the server's memory; 0: never.
         splice_bytes_min: u64 = 128 << 10, Bytes(0, 1 << 30);
@@ -78,15 +79,15 @@ settings! {
         /// Requests that wait for a connection, for each loop of a worker. Beyond it: 503.
         queue_max: u64 = 1_000, Integer(0, 10_000_000);
         /// Milliseconds that a request may wait for a connection. Then: 503.
-        queue_ms: u64 = 10_000, Integer(1, DAY_MS);
+        queue_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
         /// Milliseconds that connecting may take, with TLS. Then the next address of the host, or 504.
-        connect_ms: u64 = 5_000, Integer(1, DAY_MS);
+        connect_ms: u64 = 5_000, Milliseconds(1, DAY_MS);
         /// Milliseconds from the last part of the request to the head of the response. Then: 504.
-        head_ms: u64 = 60_000, Integer(1, DAY_MS);
+        head_ms: u64 = 60_000, Milliseconds(1, DAY_MS);
         /// Milliseconds between two parts of a response. Then the client's connection ends.
-        gap_ms: u64 = 60_000, Integer(1, DAY_MS);
+        gap_ms: u64 = 60_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without a byte in either direction after which a tunnel (WebSocket) ends.
-        tunnel_idle_ms: u64 = 3_600_000, Integer(1, 7 * DAY_MS);
+        tunnel_idle_ms: u64 = 3_600_000, Milliseconds(1, 7 * DAY_MS);
         /// Bytes of a request's body. Beyond it: 413. Bodies are passed on as they arrive.
         body_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Bytes of a response that wait in memory for a slow client. Beyond them the origin waits, unless

@@ -40,10 +40,13 @@ pub enum Value {
 pub struct RawConfig {
     /// The text that spans refer to.
     pub source: Source,
-    /// What relative paths are relative to: the folder of the file, or the current one.
+    /// What relative paths are relative to: the folder of the file, or the current one. Those in an included file are
+    /// relative to its own folder.
     pub base: PathBuf,
     /// The settings.
     pub tree: Entries,
+    /// Places of strings that are nothing but a variable: they may stand for numbers and booleans.
+    pub from_variables: Vec<Range<usize>>,
 }
 
 /// One step on the way from the root of the tree to a value.
@@ -56,50 +59,23 @@ pub enum Step<'a> {
 }
 
 impl RawConfig {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not UTF-8 or not TOML.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let complaint = Complaint::new(format!("cannot read {name}: {error}"));
-            let complaint = match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    complaint.help("`baton config --default` prints a configuration to start from")
-                }
-                std::io::ErrorKind::PermissionDenied => {
-                    complaint.help("the file must be readable by the user who starts baton")
-                }
-                _ => complaint,
-            };
-            ConfigError::new(Source { name: name.clone(), ..Source::default() }, vec![complaint])
-        })?;
-        // Absolute: the working directory may change before a reload.
-        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self::parse(name, text, file.parent().unwrap_or(Path::new("/")))
-    }
-
     /// Parses TOML. `name` is what messages call the text, `base` what relative paths are relative to.
     ///
     /// # Errors
     /// All syntax errors, and no others: half a tree would cause misleading complaints.
     pub fn parse(name: String, text: String, base: &Path) -> Result<Self, ConfigError> {
-        let (tree, errors) = DeTable::parse_recoverable(&text);
-        let complaints: Vec<_> = errors
-            .iter()
-            .map(|error| {
-                Complaint::new("this is not TOML")
-                    .at(error.span().unwrap_or(text.len()..text.len()), error.message())
-            })
-            .collect();
-        let tree = entries(tree.get_ref(), 0);
-        let source = Source { name, text };
+        let (tree, complaints) = parse_table(&text, 0);
+        let source = Source::new(name, text);
         if complaints.is_empty() {
-            Ok(Self { source, base: base.to_owned(), tree })
+            Ok(Self { source, base: base.to_owned(), tree, from_variables: Vec::new() })
         } else {
             Err(ConfigError::new(source, complaints))
         }
+    }
+
+    /// What relative paths at a place are relative to.
+    pub(crate) fn base_at(&self, place: &Range<usize>) -> &Path {
+        self.source.folder_at(place.start).unwrap_or(&self.base)
     }
 
     /// The place of the value at `path`, or of the nearest value around it that was written at all.
@@ -140,6 +116,16 @@ impl Value {
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }
     }
+}
+
+/// Parses a text that begins at `place` of the source: what could be read, and all syntax errors.
+pub(crate) fn parse_table(text: &str, place: usize) -> (Entries, Vec<Complaint>) {
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    let complaint = |error: &toml::de::Error| {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        Complaint::new("this is not TOML").at(moved(span, place), error.message())
+    };
+    (entries(tree.get_ref(), place), errors.iter().map(complaint).collect())
 }
 
 /// Reads one value that begins at `place` of the source: TOML, or else a string without quotes.

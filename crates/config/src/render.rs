@@ -65,7 +65,13 @@ fn line(out: &mut String, text: &str) {
 /// Every setting with its documentation and its default: a configuration to start from.
 pub fn default_toml() -> String {
     let mut out = String::from(
-        "# Configuration of the Baton web server. Every setting has its default here; any may be left out.\n",
+        "# Configuration of the Baton web server. Every setting has its default here; any may be left out.\n\
+         #\n\
+         # Sizes may have a unit, \"64 MiB\", and durations, too: \"10s\", \"1m30s\". In strings, {env.NAME} is a variable of the\n\
+         # environment, {env.NAME:default} one that may be unset.\n\
+         #\n\
+         # Other files with settings and sites, as paths, folders or patterns:\n\
+         # include = [\"sites/*.toml\"]\n",
     );
     for section in sections() {
         // Inline tables are explained where they are used. A route is an example: the default has none.

@@ -175,7 +175,8 @@ mod tests {
     use crate::raw::Value;
 
     fn read(text: &str) -> Result<String, String> {
-        let mut reading = Reading { base: Path::new("/"), setting: "it".into(), complaints: Vec::new() };
+        let raw = crate::RawConfig::parse("t".into(), String::new(), Path::new("/")).expect("TOML");
+        let mut reading = Reading { setting: "it".into(), ..Reading::new(&raw) };
         let value = RoutePath.read(&Spanned::new(0..text.len(), Value::String(text.into())), &mut reading);
         value.ok_or_else(|| format!("{:?}", reading.complaints))
     }

@@ -2,6 +2,7 @@
 
 use baton_engine::SendWay;
 
+use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Or};
 use super::setting::settings;
 use super::words::{Word, words};
@@ -58,7 +59,7 @@ settings! {
         /// retry.
         backlog: u64 = 4_096, Integer(1, 65_535);
         /// Seconds for which the kernel keeps a connection that has sent nothing from the server; 0: not at all.
-        defer_accept_s: u64 = 5, Integer(0, 600);
+        defer_accept_s: u64 = 5, Seconds(0, 600);
         /// Sends connections to the worker on the CPU on which they arrive, where the network card spreads them well. It needs
         /// workers with a listener and a CPU each (`auto`, `n-copy`, `pipeline`), and no more of them than CPUs; else a
         /// warning says why it has no effect.

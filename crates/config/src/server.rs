@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use baton_engine::arch::ArchitectureName;
 
+use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
@@ -111,14 +112,14 @@ settings! {
         /// root, `$XDG_RUNTIME_DIR/baton/control.sock` for others.
         control_socket: ControlSocket = ControlSocket::Auto, ControlSocketKind;
         /// Milliseconds that a drain waits for requests in flight before it closes their connections.
-        drain_timeout_ms: u64 = 30_000, Integer(0, 86_400_000);
+        drain_timeout_ms: u64 = 30_000, Milliseconds(0, 86_400_000);
         /// Milliseconds that a drain waits for tunnels (WebSocket), which have no end of their own. If that is longer than
         /// `drain_timeout_ms`, nothing but tunnels is left by then.
-        drain_tunnels_ms: u64 = 30_000, Integer(0, 604_800_000);
+        drain_tunnels_ms: u64 = 30_000, Milliseconds(0, 604_800_000);
         /// Milliseconds for which an event loop may be stuck. Then its worker is killed and replaced; `/healthz`
         /// answers 503 from half of that time on. Waiting for a disk does not count. At least twice
         /// `timeouts.send_ms` if `send.sendfile` blocks. 0: for ever; 1 to 999 count as 1000.
-        watchdog_ms: u64 = 10_000, Integer(0, 3_600_000);
+        watchdog_ms: u64 = 10_000, Milliseconds(0, 3_600_000);
         /// DNS servers to ask for the hosts of applications, such as `["10.0.0.2", "127.0.0.1:5353"]`. None: those of
         /// `/etc/resolv.conf`, and what else the system asks. `/etc/hosts` comes first in any case.
         dns_servers: Vec<SocketAddr> = Vec::new(), ListOf(DnsServer);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_cache::{CachedRoute, DiskSettings, PolicyName, QueryRule, RouteRules, Settings};
 
+use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
@@ -201,4 +202,4 @@ impl Kind for BlockBytes {
 }
 
 /// Up to a year: longer means the same, and HTTP counts no further than 2^31.
-const SECONDS: Integer = Integer(0, 31_536_000);
+const SECONDS: Seconds = Seconds(0, 31_536_000);

@@ -82,7 +82,7 @@ impl Site {
             .map(|(table, span)| Route::read(table, span, &files, reading))
             .collect();
         let endings = script_endings(&routes);
-        let base = files.root.as_deref().unwrap_or(reading.base);
+        let base = files.root.as_deref().unwrap_or(reading.base_at(&span));
         for (status, page) in &mut settings.error_pages {
             if !root_is_known && page.is_relative() {
                 continue;

@@ -86,7 +86,7 @@ impl Kind for FilePath {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<PathBuf> {
         // Collects components, so that messages show `/folder/x` for `./x`.
-        Text.read(node, reading).map(|text| reading.base.join(text).components().collect())
+        Text.read(node, reading).map(|text| reading.base_at(&node.span()).join(text).components().collect())
     }
 
     fn write(&self, value: &PathBuf) -> toml::Value {
@@ -99,10 +99,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::raw::parse_value;
+    use crate::raw::{RawConfig, parse_value};
 
     fn read(text: &str) -> Result<PathBuf, String> {
-        let mut reading = Reading { base: Path::new("/base"), setting: "it".into(), complaints: Vec::new() };
+        let raw = RawConfig::parse("t".into(), String::new(), Path::new("/base")).expect("TOML");
+        let mut reading = Reading { setting: "it".into(), ..Reading::new(&raw) };
         let value = FilePath.read(&parse_value(text, 0), &mut reading);
         value.ok_or_else(|| format!("{:?}", reading.complaints))
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use baton_tls::{ClientCertificates, Protocol, TICKETS_OPEN_S};
 
+use super::duration::{Milliseconds, Seconds};
 use super::kind::{Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
@@ -47,10 +48,10 @@ settings! {
         protocols: Vec<Protocol> = vec![Protocol::Http2, Protocol::Http11], ListOf(Word::<Protocol>::new());
         /// Seconds for which a client can resume its session at most. The keys of session tickets are replaced twice in
         /// that time, so half of it is certain.
-        session_s: u64 = TICKETS_OPEN_S, Integer(2, 604_800);
+        session_s: u64 = TICKETS_OPEN_S, Seconds(2, 604_800);
         /// Milliseconds between two looks at the PEM files. If one has changed, all are read again. 0: only a reload
         /// reads them.
-        watch_ms: u64 = 0, Integer(0, 86_400_000);
+        watch_ms: u64 = 0, Milliseconds(0, 86_400_000);
         /// Whether the kernel seals records (kTLS). Needs a restart.
         kernel: KernelTls = KernelTls::Auto, Word::<KernelTls>::new();
     }

@@ -15,8 +15,10 @@ pub(crate) fn matches(pattern: &[u8], path: &[u8]) -> bool {
     }
 }
 
+/// Whether a text as a whole matches a pattern of `*` and `?`.
+///
 /// Backtracks to the last star only: linear in practice, quadratic at worst, never exponential.
-fn matches_whole(pattern: &[u8], text: &[u8]) -> bool {
+pub fn matches_whole(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
     while t < text.len() {

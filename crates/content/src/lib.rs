@@ -45,6 +45,7 @@ mod tree_config;
 
 pub use cache::Cache;
 pub use disk::{Blocking, NeedsDisk};
+pub use glob::matches_whole as matches_glob;
 pub use hidden_link::HiddenLink;
 pub use listing::Listed;
 pub use policy::Policy;

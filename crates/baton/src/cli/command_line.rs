@@ -113,7 +113,12 @@ impl CommandLine {
         let whole = 0..self.text.len();
         let site = Spanned::new(whole.clone(), Value::Table(self.site));
         insert(&mut self.tree, "site", Spanned::new(whole, Value::Array(vec![site])));
-        RawConfig { source: Source { name: "command line".into(), text: self.text }, base, tree: self.tree }
+        RawConfig {
+            source: Source::new("command line".into(), self.text),
+            base,
+            tree: self.tree,
+            from_variables: Vec::new(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What users read when a configuration is wrong, word for word.
 
+mod comforts;
 mod patterns;
 mod tls;
 mod together;
@@ -55,7 +56,7 @@ error: unknown key `limit`
   |  ^^^^^ not known here
   |
   = help: did you mean `limits`?
-  = help: known here: server, limits, timeouts, send, cache, shared_cache, tls, acme, log, admin, media_types, site
+  = help: known here: include, server, limits, timeouts, send, cache, shared_cache, tls, acme, log, admin, media_types, site
 ",
     );
 }
