@@ -291,7 +291,7 @@ pub(crate) struct ClusterArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// wrr, lard-r, lard-h and HAProxy only, once and shorter: about three minutes
+    /// wrr, lard-r, lard-h and HAProxy only, once, shorter and smaller: about three minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Policies of our front-end; the first is the reference
@@ -309,28 +309,28 @@ pub(crate) struct ClusterArguments {
     /// The part of a CPU that each node has
     #[arg(long, default_value_t = 0.05)]
     pub(crate) node_cpus: f64,
-    /// Memory of each node, page cache included
-    #[arg(long, default_value_t = 48)]
-    pub(crate) memory_mib: u64,
+    /// Memory of each node, page cache included [default: 48, or 30 if quick]
+    #[arg(long)]
+    pub(crate) memory_mib: Option<u64>,
     /// Rate at which each node may read from its disk, in MB per second
     #[arg(long, default_value_t = 4.0)]
     pub(crate) disk_mb: f64,
     /// How far the kernel reads ahead
     #[arg(long, default_value_t = 128)]
     pub(crate) read_ahead_kb: u32,
-    /// How much content there is; it takes so much memory
-    #[arg(long, default_value_t = 180)]
-    pub(crate) content_mb: u64,
+    /// How much content there is, in MB; it takes so much memory [default: 180, or 108 if quick]
+    #[arg(long)]
+    pub(crate) content_mb: Option<u64>,
     /// Connections of clients
     #[arg(long, default_value_t = 192)]
     pub(crate) connections: usize,
     /// How often each front-end is measured
     #[arg(long, short = 'n', default_value_t = 3)]
     pub(crate) rounds: usize,
-    /// How long requests come before each measurement [default: 20, or 10 if quick]
+    /// How long requests come before each measurement [default: 20, or 8 if quick]
     #[arg(long)]
     pub(crate) warm_up_seconds: Option<f64>,
-    /// How long each measurement takes [default: 8, or 5 if quick]
+    /// How long each measurement takes [default: 8, or 4 if quick]
     #[arg(long)]
     pub(crate) seconds: Option<f64>,
     /// Where mount points, configurations and logs are put

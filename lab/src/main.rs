@@ -185,12 +185,14 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
 
 fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
     ensure!(arguments.rounds > 0 && arguments.nodes > 0, "a comparison needs a round and nodes");
-    ensure!(arguments.content_mb > 0 && arguments.connections > 0, "nothing is asked for");
+    ensure!(arguments.content_mb != Some(0) && arguments.connections > 0, "nothing is asked for");
     ensure!(
         (0.001..=1.0).contains(&arguments.node_cpus),
         "a node has between 0.001 of a CPU and a whole one"
     );
     let quick = arguments.quick;
+    // A smaller cluster fills its memory sooner.
+    let (memory_mib, content_mb) = if quick { (30, 108) } else { (48, 180) };
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let usual = |given: Option<f64>, full: f64, short: f64| given.unwrap_or(if quick { short } else { full });
     let settings = ClusterSettings {
@@ -199,15 +201,15 @@ fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
         others: if quick { named(&["haproxy"]) } else { arguments.servers },
         traces: arguments.traces,
         rounds: if quick { 1 } else { arguments.rounds },
-        warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 10.0))?,
-        duration: duration(usual(arguments.seconds, 8.0, 5.0))?,
+        warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 8.0))?,
+        duration: duration(usual(arguments.seconds, 8.0, 4.0))?,
         cluster: ClusterBounds {
             nodes: arguments.nodes,
             node_cpus: arguments.node_cpus,
-            memory_mib: arguments.memory_mib,
+            memory_mib: arguments.memory_mib.unwrap_or(memory_mib),
             disk_mb_per_s: arguments.disk_mb,
             read_ahead_kb: arguments.read_ahead_kb,
-            content_mb: arguments.content_mb,
+            content_mb: arguments.content_mb.unwrap_or(content_mb),
             connections: arguments.connections,
         },
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-cluster")),

@@ -82,6 +82,10 @@ impl Content {
         Zipf { targets, alpha, kb: ZIPF_KB, requests: REQUESTS as u64 }
     }
 
+    pub(crate) fn kind(&self) -> TraceKind {
+        self.kind
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -104,6 +108,19 @@ impl Content {
             Request { path: path.clone(), bytes: Some(*bytes) }
         };
         self.from(first).take(self.order.len()).map(request).collect()
+    }
+
+    /// The requests for each of `parts` files: about the part of a node in a cluster that distributes by content. Also their
+    /// bytes in memory.
+    pub(crate) fn part(&self, parts: usize) -> (Vec<Request>, u64) {
+        let is_in = |file: u32| (file as usize).is_multiple_of(parts.max(1));
+        let request = |file: u32| {
+            let (path, bytes) = &self.files[file as usize];
+            Request { path: path.clone(), bytes: Some(*bytes) }
+        };
+        let requests = self.order.iter().copied().filter(|file| is_in(*file)).map(request).collect();
+        let files = (0..).zip(&self.files).filter(|(file, _)| is_in(*file));
+        (requests, files.map(|(_, (_, bytes))| bytes.next_multiple_of(PAGE_BYTES)).sum())
     }
 
     /// For the simulator: `warm_up` requests from number `first` on, then as many as are `measured`, from another number on.

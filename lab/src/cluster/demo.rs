@@ -91,8 +91,7 @@ impl<'a> Side<'a> {
         let nodes = Nodes::start(&rack, image, BOUNDS.nodes, policy)?;
         let entry =
             Front::Relay(policy).entry(rack.baton, &nodes.addresses()).context("a policy is known")?;
-        let root = rack.folder.join(EMPTY);
-        let front = Running::start_on(&rack.hosts.front, vip(), &entry, rack.machine, rack.folder, &root)?;
+        let front = rack.start_front(&entry)?;
         Ok(Self { policy, rack, nodes, front })
     }
 

@@ -17,19 +17,18 @@ mod settings;
 mod table;
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result, bail};
 
-use crate::rig::network::{ClusterHosts, Network};
+use crate::rig::network::Network;
 use crate::rig::processes::cpu_time;
-use crate::rig::{Groups, Isolation, Machine, Running, own_folder};
+use crate::rig::{Groups, Isolation, Machine, own_folder};
 use content::Content;
 pub use content::TraceKind;
 use front::Front;
 use nodes::Nodes;
 use prediction::{Run, ServiceTimes};
-use rack::{EMPTY, PORT, Rack, disk, hosts, load};
+use rack::{EMPTY, Rack, disk, hosts, load};
 pub use settings::{ClusterBounds, ClusterSettings};
 use table::{Conditions, Figures, Turn};
 
@@ -68,11 +67,8 @@ pub fn run(settings: &ClusterSettings) -> Result<String> {
 fn compare(settings: &ClusterSettings, rack: &Rack<'_>, kind: TraceKind) -> Result<String> {
     let content = Content::make(kind, settings.cluster.content_mb);
     let image = disk(&content, rack.folder)?;
-    let times = ServiceTimes::measure(rack, &image, &kind.to_string()).context("measuring service times")?;
-    eprintln!(
-        "a node takes {:.0} us for a request and {:.2} for each 512 bytes",
-        times.request_us, times.us_per_512
-    );
+    let times = ServiceTimes::measure(rack, &image, &content).context("measuring service times")?;
+    eprintln!("a node takes {times}");
     let fronts: Vec<Front<'_>> = settings
         .policies
         .iter()
@@ -122,8 +118,7 @@ fn compare(settings: &ClusterSettings, rack: &Rack<'_>, kind: TraceKind) -> Resu
         files: content.files(),
         content_bytes: content.bytes(),
         file_bytes,
-        request_us: times.request_us,
-        us_per_512: times.us_per_512,
+        times,
         seconds: settings.duration.as_secs_f64(),
         warm_up_seconds: settings.warm_up.as_secs_f64(),
     };
@@ -143,15 +138,8 @@ fn measure(
     let entry = front
         .entry(rack.baton, &nodes.addresses())
         .with_context(|| format!("{} is not known", front.name()))?;
-    let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
-    let server = Running::start_on(
-        &hosts.front,
-        address,
-        &entry,
-        rack.machine,
-        rack.folder,
-        &rack.folder.join(EMPTY),
-    )?;
+    let server = rack.start_front(&entry)?;
+    let address = server.address;
     let [warm_up, measured] = begins(round);
     let connections = settings.cluster.connections;
     let warmed = load(&hosts.client, address, connections, content.requests(warm_up), settings.warm_up)?;

@@ -1,6 +1,7 @@
 //! What the simulator says of the same cluster: the same requests in the same order, with the memory, the disks and the
 //! service times that were measured.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -8,6 +9,8 @@ use baton_dispatch::{PolicyName, STANDARD_WEIGHT};
 use baton_sim::model::{Arrivals, FrontEnds, NodeProfile, Replacement, Scenario, simulate};
 use baton_sim::trace::Trace;
 
+use super::content::Content;
+use super::front;
 use super::nodes::Nodes;
 use super::rack::{Rack, load};
 use super::settings::ClusterBounds;
@@ -15,36 +18,67 @@ use crate::files::FIXED;
 use crate::load::Request;
 use crate::rig::Image;
 
-/// How long a node works for a request whose file is in memory.
+/// How long a node works for a request whose file is in memory, and how fast it reads files that are not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceTimes {
     pub(super) request_us: f64,
     pub(super) us_per_512: f64,
+    /// Below the bound of the disk: each file also takes blocks of the file system.
+    pub(super) disk_bytes_per_s: f64,
+}
+
+impl fmt::Display for ServiceTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.0} µs for a request in memory and {:.2} µs for each 512 bytes; it reads {:.1} MB/s of files",
+            self.request_us,
+            self.us_per_512,
+            self.disk_bytes_per_s / 1e6
+        )
+    }
 }
 
 impl ServiceTimes {
-    /// Measures them at a node alone: with files of two lengths, the node's part of a CPU being all that limits it.
-    pub(super) fn measure(rack: &Rack<'_>, image: &Image, trace: &str) -> Result<Self> {
-        let nodes = Nodes::start(rack, image, 1, &format!("{trace}-alone"))?;
-        let address = nodes.addresses()[0];
-        let us = |(path, bytes): (&str, u64)| -> Result<f64> {
-            let requests = vec![Request { path: path.to_owned(), bytes: Some(bytes) }];
-            load(&rack.hosts.client, address, CONNECTIONS, requests.clone(), WARM_UP)?;
-            let figures = load(&rack.hosts.client, address, CONNECTIONS, requests, MEASURED)?.figures();
-            Ok(1e6 / figures.requests_per_second)
+    /// Measures them behind a front-end at a single node, whose part of a CPU is all that limits it: for files of two lengths,
+    /// and for the part of the content that a node has in a cluster.
+    pub(super) fn measure(rack: &Rack<'_>, image: &Image, content: &Content) -> Result<Self> {
+        let nodes = Nodes::start(rack, image, 1, &format!("{}-alone", content.kind()))?;
+        let entry = front::relay(rack.baton, "wrr", &nodes.addresses()).named("alone");
+        let server = rack.start_front(&entry)?;
+        let connections = (rack.bounds.connections / rack.bounds.nodes).max(1);
+        let us = |requests: Vec<Request>, warm_up: Duration| -> Result<(f64, f64)> {
+            load(&rack.hosts.client, server.address, connections, requests.clone(), warm_up)?;
+            let report = load(&rack.hosts.client, server.address, connections, requests, MEASURED)?;
+            let requests = report.requests as f64;
+            Ok((1e6 / report.figures().requests_per_second, report.bytes as f64 / requests))
         };
-        let (small, large) = (FIXED[0], FIXED[2]);
-        let times = Self::between((small.1, us(small)?), (large.1, us(large)?));
+        let fixed = |(path, bytes): (&str, u64)| {
+            us(vec![Request { path: path.to_owned(), bytes: Some(bytes) }], WARM_UP)
+        };
+        let (small, large) = (fixed(FIXED[0])?, fixed(FIXED[2])?);
+        let (part, bytes) = content.part(rack.bounds.nodes);
+        let before = nodes.file_bytes_max();
+        let cold = load(&rack.hosts.client, server.address, connections, part.clone(), COLD)?;
+        let read_bytes = nodes.file_bytes_max().saturating_sub(before);
+        let disk_bytes_per_s = read_bytes as f64 / cold.elapsed.as_secs_f64();
+        let read_s = bytes as f64 / 1e6 / rack.bounds.disk_mb_per_s;
+        let usual = us(part, Duration::from_secs_f64(PART_WARM_UP * read_s))?;
+        drop(server);
         nodes.stop(rack.groups)?;
-        times
+        Self::from(small, large, usual, disk_bytes_per_s)
     }
 
-    /// The line through two lengths with their times.
-    fn between((small, small_us): (u64, f64), (large, large_us): (u64, f64)) -> Result<Self> {
-        let us_per_512 = (large_us - small_us) / ((large - small) as f64 / 512.0);
-        let request_us = small_us - small as f64 / 512.0 * us_per_512;
-        ensure!(us_per_512 > 0.0 && request_us > 0.0, "{small_us} and {large_us} us are no service times");
-        Ok(Self { request_us, us_per_512 })
+    /// A line whose slope is that between two lengths, through what a usual request takes. Each is a time and a length.
+    fn from(small: (f64, f64), large: (f64, f64), usual: (f64, f64), disk_bytes_per_s: f64) -> Result<Self> {
+        let us_per_512 = (large.0 - small.0) / (large.1 - small.1) * 512.0;
+        let request_us = usual.0 - usual.1 / 512.0 * us_per_512;
+        ensure!(
+            us_per_512 > 0.0 && request_us > 0.0,
+            "{small:?}, {large:?} and {usual:?} are no service times"
+        );
+        ensure!(disk_bytes_per_s > 0.0, "nothing was read from the disk");
+        Ok(Self { request_us, us_per_512, disk_bytes_per_s })
     }
 
     /// The profile of a node with so much memory for files.
@@ -57,7 +91,7 @@ impl ServiceTimes {
             cpu_speed: 1.0,
             cpus: 1,
             disk_latency_us: 0.0,
-            disk_us_per_4k: 4096.0 / bounds.disk_mb_per_s,
+            disk_us_per_4k: 4096.0 / self.disk_bytes_per_s * 1e6,
             block_bytes: bounds.read_ahead_kb << 10,
             further_block_us: 0.0,
             disks: 1,
@@ -94,20 +128,23 @@ pub(super) fn predict(run: &Run, profile: NodeProfile, bounds: &ClusterBounds) -
     Ok((outcome.throughput, outcome.miss_ratio))
 }
 
-const CONNECTIONS: usize = 32;
 const WARM_UP: Duration = Duration::from_millis(500);
+/// Too short to fill the memory.
+const COLD: Duration = Duration::from_secs(3);
 const MEASURED: Duration = Duration::from_secs(2);
+/// Rare files are asked for late: the warm-up is so many times what reading all takes.
+const PART_WARM_UP: f64 = 1.3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::content::{Content, TraceKind};
+    use crate::cluster::content::TraceKind;
 
     #[test]
     fn service_times_are_a_line() {
-        let times = ServiceTimes::between((1024, 120.0), (102_400, 318.0)).unwrap();
-        assert!((times.us_per_512 - 1.0).abs() < 1e-9 && (times.request_us - 118.0).abs() < 1e-9);
-        assert!(ServiceTimes::between((1024, 120.0), (102_400, 110.0)).is_err());
+        let times = ServiceTimes::from((120.0, 1024.0), (318.0, 102_400.0), (150.0, 5_120.0), 4e6).unwrap();
+        assert!((times.us_per_512 - 1.0).abs() < 1e-9 && (times.request_us - 140.0).abs() < 1e-9);
+        assert!(ServiceTimes::from((120.0, 1024.0), (110.0, 102_400.0), (150.0, 5_120.0), 4e6).is_err());
     }
 
     #[test]
@@ -121,7 +158,7 @@ mod tests {
             content_mb: 20,
             connections: 64,
         };
-        let times = ServiceTimes { request_us: 400.0, us_per_512: 1.0 };
+        let times = ServiceTimes { request_us: 400.0, us_per_512: 1.0, disk_bytes_per_s: 4e6 };
         let content = Content::make(TraceKind::Zipf(0.9), bounds.content_mb);
         let predicted = |policy| {
             let trace = content.trace((0, 20_000), (50_000, 20_000));

@@ -1,6 +1,6 @@
 //! What experiments with a cluster stand on: hosts, a disk with content, and the load of a client.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::settings::ClusterBounds;
 use crate::files;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
 use crate::rig::network::{ClusterHosts, Host};
-use crate::rig::{Groups, Image, Machine};
+use crate::rig::{Entry, Groups, Image, Machine, Running};
 
 /// Where nodes run and what they are made of.
 #[derive(Clone, Copy)]
@@ -22,6 +22,21 @@ pub(super) struct Rack<'a> {
     pub(super) groups: &'a Groups,
     pub(super) hosts: &'a ClusterHosts,
     pub(super) folder: &'a Path,
+}
+
+impl Rack<'_> {
+    /// Starts a front-end at the VIP.
+    pub(super) fn start_front(&self, entry: &Entry) -> Result<Running> {
+        let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
+        Running::start_on(
+            &self.hosts.front,
+            address,
+            entry,
+            self.machine,
+            self.folder,
+            &self.folder.join(EMPTY),
+        )
+    }
 }
 
 /// A client, a front-end and so many nodes.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::prediction::ServiceTimes;
 use super::settings::ClusterBounds;
 use crate::markdown::{begin_table, failed_row, number, row, spread};
 use crate::stats::{median, paired_ratio};
@@ -15,8 +16,7 @@ pub(super) struct Conditions {
     pub(super) content_bytes: u64,
     /// What a node has of it in memory at most.
     pub(super) file_bytes: u64,
-    pub(super) request_us: f64,
-    pub(super) us_per_512: f64,
+    pub(super) times: ServiceTimes,
     pub(super) seconds: f64,
     pub(super) warm_up_seconds: f64,
 }
@@ -80,8 +80,8 @@ pub(super) fn markdown(
     let cluster = &conditions.cluster;
     let mut text = format!(
         "## {}\n\n{}. {} nodes with {:.0} % of a CPU, {} MiB of memory, of which files get {} MB, and {} MB/s of disk each; {} \
-         files, {} MB; {} connections, {} s after {} s of warming up. A node alone takes {:.0} µs for a request in memory and {:.2} \
-         µs for each 512 bytes. Medians; ratios are medians of those within a round.\n\n",
+         files, {} MB; {} connections, {} s after {} s of warming up. A node alone takes {}. \
+         Medians; ratios are medians of those within a round.\n\n",
         conditions.trace,
         conditions.machine,
         cluster.nodes,
@@ -94,8 +94,7 @@ pub(super) fn markdown(
         cluster.connections,
         conditions.seconds,
         conditions.warm_up_seconds,
-        conditions.request_us,
-        conditions.us_per_512,
+        conditions.times,
     );
     begin_table(&mut text, "front-end", &COLUMNS);
     let reference = policies.first().or(others.first());
@@ -223,8 +222,7 @@ mod tests {
             files: 1000,
             content_bytes: 200_000_000,
             file_bytes: 35_000_000,
-            request_us: 500.0,
-            us_per_512: 1.0,
+            times: ServiceTimes { request_us: 500.0, us_per_512: 1.0, disk_bytes_per_s: 4e6 },
             seconds: 5.0,
             warm_up_seconds: 10.0,
         };
