@@ -1,6 +1,7 @@
 //! Properties of any input, as plain functions: the fuzz targets call them with libFuzzer's inputs, and the tests of
 //! each crate, on the stable toolchain, with every file of `corpus/`.
 
+pub mod cluster;
 pub mod documents;
 pub mod fcgi;
 pub mod http;

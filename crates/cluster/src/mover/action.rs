@@ -1,0 +1,225 @@
+//! What the machine wants done.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use baton_passport::Passport;
+
+use crate::flow::{FlowId, Tuple};
+use crate::local::ToMaster;
+use crate::peer::RefuseReason;
+
+/// A node, by the mover's own number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub(super) u32);
+
+/// A connection with another mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// To a node.
+    Node(NodeId),
+    /// From a front-end, by a number of the process.
+    FrontEnd(u64),
+}
+
+/// What is to be done, in this order. `S` is a client's socket.
+#[derive(Debug)]
+pub enum Action<S> {
+    /// Connect to a node's mover, at last with [`handle_connected`](super::Mover::handle_connected) or
+    /// [`handle_closed`](super::Mover::handle_closed).
+    Connect {
+        /// The node.
+        node: NodeId,
+        /// Where.
+        address: SocketAddr,
+    },
+    /// Close the connection, or stop connecting; nothing more is expected of it.
+    Disconnect {
+        /// Which.
+        peer: Peer,
+    },
+    /// Send a whole message.
+    Send {
+        /// Where to. If the connection has ended, to no one.
+        peer: Peer,
+        /// The message with its length.
+        bytes: Vec<u8>,
+    },
+    /// Drop the client's packets from now on, read the socket's TCP state, close it without a word to the client. Answered by
+    /// [`handle_frozen`](super::Mover::handle_frozen) or [`handle_not_frozen`](super::Mover::handle_not_frozen), after which the
+    /// packets pass again.
+    Freeze {
+        /// The flow.
+        flow: FlowId,
+        /// Its packets.
+        tuple: Tuple,
+        /// Its socket.
+        socket: S,
+    },
+    /// Make a socket from a TCP state. Answered by [`handle_restored`](super::Mover::handle_restored).
+    Restore {
+        /// The flow.
+        flow: FlowId,
+        /// What the state's addresses have to be.
+        tuple: Tuple,
+        /// The state.
+        tcp: Vec<u8>,
+    },
+    /// Drop the client's packets from now on.
+    Hold {
+        /// Which.
+        tuple: Tuple,
+    },
+    /// Forward the client's packets from now on.
+    Forward {
+        /// Which.
+        tuple: Tuple,
+        /// The node's address.
+        next_hop: IpAddr,
+    },
+    /// Let the client's packets go to this host's own sockets.
+    Remove {
+        /// Which.
+        tuple: Tuple,
+    },
+    /// Give a connection to the server. If that is impossible now:
+    /// [`handle_not_given`](super::Mover::handle_not_given).
+    Give {
+        /// The flow.
+        flow: FlowId,
+        /// The client's socket.
+        socket: S,
+        /// What the server has to know.
+        passport: Box<Passport>,
+    },
+    /// Close a socket without a word to the client.
+    Discard {
+        /// Which.
+        socket: S,
+    },
+    /// Close a socket with a reset.
+    Reset {
+        /// Which.
+        socket: S,
+    },
+    /// Tell the master.
+    Tell(ToMaster),
+    /// For the log.
+    Log(Note),
+}
+
+/// What operators may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A hand-off did not succeed: the front-end's server has the connection again.
+    HandOffFailed {
+        /// The node's name.
+        node: String,
+        /// The connection.
+        tuple: Tuple,
+        /// Why.
+        why: HandOffFailure,
+    },
+    /// A node can be handed connections.
+    NodeReachable {
+        /// The node's name.
+        node: String,
+    },
+    /// A node cannot be handed connections any more.
+    NodeUnreachable {
+        /// The node's name.
+        node: String,
+        /// Why.
+        why: String,
+    },
+    /// A node is lost, with its connections.
+    NodeLost {
+        /// The node's name.
+        node: String,
+        /// How many connections are reset.
+        flows: usize,
+    },
+    /// A connection is lost: it could not be restored on the host that it left.
+    NotRestored {
+        /// The connection.
+        tuple: Tuple,
+        /// Why.
+        why: String,
+    },
+    /// Connections are reset because no server has taken them.
+    NoServer {
+        /// How many.
+        connections: usize,
+    },
+    /// A front-end has been refused, or its connection closed.
+    FrontEndRefused {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why a hand-off failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandOffFailure {
+    /// No node of that name is known.
+    Unknown,
+    /// The node cannot be reached.
+    Unreachable,
+    /// Too many hand-offs are under way, or too many connections given away.
+    TooMany,
+    /// The socket's state could not be read.
+    NotFrozen(String),
+    /// The state is larger than a message may be.
+    TooLarge,
+    /// The node has refused it.
+    Refused(RefuseReason),
+    /// The node did not confirm in time.
+    Late,
+    /// The connection to the node ended before the confirmation.
+    Disconnected,
+}
+
+impl fmt::Display for HandOffFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("no node has that name"),
+            Self::Unreachable => f.write_str("the node's mover cannot be reached"),
+            Self::TooMany => {
+                f.write_str("too many hand-offs are under way, or too many connections handed over")
+            }
+            Self::NotFrozen(why) => f.write_str(why),
+            Self::TooLarge => f.write_str("the client has sent more than travels with a connection"),
+            Self::Refused(why) => write!(f, "the node refuses it: {}", why.word()),
+            Self::Late => f.write_str("the node did not confirm in time"),
+            Self::Disconnected => f.write_str("the connection to the node's mover ended"),
+        }
+    }
+}
+
+/// Actions to come, and what both halves of the machine share.
+#[derive(Debug)]
+pub(super) struct Out<S> {
+    pub(super) actions: VecDeque<Action<S>>,
+    next_flow: FlowId,
+}
+
+impl<S> Out<S> {
+    /// Numbers begin at a random place: a server may still speak of flows of an earlier mover.
+    pub(super) fn new(random: u64) -> Self {
+        Self { actions: VecDeque::new(), next_flow: random >> 1 }
+    }
+
+    pub(super) fn flow(&mut self) -> FlowId {
+        self.next_flow += 1;
+        self.next_flow
+    }
+
+    pub(super) fn push(&mut self, action: Action<S>) {
+        self.actions.push_back(action);
+    }
+
+    pub(super) fn log(&mut self, note: Note) {
+        self.push(Action::Log(note));
+    }
+}

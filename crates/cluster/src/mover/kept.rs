@@ -1,0 +1,40 @@
+//! A connection that a front-end has given to this host.
+
+use baton_passport::Passport;
+
+use crate::flow::{FlowId, Tuple};
+use crate::peer::Shipment;
+
+/// A connection of a front-end.
+#[derive(Debug)]
+pub(super) struct Kept<S> {
+    pub(super) link: u64,
+    /// The front-end's number for it.
+    pub(super) remote: FlowId,
+    pub(super) tuple: Tuple,
+    pub(super) phase: Phase<S>,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase<S> {
+    Restoring {
+        passport: Box<Passport>,
+    },
+    /// The front-end wants it no more, but the socket is not there yet.
+    Unwanted,
+    Ready {
+        passport: Box<Passport>,
+        socket: S,
+    },
+    /// The server has it. `open`: its requests that have not ended. `is_back`: it was given to the server again.
+    Taken {
+        open: u64,
+        is_back: bool,
+    },
+    /// On its way back. `is_refused`: by a server that does not take it.
+    Freezing {
+        passport: Box<Passport>,
+        is_refused: bool,
+    },
+    Returning(Box<Shipment>),
+}

@@ -1,0 +1,249 @@
+//! The mover's machine: what happens to connections that move between hosts, as decisions.
+//!
+//! Input: `handle_*`, with the time in milliseconds of a clock that never goes back. Output: [`next_action`](Mover::next_action),
+//! to be done in this order. [`deadline_ms`](Mover::deadline_ms) says when [`handle_time`](Mover::handle_time) has something
+//! to do.
+//!
+//! ```text
+//!   front-end                                     node
+//!   HandOff ─► Freeze ── Ship ──────────────────► Restore
+//!              (packets dropped)  ◄────── Ready ── inert socket
+//!              Forward ── Take ─────────────────► Give to the server
+//! ```
+//!
+//! It has two halves, which know nothing of each other: [`front_end`] and [`node`]. A host may be both.
+//!
+//! *One owner.* A socket exists on one host only, or is inert. The front-end decides where: a node's socket is inert until
+//! `Take`, and a front-end that has said `Take` never makes a socket of its own again, unless the node returns one.
+//!
+//! *No packet without a socket.* Packets are dropped at the front-end from the moment of freezing until a socket is ready
+//! for them, on one host or another; TCP repeats them.
+//!
+//! *Counts return to zero.* Each request that a server has handed over ends: at the node, with the node, or when the
+//! connection is given back.
+
+mod action;
+mod front_end;
+mod inbound;
+mod kept;
+pub mod limits;
+mod link;
+mod node;
+mod queue;
+mod secret;
+
+use std::fmt;
+
+use action::Out;
+pub use action::{Action, HandOffFailure, NodeId, Note, Peer};
+use front_end::FrontEnd;
+pub use front_end::HandOff;
+use node::NodeSide;
+use secret::Secret;
+
+use baton_passport::Passport;
+
+use self::limits::SERVER_LOST_MS;
+use crate::flow::{FlowId, Tuple};
+use crate::local::{MoverStatus, Node, Report};
+use crate::peer::{FromFrontEnd, FromNode, MessageRefused};
+
+/// The machine. `S` is a client's socket, which it never looks at.
+pub struct Mover<S> {
+    front_end: FrontEnd<S>,
+    node: NodeSide<S>,
+    server: ServerState,
+    secret: Secret,
+    out: Out<S>,
+}
+
+#[derive(Debug)]
+enum ServerState {
+    Serves,
+    Gone { since_ms: u64 },
+}
+
+impl<S> Mover<S> {
+    /// A mover without a server. `secret` comes from the system's source of randomness.
+    pub fn new(secret: [u8; 16], now_ms: u64) -> Self {
+        let mut secret = Secret::new(secret);
+        Self {
+            front_end: FrontEnd::new(),
+            node: NodeSide::new(),
+            server: ServerState::Gone { since_ms: now_ms },
+            out: Out::new(secret.next()),
+            secret,
+        }
+    }
+
+    /// What is to be done next.
+    pub fn next_action(&mut self) -> Option<Action<S>> {
+        self.out.actions.pop_front()
+    }
+
+    /// A server has said `Hello`.
+    pub fn handle_server(&mut self, nodes: &[Node], now_ms: u64) {
+        self.server = ServerState::Serves;
+        self.handle_nodes(nodes, now_ms);
+        self.front_end.handle_server(now_ms, &mut self.out);
+    }
+
+    /// The server names other nodes.
+    pub fn handle_nodes(&mut self, nodes: &[Node], now_ms: u64) {
+        self.front_end.handle_nodes(nodes, &mut self.secret, now_ms, &mut self.out);
+    }
+
+    /// The last of the servers has ended, with all its processes and their sockets.
+    pub fn handle_server_gone(&mut self, now_ms: u64) {
+        self.server = ServerState::Gone { since_ms: now_ms };
+        self.node.handle_server_gone(now_ms);
+    }
+
+    /// A server gives a connection to a node.
+    pub fn handle_hand_off(&mut self, hand_off: HandOff<S>, now_ms: u64) {
+        self.front_end.handle_hand_off(hand_off, now_ms, &mut self.out);
+    }
+
+    /// A server gives a connection back to its front-end.
+    pub fn handle_return(&mut self, flow: FlowId, socket: S, passport: Box<Passport>, now_ms: u64) {
+        self.node.handle_return(flow, socket, passport, now_ms, &mut self.out);
+    }
+
+    /// A server says what has become of requests.
+    pub fn handle_report(&mut self, report: &Report, now_ms: u64) {
+        self.node.handle_report(report, now_ms);
+    }
+
+    /// [`Action::Freeze`] is done: the TCP state.
+    pub fn handle_frozen(&mut self, flow: FlowId, tcp: Vec<u8>, now_ms: u64) {
+        match self.node.kept.contains_key(&flow) {
+            true => self.node.handle_frozen(flow, tcp, &mut self.out),
+            false => self.front_end.handle_frozen(flow, tcp, now_ms, &mut self.out),
+        }
+    }
+
+    /// [`Action::Freeze`] has failed. The client's packets pass, as before.
+    pub fn handle_not_frozen(&mut self, flow: FlowId, socket: S, why: String, now_ms: u64) {
+        match self.node.kept.contains_key(&flow) {
+            true => self.node.handle_not_frozen(flow, socket, why, now_ms, &mut self.out),
+            false => self.front_end.handle_not_frozen(flow, socket, why, now_ms, &mut self.out),
+        }
+    }
+
+    /// [`Action::Restore`] is done, or has failed.
+    pub fn handle_restored(&mut self, flow: FlowId, restored: Result<S, String>, now_ms: u64) {
+        match self.node.kept.contains_key(&flow) {
+            true => self.node.handle_restored(flow, restored, now_ms, &mut self.out),
+            false => self.front_end.handle_restored(flow, restored, now_ms, &mut self.out),
+        }
+    }
+
+    /// [`Action::Give`] has failed: there is no server, or it does not keep up.
+    pub fn handle_not_given(&mut self, flow: FlowId, socket: S, passport: Box<Passport>, now_ms: u64) {
+        match self.node.kept.contains_key(&flow) {
+            true => self.node.handle_not_given(flow, socket, passport, now_ms, &mut self.out),
+            false => self.front_end.handle_not_given(flow, socket, passport, now_ms, &mut self.out),
+        }
+    }
+
+    /// The kernel has seen no packet of a flow for a long time, or has deleted its entry because the client began another
+    /// connection.
+    pub fn handle_idle(&mut self, tuple: Tuple, now_ms: u64) {
+        if let Some(&flow) = self.front_end.by_tuple.get(&tuple) {
+            self.front_end.release(flow, now_ms, &mut self.out);
+        }
+    }
+
+    /// [`Action::Connect`] is done: the node has shown that it is a member.
+    pub fn handle_connected(&mut self, node: NodeId) {
+        self.front_end.handle_connected(node, &mut self.out);
+    }
+
+    /// A front-end has connected, and shown that it is a member. `false`: there are too many.
+    pub fn handle_accepted(&mut self, connection: u64, now_ms: u64) -> bool {
+        self.node.inbound.accept(connection, now_ms)
+    }
+
+    /// A connection has ended, or could not be made; or it had to be closed. Not after [`Action::Disconnect`].
+    pub fn handle_closed(&mut self, peer: Peer, why: String, now_ms: u64) {
+        match peer {
+            Peer::Node(node) => self.front_end.handle_closed(node, why, now_ms, &mut self.out),
+            Peer::FrontEnd(connection) => self.node.inbound.handle_closed(connection),
+        }
+    }
+
+    /// The body of a message has arrived. A peer that says what it may not is disconnected.
+    pub fn handle_body(&mut self, peer: Peer, body: &[u8], now_ms: u64) {
+        if let Err(refused) = self.read(peer, body, now_ms) {
+            self.handle_refused(peer, refused, now_ms);
+        }
+    }
+
+    /// A peer has sent what is no message: it is disconnected.
+    pub fn handle_refused(&mut self, peer: Peer, refused: MessageRefused, now_ms: u64) {
+        self.out.push(Action::Disconnect { peer });
+        if matches!(peer, Peer::FrontEnd(_)) {
+            self.out.log(Note::FrontEndRefused { why: refused.to_string() });
+        }
+        self.handle_closed(peer, refused.to_string(), now_ms);
+    }
+
+    fn read(&mut self, peer: Peer, body: &[u8], now_ms: u64) -> Result<(), MessageRefused> {
+        match peer {
+            Peer::Node(node) => {
+                let message = FromNode::from_body(body)?;
+                self.front_end.handle_message(node, message, &mut self.secret, now_ms, &mut self.out)
+            }
+            Peer::FrontEnd(connection) => {
+                let message = FromFrontEnd::from_body(body)?;
+                let has_server = matches!(self.server, ServerState::Serves);
+                self.node.handle_message(connection, message, has_server, now_ms, &mut self.out)
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_time(&mut self, now_ms: u64) {
+        self.front_end.handle_time(&mut self.secret, now_ms, &mut self.out);
+        self.node.handle_time(now_ms, &mut self.out);
+    }
+
+    /// When time alone changes something.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        [self.front_end.deadline_ms(), self.node.deadline_ms()].into_iter().flatten().min()
+    }
+
+    /// When the mover is of no use any more, if nothing changes: it has neither a server nor connections.
+    pub fn ends_ms(&self) -> Option<u64> {
+        match self.server {
+            ServerState::Gone { since_ms } if self.is_empty() => Some(since_ms + SERVER_LOST_MS),
+            _ => None,
+        }
+    }
+
+    /// Whether no connection is here, on its way or at a node.
+    pub fn is_empty(&self) -> bool {
+        self.front_end.is_empty() && self.node.kept.is_empty() && self.node.dropped.is_empty()
+    }
+
+    /// What the server is told about the mover. The process adds its own number.
+    pub fn status(&self) -> MoverStatus {
+        MoverStatus {
+            pid: 0,
+            flows: self.front_end.flows.len() as u64,
+            kept: self.node.kept.len() as u64,
+            front_ends: self.node.inbound.connected() as u64,
+            nodes: self.front_end.status(),
+        }
+    }
+}
+
+impl<S> fmt::Debug for Mover<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mover")
+            .field("flows", &self.front_end.flows.len())
+            .field("kept", &self.node.kept.len())
+            .field("links", &self.node.inbound.links())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! Where messages begin and end in a stream.
+
+use super::{BODY_BYTES_MAX, MessageRefused};
+
+/// Bytes that have arrived and not been read: never much more than one message.
+#[derive(Debug, Default)]
+pub struct Frames {
+    input: Vec<u8>,
+    /// Bytes at the front that have been read.
+    read: usize,
+}
+
+/// Bytes of a length.
+const LENGTH_BYTES: usize = 4;
+
+impl Frames {
+    /// Takes what has arrived.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.input.drain(..std::mem::take(&mut self.read));
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// The body of the next message, if all of it is there.
+    ///
+    /// # Errors
+    /// [`MessageRefused::TooLong`]: nothing behind it can be read.
+    pub fn next_body(&mut self) -> Result<Option<&[u8]>, MessageRefused> {
+        let rest = &self.input[self.read..];
+        let Some(length) = rest.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > BODY_BYTES_MAX {
+            return Err(MessageRefused::TooLong);
+        }
+        let Some(body) = rest.get(LENGTH_BYTES..LENGTH_BYTES + length) else { return Ok(None) };
+        self.read += LENGTH_BYTES + length;
+        Ok(Some(body))
+    }
+}
+
+/// Puts the length in front of a body. `None`: it is too long.
+pub(super) fn frame(write_body: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; LENGTH_BYTES];
+    write_body(&mut bytes)?;
+    let length = bytes.len() - LENGTH_BYTES;
+    let prefix = u32::try_from(length).ok().filter(|_| length <= BODY_BYTES_MAX)?;
+    bytes[..LENGTH_BYTES].copy_from_slice(&prefix.to_be_bytes());
+    Some(bytes)
+}

@@ -1,0 +1,277 @@
+//! Goal: a member may do what its role allows, and nothing else, although it knows the key of all. Method: one machine, with
+//! a peer whose messages the test writes.
+
+use baton_cluster::Tuple;
+use baton_cluster::local::{Node, Report};
+use baton_cluster::mover::limits::{NODE_LOST_MS, UNDER_WAY_MAX};
+use baton_cluster::mover::{Action, HandOff, Mover, NodeId, Note, Peer};
+use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
+use baton_passport::{Address, Passport};
+
+/// A client's socket.
+type Socket = u64;
+
+fn passport(client: &str) -> Passport {
+    Passport {
+        listener: Address::Tcp("10.0.0.1:80".parse().unwrap()),
+        peer: Some(client.parse().unwrap()),
+        requests: 0,
+        written: 0,
+        was_passed: false,
+        flow: None,
+        stay: false,
+        unread: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+    }
+}
+
+fn tuple(client: &str) -> Tuple {
+    Tuple::new(client.parse().unwrap(), "10.0.0.1:80".parse().unwrap()).unwrap()
+}
+
+fn shipment(flow: u64, client: &str) -> Box<Shipment> {
+    Box::new(Shipment { flow, tuple: tuple(client), tcp: vec![1, 2, 3], passport: passport(client) })
+}
+
+/// A host under test.
+struct Host {
+    mover: Mover<Socket>,
+    now_ms: u64,
+}
+
+impl Host {
+    /// One with a server and these nodes.
+    fn new(nodes: &[Node]) -> Self {
+        let mut mover = Mover::new([7; 16], 0);
+        mover.handle_server(nodes, 0);
+        Self { mover, now_ms: 0 }
+    }
+
+    fn actions(&mut self) -> Vec<Action<Socket>> {
+        std::iter::from_fn(|| self.mover.next_action()).collect()
+    }
+
+    fn hear(&mut self, connection: u64, message: &FromFrontEnd) -> Vec<Action<Socket>> {
+        let bytes = message.to_bytes().unwrap();
+        self.mover.handle_body(Peer::FrontEnd(connection), &bytes[4..], self.now_ms);
+        self.actions()
+    }
+
+    /// A front-end that has said which link it is.
+    fn front_end(&mut self, connection: u64, link: u64, session: u64) -> Vec<Action<Socket>> {
+        assert!(self.mover.handle_accepted(connection, self.now_ms));
+        self.hear(connection, &FromFrontEnd::Hello { version: VERSION, link, session })
+    }
+}
+
+/// What is said to a front-end.
+fn said(actions: &[Action<Socket>], to: u64) -> Vec<FromNode> {
+    let mut frames = Frames::default();
+    for action in actions {
+        match action {
+            Action::Send { peer: Peer::FrontEnd(connection), bytes } if *connection == to => {
+                frames.feed(bytes);
+            }
+            _ => {}
+        }
+    }
+    let mut messages = Vec::new();
+    while let Some(body) = frames.next_body().unwrap() {
+        messages.push(FromNode::from_body(body).unwrap());
+    }
+    messages
+}
+
+fn restored(actions: &[Action<Socket>]) -> Option<u64> {
+    actions.iter().find_map(|action| match action {
+        Action::Restore { flow, .. } => Some(*flow),
+        _ => None,
+    })
+}
+
+fn is_refused(actions: &[Action<Socket>], connection: u64, why: MessageRefused) -> bool {
+    let is_closed = |action: &Action<Socket>| matches!(action, Action::Disconnect { peer: Peer::FrontEnd(closed) } if *closed == connection);
+    let text = why.to_string();
+    let is_told = |action: &Action<Socket>| matches!(action, Action::Log(Note::FrontEndRefused { why }) if *why == text);
+    actions.iter().any(is_closed) && actions.iter().any(is_told)
+}
+
+#[test]
+fn a_peer_says_hello_first_and_once_and_in_this_version() {
+    let mut host = Host::new(&[]);
+    assert!(host.mover.handle_accepted(1, 0));
+    let early = host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")));
+    assert!(is_refused(&early, 1, MessageRefused::Unexpected), "{early:?}");
+    assert_eq!(restored(&early), None);
+
+    assert!(host.mover.handle_accepted(2, 0));
+    let later = host.hear(2, &FromFrontEnd::Hello { version: VERSION + 1, link: 5, session: 1 });
+    assert!(is_refused(&later, 2, MessageRefused::Version(VERSION + 1)), "{later:?}");
+
+    host.front_end(3, 5, 1);
+    let again = host.hear(3, &FromFrontEnd::Hello { version: VERSION, link: 6, session: 1 });
+    assert!(is_refused(&again, 3, MessageRefused::Unexpected), "{again:?}");
+}
+
+#[test]
+fn an_older_connection_of_a_link_is_refused() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 2);
+    for session in [1, 2] {
+        let connection = 10 + session;
+        let late = host.front_end(connection, 5, session);
+        assert!(is_refused(&late, connection, MessageRefused::Unexpected), "{late:?}");
+    }
+    let next = host.front_end(20, 5, 3);
+    assert!(next.iter().any(|action| matches!(action, Action::Disconnect { peer: Peer::FrontEnd(1) })));
+    assert_eq!(said(&next, 20)[0], FromNode::Welcome { version: VERSION, resumed: true });
+}
+
+#[test]
+fn a_flow_belongs_to_the_link_that_shipped_it() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    host.front_end(2, 6, 1);
+    let shipped = host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")));
+    host.mover.handle_restored(restored(&shipped).unwrap(), Ok(77), 0);
+    assert_eq!(said(&host.actions(), 1), [FromNode::Ready { flow: 9 }]);
+    // Another member speaks of the same number: it has no such flow.
+    let taken = host.hear(2, &FromFrontEnd::Take { flow: 9 });
+    assert_eq!(said(&taken, 2), [FromNode::Refused { flow: 9, why: RefuseReason::TooLate }]);
+    assert!(host.hear(2, &FromFrontEnd::Release { flow: 9 }).is_empty());
+    let taken = host.hear(1, &FromFrontEnd::Take { flow: 9 });
+    assert!(matches!(&taken[..], [Action::Give { socket: 77, passport, .. }] if passport.flow.is_some()));
+}
+
+#[test]
+fn a_server_gets_a_connection_only_when_the_front_end_says_so() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    let shipped = host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")));
+    let flow = restored(&shipped).unwrap();
+    host.mover.handle_restored(flow, Ok(77), 0);
+    assert!(!host.actions().iter().any(|action| matches!(action, Action::Give { .. })));
+    // It waits for long enough, then the socket ends without a word.
+    host.mover.handle_time(NODE_LOST_MS + 1_000);
+    let late = host.actions();
+    assert!(late.iter().any(|action| matches!(action, Action::Discard { socket: 77 })), "{late:?}");
+}
+
+#[test]
+fn a_shipment_is_of_one_client_and_of_a_new_number() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    let mut other = shipment(3, "192.0.2.1:4000");
+    other.passport.peer = Some("192.0.2.66:4000".parse().unwrap());
+    let malformed = |flow| vec![FromNode::Refused { flow, why: RefuseReason::Malformed }];
+    assert_eq!(said(&host.hear(1, &FromFrontEnd::Ship(other)), 1), malformed(3));
+    assert!(restored(&host.hear(1, &FromFrontEnd::Ship(shipment(4, "192.0.2.1:4000")))).is_some());
+    for old in [2, 4] {
+        assert_eq!(
+            said(&host.hear(1, &FromFrontEnd::Ship(shipment(old, "192.0.2.1:4001"))), 1),
+            malformed(old)
+        );
+    }
+}
+
+#[test]
+fn a_front_end_has_so_many_hand_offs_under_way() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    let most = UNDER_WAY_MAX as u64;
+    for flow in 1..=most {
+        assert!(restored(&host.hear(1, &FromFrontEnd::Ship(shipment(flow, "192.0.2.1:4000")))).is_some());
+    }
+    let full = host.hear(1, &FromFrontEnd::Ship(shipment(most + 1, "192.0.2.1:4000")));
+    assert_eq!(said(&full, 1), [FromNode::Refused { flow: most + 1, why: RefuseReason::Full }]);
+    host.mover.handle_server_gone(0);
+    let none = host.hear(1, &FromFrontEnd::Ship(shipment(most + 2, "192.0.2.1:4000")));
+    assert_eq!(said(&none, 1), [FromNode::Refused { flow: most + 2, why: RefuseReason::NoServer }]);
+}
+
+/// A front-end and a node that the test plays.
+fn front_end_with_node() -> (Host, NodeId) {
+    let node = Node {
+        name: "b".into(),
+        mover: "10.0.0.12:7946".parse().unwrap(),
+        next_hop: "10.0.0.12".parse().unwrap(),
+    };
+    let mut host = Host::new(&[node]);
+    let node = host.actions().iter().find_map(|action| match action {
+        Action::Connect { node, .. } => Some(*node),
+        _ => None,
+    });
+    let node = node.unwrap();
+    host.mover.handle_connected(node);
+    for message in [
+        FromNode::Welcome { version: VERSION, resumed: false },
+        FromNode::Flows { ready: Vec::new(), taken: Vec::new(), last: true },
+    ] {
+        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+    }
+    host.actions();
+    (host, node)
+}
+
+fn hand_off(host: &mut Host) -> u64 {
+    let hand_off = HandOff {
+        node: "b".into(),
+        socket: 77,
+        tuple: tuple("192.0.2.1:4000"),
+        passport: Box::new(passport("192.0.2.1:4000")),
+        is_counted: true,
+    };
+    host.mover.handle_hand_off(hand_off, 0);
+    let freeze = host.actions().into_iter().find_map(|action| match action {
+        Action::Freeze { flow, .. } => Some(flow),
+        _ => None,
+    });
+    let flow = freeze.unwrap();
+    host.mover.handle_frozen(flow, vec![1, 2, 3], 0);
+    host.actions();
+    flow
+}
+
+#[test]
+fn a_node_returns_no_other_connection_than_it_was_given() {
+    let (mut host, node) = front_end_with_node();
+    let flow = hand_off(&mut host);
+    let hear = |host: &mut Host, message: FromNode| {
+        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+        host.actions()
+    };
+    // Not before it has it, and not a number that it never had.
+    for flow in [flow, flow + 1] {
+        let early = hear(&mut host, FromNode::Return(shipment(flow, "192.0.2.1:4000")));
+        assert_eq!(restored(&early), None, "{early:?}");
+    }
+    hear(&mut host, FromNode::Ready { flow });
+    let other = hear(&mut host, FromNode::Return(shipment(flow, "192.0.2.2:4000")));
+    assert_eq!(restored(&other), None, "{other:?}");
+    assert!(other.iter().any(|action| matches!(action, Action::Remove { .. })));
+    assert!(host.mover.is_empty());
+}
+
+#[test]
+fn totals_that_cannot_be_right_end_the_link() {
+    let (mut host, node) = front_end_with_node();
+    let flow = hand_off(&mut host);
+    let hear = |host: &mut Host, message: FromNode| {
+        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+        host.actions()
+    };
+    hear(&mut host, FromNode::Ready { flow });
+    let wrong = hear(&mut host, FromNode::Totals { taken: 1, begun_kept: 0, ended: 2 });
+    let is_closed = |action: &Action<Socket>| matches!(action, Action::Disconnect { peer: Peer::Node(_) });
+    assert!(wrong.iter().any(is_closed), "{wrong:?}");
+    assert!(wrong.iter().any(|action| matches!(action, Action::Remove { .. })));
+    assert!(host.mover.is_empty());
+}
+
+#[test]
+fn reports_about_flows_that_the_server_never_had_change_nothing() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    let flows = vec![0, 1, u64::MAX];
+    host.mover.handle_report(&Report { begun: flows.clone(), ended: flows.clone(), gone: flows }, 0);
+    assert!(host.actions().is_empty() && host.mover.is_empty());
+}

@@ -1,0 +1,27 @@
+//! Chances of a seed.
+
+/// SplitMix64.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1))
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// One of `low..high`.
+    pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low)
+    }
+
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}

@@ -1,0 +1,5 @@
+//! Any bytes as a message of a worker to its mover.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| baton_fuzz::cluster::local(input));
