@@ -22,6 +22,7 @@ pub mod signals;
 mod socket_option;
 pub mod tcp;
 pub mod tcp_repair;
+pub mod tun;
 pub mod usage;
 pub mod write_back;
 

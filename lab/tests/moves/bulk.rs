@@ -8,7 +8,7 @@ use baton_lab::network::Network;
 use crate::mover::{Cluster, Connection, Place, VIPS};
 
 /// Bytes that no shift leaves as they are.
-fn pattern() -> &'static [u8] {
+pub(crate) fn pattern() -> &'static [u8] {
     static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let numbers = 0..(BYTES_MAX / 8) as u64;
         numbers.flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()).collect()

@@ -1,5 +1,7 @@
 //! Connections that move between hosts while their client goes on: front-end, nodes and client are network namespaces.
 
 mod bulk;
+mod lossy;
+mod many;
 mod mover;
 mod requests;

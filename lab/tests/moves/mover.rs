@@ -78,19 +78,23 @@ impl Cluster {
     /// Makes the connection there, and lets the client's packets go there.
     pub(crate) fn take(&mut self, state: &TcpState, place: Place) -> TcpStream {
         let socket = self.host(place).run(|| restore(state).unwrap());
-        let flow = Flow { client: state.peer, vip: state.local };
-        match place {
-            Place::Front => assert!(self.table.remove(flow)),
-            Place::Node(number) => {
-                let node = &self.hosts.nodes[number];
-                let address: IpAddr = if flow.client.is_ipv4() { node.v4().into() } else { node.v6().into() };
-                self.table.forward(flow, NextHop { interface: self.interface, address }).unwrap();
-            }
-        }
+        self.release(Flow { client: state.peer, vip: state.local }, place);
         thaw(&socket).unwrap();
         let stream = TcpStream::from(socket);
         stream.set_nonblocking(false).unwrap();
         stream
+    }
+
+    /// Lets the client's packets go there.
+    pub(crate) fn release(&mut self, flow: Flow, place: Place) {
+        match place {
+            Place::Front => assert!(self.table.remove(flow)),
+            Place::Node(number) => {
+                let node = &self.hosts.nodes[number];
+                let address = if flow.client.is_ipv4() { node.v4().into() } else { node.v6().into() };
+                self.table.forward(flow, NextHop { interface: self.interface, address }).unwrap();
+            }
+        }
     }
 
     /// Fails if a host has reset a connection, or got a segment with a wrong checksum.

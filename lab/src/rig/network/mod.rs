@@ -10,6 +10,7 @@
 //! The machine's own namespace stays as it is, but for names below `/run/netns`. Dropping a host ends the processes in it and
 //! takes it away; what a killed run has left behind, the next [`Network`] takes away.
 
+mod link;
 mod namespace;
 
 use std::io::Write as _;
@@ -19,6 +20,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use namespace::{Namespace, remove_leftovers};
+
+pub use link::{Link, LinkSettings};
 
 /// The bridge between the hosts. Hosts outlive it, but reach each other no more.
 #[derive(Debug)]
@@ -252,11 +255,58 @@ impl ClusterHosts {
         }
         Ok(Self { client, front, nodes, network })
     }
+
+    /// Another client, behind a router and a link that does this to packets.
+    ///
+    /// ```text
+    ///   client ── link ── router ── bridge
+    ///   10.78.0.2         10.78.0.1 and an address on the bridge
+    /// ```
+    ///
+    /// # Errors
+    /// What `ip` says, or the kernel that has no TUN interfaces.
+    pub fn distant_client(&mut self, settings: LinkSettings) -> Result<DistantClient> {
+        let router = self.network.join("router")?;
+        for name in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+            router.set(name, "1")?;
+        }
+        let (v4, v6) = (Ipv4Addr::new(10, 78, 0, 2), Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 2));
+        let client = Host { namespace: Namespace::new("distant")?, v4, v6 };
+        let ends = [(&client, 2), (&router, 1)].map(|(host, last)| {
+            let end = host.run(|| baton_sys::tun::create(TUNNEL)).context("a TUN interface")?;
+            host.ip(&format!(
+                "link set lo up\naddr add 10.78.0.{last}/24 dev {TUNNEL}\n\
+                 addr add fd78::{last}/64 dev {TUNNEL} nodad\nlink set {TUNNEL} up\n"
+            ))?;
+            anyhow::Ok(end)
+        });
+        let [client_end, router_end] = ends;
+        let link = Link::start([client_end?, router_end?], settings)?;
+        client.ip(&format!("route add default dev {TUNNEL}\nroute add ::/0 dev {TUNNEL}\n"))?;
+        for host in [&self.front].into_iter().chain(&self.nodes) {
+            host.ip(&format!(
+                "route add 10.78.0.0/24 via {}\nroute add fd78::/64 via {}\n",
+                router.v4, router.v6
+            ))?;
+        }
+        Ok(DistantClient { host: client, link, router })
+    }
 }
 
 /// Takes away the hosts and networks of this process, which is about to end without dropping them.
 pub(crate) fn remove_own() {
     namespace::remove_own();
+}
+
+/// A client that is not on the bridge.
+#[derive(Debug)]
+pub struct DistantClient {
+    /// Its packets go to the VIP by way of the router.
+    pub host: Host,
+    /// Between host and router.
+    pub link: Link,
+    /// Forwards between link and bridge.
+    pub router: Host,
 }
 
 /// Names and values are in two lines that begin alike.
@@ -286,6 +336,8 @@ const fn v6(last: u8) -> Ipv6Addr {
 /// The name of each host's interface on the bridge.
 pub const INTERFACE: &str = "eth0";
 
+/// The name of the interfaces of a link.
+const TUNNEL: &str = "tun0";
 const BRIDGE: &str = "bridge0";
 /// The statistics of the thread's namespace; `/proc/net` has those of the process.
 const STATISTICS: &str = "/proc/thread-self/net";
