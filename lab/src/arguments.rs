@@ -39,6 +39,11 @@ pub(crate) enum Command {
     /// network namespace; prints tables in Markdown, with what the simulator says, whose last line is the ratio of our best
     /// policy to HAProxy's. Needs root
     Cluster(ClusterArguments),
+    /// Compare what front-ends before nodes cost: CPU time, bytes, latency; prints tables in Markdown. Needs root
+    FrontCost(FrontCostArguments),
+    /// Count what clients of a cluster see of faults: nodes that die, are cut off, hang; front-ends that restart; prints a table
+    /// in Markdown. Needs root
+    ClusterFaults(FaultsArguments),
     /// Show two clusters side by side, one by round robin and one by content, under the same load. Needs root
     DemoCluster(DemoArguments),
     /// Compare nginx and Baton in front of a C program and of php-fpm, by every transport; prints tables in Markdown
@@ -334,6 +339,47 @@ pub(crate) struct ClusterArguments {
     #[arg(long)]
     pub(crate) seconds: Option<f64>,
     /// Where mount points, configurations and logs are put
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct FrontCostArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    pub(crate) baton: PathBuf,
+    /// Front-ends, beside none
+    #[arg(long, value_delimiter = ',', default_value = "relay,haproxy,nginx")]
+    pub(crate) fronts: Vec<String>,
+    /// Lengths of responses
+    #[arg(long, value_delimiter = ',', default_value = "1024,16384,102400,1048576,20971520")]
+    pub(crate) sizes: Vec<u64>,
+    /// How often each is measured
+    #[arg(long, short = 'n', default_value_t = 5)]
+    pub(crate) rounds: usize,
+    /// How long each measurement takes
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) seconds: f64,
+    /// Where files, configurations and logs are put
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct FaultsArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    pub(crate) baton: PathBuf,
+    /// Ways to the nodes
+    #[arg(long, value_delimiter = ',', default_value = "relay")]
+    pub(crate) ways: Vec<String>,
+    /// How often each fault happens
+    #[arg(long, short = 'n', default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Connections of clients
+    #[arg(long, default_value_t = 64)]
+    pub(crate) connections: usize,
+    /// Where files, configurations and logs are put
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
 }

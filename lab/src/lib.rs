@@ -8,6 +8,8 @@
 //! - [`restart`] tells how soon a cache serves after a crash what it had before;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
 //! - [`cluster`] compares ways of distributing requests among nodes that lack memory;
+//! - [`cluster_faults`] counts what clients of a cluster see of faults;
+//! - [`front_cost`] tells what a front-end before nodes costs;
 //! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`slow_readers`] tests whether slow readers delay an application;
@@ -19,10 +21,12 @@
 pub mod applications;
 pub mod bench;
 pub mod cluster;
+pub mod cluster_faults;
 mod comparison;
 pub mod copies;
 pub mod disk;
 pub mod files;
+pub mod front_cost;
 pub mod load;
 mod markdown;
 pub mod mix;

@@ -16,8 +16,10 @@ use baton_lab::applications::{self, ApplicationsSettings};
 use baton_lab::bench::{self, BenchSettings, Isolation};
 use baton_lab::cluster::demo::{self, DemoSettings};
 use baton_lab::cluster::{self, ClusterBounds, ClusterSettings};
+use baton_lab::cluster_faults::{self, FaultsSettings};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
+use baton_lab::front_cost::{self, FrontCostSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::proxy::{self, ProxySettings};
 use baton_lab::relay::{self, RelaySettings};
@@ -28,8 +30,8 @@ use baton_lab::{files, mix};
 
 use arguments::{
     ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CopiesArguments,
-    DemoArguments, DiskArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments,
-    SlowReadersArguments, TlsArguments,
+    DemoArguments, DiskArguments, FaultsArguments, FrontCostArguments, LoadArguments, ProxyArguments,
+    RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         Command::Relay(arguments) => compare_relays(arguments),
         Command::Restart(arguments) => restart(arguments),
         Command::Cluster(arguments) => compare_policies(arguments),
+        Command::FrontCost(arguments) => compare_front_ends(arguments),
+        Command::ClusterFaults(arguments) => count_faults(arguments),
         Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
         Command::Disk(arguments) => disk(arguments),
         Command::Applications(arguments) => compare_applications(arguments),
@@ -215,6 +219,34 @@ fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-cluster")),
     };
     print(&cluster::run(&settings)?)?;
+    Ok(true)
+}
+
+fn compare_front_ends(arguments: FrontCostArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    ensure!(arguments.sizes.iter().all(|size| *size > 0), "bodies have a length");
+    let settings = FrontCostSettings {
+        baton: arguments.baton,
+        fronts: arguments.fronts,
+        sizes: arguments.sizes,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-front-cost")),
+    };
+    print(&front_cost::run(&settings)?)?;
+    Ok(true)
+}
+
+fn count_faults(arguments: FaultsArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0 && arguments.connections > 0, "nothing is asked for");
+    let settings = FaultsSettings {
+        baton: arguments.baton,
+        ways: arguments.ways,
+        rounds: arguments.rounds,
+        connections: arguments.connections,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-faults")),
+    };
+    print(&cluster_faults::run(&settings)?)?;
     Ok(true)
 }
 

@@ -133,6 +133,7 @@ impl Load {
             now = self.turn()?;
         }
         let mut report = self.shared.report.clone();
+        report.unanswered = self.shared.busy as u64;
         report.elapsed = now - start;
         report.client_cpu = thread_cpu() - cpu_before;
         Ok(report)

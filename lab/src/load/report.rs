@@ -40,6 +40,8 @@ pub struct LoadReport {
     pub first_failure: Option<String>,
     /// Kept connections that the server closed between two requests, as it may.
     pub reconnects: u64,
+    /// Requests without an answer when the load ended.
+    pub unanswered: u64,
     /// Connections opened.
     pub connections: u64,
     /// Bytes of bodies received.
@@ -100,6 +102,7 @@ impl LoadReport {
             failures: BTreeMap::new(),
             first_failure: None,
             reconnects: 0,
+            unanswered: 0,
             connections: 0,
             bytes: 0,
             elapsed: Duration::ZERO,

@@ -390,6 +390,19 @@ impl Running {
         self.signal_all(Signal::CONT);
     }
 
+    /// Kills its processes, which get no time to end.
+    pub(crate) fn kill(&self) {
+        self.signal_all(Signal::KILL);
+    }
+
+    /// Kills the youngest child of its first process, for a server of one worker: the worker.
+    pub(crate) fn kill_last_child(&self) {
+        let children = self.processes().into_iter().skip(1);
+        if let Some(pid) = children.max().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
     fn signal_all(&self, signal: Signal) {
         for pid in self.processes().into_iter().filter_map(Pid::from_raw) {
             let _ = kill_process(pid, signal);

@@ -1,0 +1,101 @@
+//! The faults, each with its end.
+
+use std::fmt;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::subject::Cluster;
+use crate::rig::Running;
+use crate::rig::network::INTERFACE;
+
+/// Something that happens to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Nothing,
+    NodeKilled,
+    NodeCutOff,
+    NodeHangs,
+    NodeSlow,
+    NodeDrained,
+    WorkerKilled,
+    Recycled,
+    Upgraded,
+}
+
+impl Fault {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Nothing,
+        Self::NodeKilled,
+        Self::NodeCutOff,
+        Self::NodeHangs,
+        Self::NodeSlow,
+        Self::NodeDrained,
+        Self::WorkerKilled,
+        Self::Recycled,
+        Self::Upgraded,
+    ];
+
+    /// Lets it happen. A fault of a node ends after [`LASTS`].
+    pub(super) fn happen(self, cluster: &Cluster<'_>) -> Result<()> {
+        let node = &cluster.hosts.nodes[0];
+        match self {
+            Self::Nothing => sleep(LASTS),
+            Self::NodeKilled => {
+                cluster.kill_node(0);
+                sleep(LASTS);
+                cluster.restart_node(0)?;
+            }
+            Self::NodeCutOff => {
+                node.ip(&format!("link set {INTERFACE} down\n"))?;
+                sleep(LASTS);
+                node.ip(&format!("link set {INTERFACE} up\n"))?;
+            }
+            Self::NodeHangs => {
+                cluster.with_node(0, Running::pause);
+                sleep(LASTS);
+                cluster.with_node(0, Running::resume);
+            }
+            Self::NodeSlow => {
+                let tc = |words: &str| -> Result<()> {
+                    let status = node.command("tc").args(words.split(' ')).status().context("tc")?;
+                    ensure!(status.success(), "tc {words}: {status}");
+                    Ok(())
+                };
+                tc(&format!("qdisc add dev {INTERFACE} root tbf rate 4mbit burst 64kb latency 200ms"))?;
+                sleep(LASTS);
+                tc(&format!("qdisc del dev {INTERFACE} root"))?;
+            }
+            Self::NodeDrained => {
+                let url = cluster.with_node(0, |node| format!("http://{}", node.address));
+                cluster.control(&["drain-origin", &url])?;
+                sleep(LASTS);
+                cluster.control(&["undrain-origin", &url])?;
+            }
+            Self::WorkerKilled => cluster.front.kill_last_child(),
+            Self::Recycled => cluster.control(&["recycle"])?,
+            Self::Upgraded => cluster.control(&["upgrade"])?,
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nothing => "nothing",
+            Self::NodeKilled => "a node killed, started again",
+            Self::NodeCutOff => "a node cut off, back again",
+            Self::NodeHangs => "a node stopped, continued",
+            Self::NodeSlow => "a node's link at 4 Mb/s",
+            Self::NodeDrained => "a node drained, back again",
+            Self::WorkerKilled => "the front-end's worker killed",
+            Self::Recycled => "the front-end's workers replaced",
+            Self::Upgraded => "the front-end upgraded",
+        })
+    }
+}
+
+/// How long a node is ill.
+pub(super) const LASTS: Duration = Duration::from_millis(2_500);

@@ -1,0 +1,198 @@
+//! What a front-end costs: relaying by Baton, HAProxy and nginx, against none at all.
+//!
+//! Client, front-end and two nodes are hosts in network namespaces. Clients ask for one file of a node, over kept connections
+//! or over a new one for each request.
+//!
+//! *CPU time* is that of the whole exchange: client, front-end and nodes. What it is above that of clients
+//! that ask a node directly is the front-end's doing, whichever process the kernel charged for it: received packets, for
+//! example, are charged to their sender. For that all processes share one CPU, so that packets are received within the
+//! system call that sends them.
+
+mod contender;
+mod settings;
+mod table;
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::files;
+use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
+use crate::rig::network::{ClusterHosts, Network};
+use crate::rig::processes::cpu_time;
+use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
+pub(crate) use contender::Contender;
+pub use settings::FrontCostSettings;
+use table::{Figures, Measured};
+
+/// Measures, and returns tables as Markdown.
+///
+/// # Errors
+/// If we are not root, the machine lacks a tool, or no front-end can be started.
+pub fn run(settings: &FrontCostSettings) -> Result<String> {
+    if let Some(why) = Network::hindrance() {
+        bail!("a cluster of hosts {why}");
+    }
+    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    let root = folder.join("root");
+    fs::create_dir_all(folder.join("empty"))?;
+    for size in &settings.sizes {
+        files::write_one(&root, &path_of(*size), *size)?;
+    }
+    let machine = Machine::prepare(Isolation::Hosts, 1)?;
+    // Namespaces are removed on signals.
+    let _groups = Groups::new()?;
+    let hosts = ClusterHosts::new(NODES)?;
+    for host in [&hosts.client, &hosts.front].into_iter().chain(&hosts.nodes) {
+        host.set("ipv4/tcp_tw_reuse", "1")?;
+        host.set("core/somaxconn", "4096")?;
+    }
+    let contenders: Vec<Contender> = std::iter::once(Ok(Contender::Direct))
+        .chain(settings.fronts.iter().map(|name| name.parse()))
+        .collect::<Result<_>>()?;
+    let rig = Rig { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
+    let mut measured = Vec::new();
+    for round in 0..settings.rounds {
+        for position in 0..contenders.len() {
+            let contender = contenders[(round + position) % contenders.len()];
+            rig.measure(contender, round, &mut measured).with_context(|| contender.to_string())?;
+        }
+    }
+    Ok(table::markdown(&machine.description(), settings, &contenders, &measured))
+}
+
+struct Rig<'a> {
+    settings: &'a FrontCostSettings,
+    machine: &'a Machine,
+    hosts: &'a ClusterHosts,
+    folder: &'a Path,
+    root: &'a Path,
+}
+
+impl Rig<'_> {
+    /// All sizes through one front-end.
+    fn measure(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
+        let nodes = self.start_nodes()?;
+        let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
+        let front = self.start_front(contender, &addresses)?;
+        let address = front.as_ref().map_or(addresses[0], |front| front.address);
+        for &size in &self.settings.sizes {
+            self.check(address, size)?;
+            for kept in [true, false] {
+                let figures = self.cell(address, size, kept, front.as_ref(), &nodes);
+                let figures = figures.map_err(|error| format!("{error:#}"));
+                let cell = Measured { contender, round, size, kept, figures };
+                eprintln!("{cell}");
+                measured.push(cell);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_nodes(&self) -> Result<Vec<Running>> {
+        let start = |number: usize| {
+            let host = &self.hosts.nodes[number];
+            let entry = Entry::baton(&self.settings.baton, "auto").workers(1).beside_client();
+            let entry = entry.named(&format!("node{number}"));
+            let address = SocketAddr::from((host.v4(), PORT));
+            Running::start_on(host, address, &entry, self.machine, self.folder, self.root)
+        };
+        (0..NODES).map(start).collect()
+    }
+
+    fn start_front(&self, contender: Contender, nodes: &[SocketAddr]) -> Result<Option<Running>> {
+        let entry: Option<Entry> = contender.front(&self.settings.baton, nodes, "")?;
+        let Some(entry) = entry else { return Ok(None) };
+        let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
+        let entry = entry.beside_client();
+        let empty = self.folder.join("empty");
+        Running::start_on(&self.hosts.front, address, &entry, self.machine, self.folder, &empty).map(Some)
+    }
+
+    /// Compares a body with the file, byte for byte.
+    fn check(&self, address: SocketAddr, size: u64) -> Result<()> {
+        let path = path_of(size);
+        let output = self
+            .hosts
+            .client
+            .command("curl")
+            .args(["-sS", "--max-time", "20", &format!("http://{address}{path}")])
+            .output()
+            .context("curl")?;
+        let file = fs::read(self.root.join(&path[1..]))?;
+        ensure!(output.status.success(), "curl: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(output.stdout == file, "{path} has other bytes than the file");
+        Ok(())
+    }
+
+    fn cell(
+        &self,
+        address: SocketAddr,
+        size: u64,
+        kept: bool,
+        front: Option<&Running>,
+        nodes: &[Running],
+    ) -> Result<Figures> {
+        self.load(address, size, kept, CONNECTIONS, WARM_UP)?;
+        let processes = || nodes.iter().flat_map(Running::processes).collect::<Vec<_>>();
+        let front_processes = || front.map(Running::processes).unwrap_or_default();
+        let before = (cpu_time(&processes()), cpu_time(&front_processes()), self.hosts.front.traffic()?);
+        let report = self.load(address, size, kept, CONNECTIONS, self.settings.duration)?;
+        let nodes_cpu = cpu_time(&processes()).saturating_sub(before.0);
+        let front_cpu = cpu_time(&front_processes()).saturating_sub(before.1);
+        let traffic = self.hosts.front.traffic()?.since(before.2);
+        let alone = self.load(address, size, kept, 1, self.settings.duration / 2)?;
+        let requests = report.requests.max(1) as f64;
+        let us = |time: Duration| time.as_secs_f64() * 1e6 / requests;
+        Ok(Figures {
+            requests_per_second: report.figures().requests_per_second,
+            front_us: us(front_cpu),
+            all_us: us(front_cpu + nodes_cpu + report.client_cpu),
+            front_share: (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
+            p50_us: alone.figures().latency_us.p50,
+        })
+    }
+
+    fn load(
+        &self,
+        address: SocketAddr,
+        size: u64,
+        kept: bool,
+        connections: usize,
+        duration: Duration,
+    ) -> Result<LoadReport> {
+        let load = LoadSettings {
+            address,
+            connections,
+            connection_per_request: !kept,
+            idle_connections: 0,
+            duration,
+            requests_max: None,
+            requests_per_second: None,
+            sleep: true,
+            verify: false,
+        };
+        let request = Request { path: path_of(size), bytes: Some(size) };
+        let requests = RequestList::new(address, !kept, [request]);
+        let report = self.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
+        let failure = report.first_failure.clone().unwrap_or_default();
+        ensure!(
+            report.failed() == 0 && report.requests > 0,
+            "{} requests failed: {failure}",
+            report.failed()
+        );
+        Ok(report)
+    }
+}
+
+fn path_of(size: u64) -> String {
+    format!("/{size}.html")
+}
+
+const NODES: usize = 2;
+const PORT: u16 = 80;
+const CONNECTIONS: usize = 8;
+const WARM_UP: Duration = Duration::from_millis(300);
