@@ -7,6 +7,7 @@ pub mod blocking;
 mod bpf;
 pub mod descriptors;
 pub mod flow_table;
+pub mod hand_off;
 pub mod inherited_descriptor;
 pub mod interfaces;
 pub mod kernel_tls;
