@@ -177,8 +177,8 @@ fn a_port_that_is_used_again_leads_to_the_front_end() {
     }
 }
 
-/// Goal: a node that dies resets its connections and no others. Method: its sockets vanish and its flows are removed; then
-/// the front-end's kernel answers the client.
+/// Goal: a node that dies resets its connections and no others, and without the table no packet goes to nodes. Method: a
+/// node's socket vanishes and its flow is removed, then the table is dropped: the front-end's kernel answers the client.
 #[test]
 fn without_its_flow_a_connection_is_reset() {
     if Network::is_left_out() {
@@ -198,11 +198,19 @@ fn without_its_flow_a_connection_is_reset() {
     assert_eq!(reports.len(), 2);
     assert!(reports.iter().all(|(_, report)| report.idle < Duration::from_secs(600)));
     assert!(cluster.table.remove(flow));
-    lost.client.write_all(b"?").unwrap();
-    let refused = lost.client.read(&mut [0; 1]).unwrap_err();
-    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_is_reset(&mut lost.client);
     exchange(&mut kept, 2);
     assert_eq!(cluster.hosts.front.counter("Tcp", "OutRsts").unwrap(), 1);
+
+    drop(cluster.table);
+    assert_is_reset(&mut kept.client);
+    assert_eq!(cluster.hosts.front.counter("Tcp", "OutRsts").unwrap(), 2);
+}
+
+fn assert_is_reset(client: &mut TcpStream) {
+    client.write_all(b"?").unwrap();
+    let refused = client.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 /// Goal: curl, which knows nothing of all this, gets two answers of two hosts over one connection.

@@ -191,8 +191,8 @@ pub fn end(socket: impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 /// `EADDRNOTAVAIL`: this host lacks the local address, or has this connection already. `ENETUNREACH`: it has no route to
-/// the peer. `EPERM`: this process lacks `CAP_NET_ADMIN`. `EACCES`: it lacks `CAP_NET_BIND_SERVICE`, for a port below 1024. `EINVAL`: the state is nonsense. `ENOMEM`, `EAGAIN`: the queues do
-/// not fit into a new socket's buffers.
+/// the peer. `EPERM`: this process lacks `CAP_NET_ADMIN`. `EACCES`: it lacks `CAP_NET_BIND_SERVICE`, for a port below 1024.
+/// `EINVAL`: the state is nonsense. `ENOMEM`, `EAGAIN`: the queues do not fit into a new socket's buffers.
 pub fn restore(state: &TcpState) -> io::Result<OwnedFd> {
     let family = if state.local.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

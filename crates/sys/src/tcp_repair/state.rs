@@ -119,6 +119,9 @@ impl TcpState {
         }
         let mut number = || take(&mut rest).map(u32::from_be_bytes);
         let (mss, timestamp) = (number()?, number()?);
+        if !(1..=MSS_MAX).contains(&mss) {
+            return None;
+        }
         let window = Window {
             snd_wl1: number()?,
             snd_wnd: number()?,
@@ -163,6 +166,8 @@ const SELECTIVE_ACKS: u8 = 2;
 const TIMESTAMP: u8 = 4;
 const NO_DELAY: u8 = 8;
 const FLAGS: u8 = IPV6 | SELECTIVE_ACKS | TIMESTAMP | NO_DELAY;
+/// The option has 16 bits. The kernel takes any number under repair.
+const MSS_MAX: u32 = 65_535;
 /// RFC 7323, 2.3.
 const SCALE_MAX: u8 = 14;
 
@@ -230,8 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_beyond_the_bound_is_refused() {
-        let [_, mut full] = states();
+    fn what_is_beyond_a_bound_is_refused() {
+        let [plain, mut full] = states();
+        for mss in [0, MSS_MAX + 1] {
+            assert_eq!(TcpState::from_bytes(&TcpState { mss, ..plain.clone() }.to_bytes()), None);
+        }
         full.unacked.push(0);
         assert_eq!(TcpState::from_bytes(&full.to_bytes()), None);
     }
