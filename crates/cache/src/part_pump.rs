@@ -103,6 +103,7 @@ impl CachingGateway {
             | ResponseEvent::Switch(_)
             | ResponseEvent::HalfEnd
             | ResponseEvent::Rest(_)
+            | ResponseEvent::Chosen(_)
             | ResponseEvent::Answered(_) => parts.handle_end(*fill, true),
         };
         self.apply(parts, effects, *client);

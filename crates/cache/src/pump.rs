@@ -101,6 +101,7 @@ impl CachingGateway {
             | ResponseEvent::Switch(_)
             | ResponseEvent::HalfEnd
             | ResponseEvent::Rest(_)
+            | ResponseEvent::Chosen(_)
             | ResponseEvent::Answered(_) => {
                 self.give_up(fill, FailureReason::Ended);
                 return Step::Over;

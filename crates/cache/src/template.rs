@@ -55,6 +55,7 @@ impl Template {
         let mut request = baton_upstream::Request {
             application: Arc::clone(&self.application),
             peers: self.peers.clone(),
+            turn: None,
             text: self.text.clone(),
             asked: self.asked,
             body: Aggregate::new(),

@@ -53,6 +53,7 @@ impl Config {
             shared_cache: section(&mut root, reading),
             tls: section(&mut root, reading),
             acme: section(&mut root, reading),
+            cluster: section(&mut root, reading),
             log: section(&mut root, reading),
             admin: section(&mut root, reading),
             media_types: match root.table("media_types", reading) {
@@ -102,6 +103,7 @@ impl Conflicts<'_> {
             self.covered_addresses();
             self.doubled_routes();
             self.tls();
+            self.cluster();
         }
         self.found
     }

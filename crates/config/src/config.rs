@@ -5,6 +5,7 @@ use baton_engine::listen::ListenAddress;
 use super::acme::Acme;
 use super::admin::Admin;
 use super::cache::Cache;
+use super::cluster::Cluster;
 use super::limits::Limits;
 use super::log::LogSettings;
 use super::media_types::MediaTypes;
@@ -34,6 +35,8 @@ pub struct Config {
     pub tls: Tls,
     /// `[acme]`
     pub acme: Acme,
+    /// `[cluster]`
+    pub cluster: Cluster,
     /// `[log]`
     pub log: LogSettings,
     /// `[admin]`

@@ -1,7 +1,10 @@
 //! All origins of a configuration, for those who keep books on them.
 
+use std::borrow::Cow;
+
 use baton_upstream::{JudgedBy, OriginName};
 
+use super::cluster::Cluster;
 use super::config::Config;
 use super::origin_url::OriginUrl;
 use super::proxy::Proxy;
@@ -11,6 +14,8 @@ use super::proxy::Proxy;
 pub struct ConfiguredOrigin<'c> {
     /// Under which it is known.
     pub name: OriginName,
+    /// Its name as a node of the cluster, if it is one.
+    pub node: Option<Cow<'c, str>>,
     /// Its URL.
     pub url: &'c OriginUrl,
     /// Its weight among the origins of its route.
@@ -22,10 +27,10 @@ pub struct ConfiguredOrigin<'c> {
 }
 
 impl Config {
-    /// The origins of all routes, in the order of the file.
+    /// The origins of all routes, in the order of the file, and the nodes of the cluster.
     pub fn origins(&self) -> impl Iterator<Item = ConfiguredOrigin<'_>> {
         let routes = self.sites.iter().flat_map(|site| site.routes.iter().map(move |route| (site, route)));
-        routes.flat_map(|(site, route)| {
+        let origins = routes.flat_map(|(site, route)| {
             let proxy = route.settings.proxy.as_ref();
             proxy.into_iter().flat_map(move |proxy| {
                 proxy.to.iter().map(move |origin| ConfiguredOrigin {
@@ -34,12 +39,32 @@ impl Config {
                         route: route.settings.path.clone(),
                         origin: origin.to.to_string(),
                     },
+                    node: None,
                     url: &origin.to,
                     weight: origin.weight,
                     backup: origin.backup,
                     judged_by: proxy.judged_by(),
                 })
             })
+        });
+        origins.chain(self.nodes())
+    }
+
+    /// The nodes of the cluster, if any route leads there: all routes share what is known of them.
+    fn nodes(&self) -> impl Iterator<Item = ConfiguredOrigin<'_>> {
+        let Cluster { nodes, relay, .. } = &self.cluster;
+        let used = if self.has_cluster_routes() { &nodes[..] } else { &[] };
+        used.iter().map(|node| ConfiguredOrigin {
+            name: node.origin_name(),
+            node: Some(node.name()),
+            url: &node.to,
+            weight: node.weight,
+            backup: false,
+            judged_by: JudgedBy {
+                requests: relay.eject.is_some(),
+                checks: relay.health.is_some(),
+                slow_start_ms: relay.slow_start_ms,
+            },
         })
     }
 }

@@ -1,6 +1,6 @@
 //! From [`Config`] to what the machines work with. Made inside each worker, since folders are opened with its rights.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -12,9 +12,10 @@ use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Plan, Terms};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
-use baton_upstream::{StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 use super::application::{Application, Target, Transport};
+use super::cluster::Cluster;
 use super::config::Config;
 use super::files::Files;
 use super::kind::count;
@@ -47,6 +48,8 @@ impl Config {
             server_header: self.server.server_header,
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
             streamed_bodies: RefCell::default(),
+            nodes: OnceCell::new(),
+            cluster: &self.cluster,
         };
         let mut sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<Vec<_>>>()?;
         let tls_sites = self.tls_sites(&resources.pem_files).map_err(io::Error::other)?;
@@ -118,7 +121,7 @@ impl Config {
             defer_accept_s: u32::try_from(send.defer_accept_s).unwrap_or(u32::MAX),
             cache: self.cache_settings(),
             shared_cache: self.shared_cache.settings_of_worker(),
-            has_cached_routes: self.cached_routes().next().is_some(),
+            wants_one_process: self.cached_routes().next().is_some() || self.has_cluster_routes(),
         }
     }
 
@@ -152,6 +155,9 @@ struct Planner<'a> {
     workers: usize,
     /// The streamed bodies of each address, shared by all routes to it.
     streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
+    cluster: &'a Cluster,
+    /// The nodes of the cluster, shared by all routes there.
+    nodes: OnceCell<Arc<Peers>>,
 }
 
 impl Planner<'_> {
@@ -198,6 +204,13 @@ impl Planner<'_> {
                 let delegate = proxy_plan::delegate(site, route, proxy, self.resources, &self.space)?;
                 Action::Delegated(Arc::new(delegate))
             }
+            (None, None) if let Some(route_cluster) = &settings.cluster => {
+                let way = route_cluster.way.unwrap_or(self.cluster.way);
+                let nodes = Arc::clone(self.nodes()?);
+                let proxy = self.cluster.as_proxy();
+                let delegate = proxy_plan::cluster_delegate(site, route, &proxy, nodes, way, &self.space);
+                Action::Delegated(Arc::new(delegate))
+            }
             (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
                 self.application(site, route, is_fastcgi, application, endings)?
             }
@@ -215,6 +228,15 @@ impl Planner<'_> {
             },
         };
         Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), action })
+    }
+
+    /// The nodes of the cluster.
+    fn nodes(&self) -> io::Result<&Arc<Peers>> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let nodes = proxy_plan::nodes(self.cluster, self.resources, &self.space)?;
+        Ok(self.nodes.get_or_init(|| nodes))
     }
 
     fn application(

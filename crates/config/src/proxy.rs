@@ -1,5 +1,6 @@
 //! `proxy = …` of a route: the origin server that answers, and how it is talked to.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
@@ -161,9 +162,7 @@ impl Kind for ProxyKind {
             reading.complain(complaint.help("give the name of a host, or leave the client's"));
             return None;
         }
-        if proxy.eject.as_ref().is_some_and(|eject| eject.out_ms_max < eject.out_ms) {
-            let complaint = Complaint::new("`out_ms_max` is less than `out_ms`");
-            reading.complain(complaint.at(place("eject"), "no time is within these bounds"));
+        if !check_ejection(&proxy, place("eject"), reading) {
             return None;
         }
         if proxy.health.is_some() && proxy.to.len() == 1 {
@@ -179,6 +178,16 @@ impl Kind for ProxyKind {
     fn write(&self, value: &Proxy) -> toml::Value {
         Inline::<Proxy>::new().write(value)
     }
+}
+
+/// Complains of times of ejection that exclude each other.
+pub(crate) fn check_ejection(proxy: &Proxy, place: Range<usize>, reading: &mut Reading<'_>) -> bool {
+    let is_fine = proxy.eject.as_ref().is_none_or(|eject| eject.out_ms <= eject.out_ms_max);
+    if !is_fine {
+        let complaint = Complaint::new("`out_ms_max` is less than `out_ms`");
+        reading.complain(complaint.at(place, "no time is within these bounds"));
+    }
+    is_fine
 }
 
 /// Which Host an origin reads.

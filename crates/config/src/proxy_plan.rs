@@ -5,15 +5,17 @@ use std::io;
 use std::sync::Arc;
 
 use baton_engine::UploadSettings;
-use baton_engine::plan::{Delegate, ProxyTerms, Terms};
+use baton_engine::plan::{ClusterWay, Delegate, ProxyTerms, Terms};
 use baton_http::origin::{Forwarding, HostRule, PathRule, Prefix, ResponseRules};
 use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
 use baton_upstream::{
-    Address, Application, BalanceSettings, CheckSettings, Ejection, Endpoint, NamedAddress, OriginName, Peer,
-    Peers, Protocol, ProxyVersion, Settings, StreamedBodies, TemporaryFiles, TemporarySpace, TransportChoice,
+    Address, Application, BalanceSettings, CheckSettings, ClusterSettings, Ejection, Endpoint, NamedAddress,
+    OriginName, Peer, Peers, Protocol, ProxyVersion, Settings, StreamedBodies, TemporaryFiles,
+    TemporarySpace, TransportChoice,
 };
 
 use super::application::{Target, temporary_folder};
+use super::cluster::{Cluster, ClusterNode};
 use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
@@ -33,55 +35,110 @@ pub(super) fn delegate(
     resources: &Resources,
     space: &TemporarySpace,
 ) -> io::Result<Delegate> {
-    let folder = temporary_folder(proxy.temporary_folder.as_ref());
-    let temporary = TemporaryFiles { folder: folder.into(), space: space.clone() };
-    let peers: Vec<_> = proxy
-        .to
-        .iter()
-        .map(|origin| {
-            let name = OriginName {
-                site: site.to_owned(),
-                route: route.settings.path.clone(),
-                origin: origin.to.to_string(),
-            };
-            let record = resources.origins.map(|(table, worker)| table.record(&name, worker));
-            let settings = Settings {
-                record: record.unwrap_or_default(),
-                ..pool(proxy, &origin.to, resources, temporary.clone())?
-            };
-            let application = Application::new(settings).map_err(|error| {
-                io::Error::other(format!("the origin of {}: {error}", route.settings.path))
-            })?;
-            Ok(Peer {
-                application,
-                weight: count(origin.weight) as u32,
-                is_backup: origin.backup,
-                check_text: check_text(proxy, &origin.to),
-            })
-        })
-        .collect::<io::Result<_>>()?;
+    let temporary = temporary(proxy, space);
+    let name = |origin: &Origin| OriginName {
+        site: site.to_owned(),
+        route: route.settings.path.clone(),
+        origin: origin.to.to_string(),
+    };
+    let origin_of = &*route.settings.path;
+    let peer = |origin: &Origin| {
+        let settings = pool(proxy, &origin.to, &name(origin), resources, temporary.clone())?;
+        peer(proxy, origin, settings, origin_of)
+    };
+    let peers: Vec<_> = proxy.to.iter().map(peer).collect::<io::Result<_>>()?;
     let first = peers.first().ok_or_else(|| io::Error::other("a proxy without an origin"))?;
     let application = Arc::clone(&first.application);
+    // One that is alone is asked, whatever it has done.
+    let peers = (peers.len() > 1).then(|| Peers::new(peers, &balance(proxy))).flatten();
+    let terms = ProxyTerms { peers, ..terms(route, proxy) };
+    Ok(to_origins(site, route, proxy, terms, application, temporary))
+}
+
+/// The delegate of a route to the nodes of the cluster; `proxy`: the cluster as a proxy.
+pub(super) fn cluster_delegate(
+    site: &str,
+    route: &Route,
+    proxy: &Proxy,
+    nodes: Arc<Peers>,
+    way: ClusterWay,
+    space: &TemporarySpace,
+) -> Delegate {
+    let application = Arc::clone(nodes.first());
+    let terms = ProxyTerms { peers: Some(nodes), cluster: Some(way), ..terms(route, proxy) };
+    to_origins(site, route, proxy, terms, application, temporary(proxy, space))
+}
+
+/// The nodes of the cluster.
+///
+/// # Errors
+/// See [`delegate`].
+pub(super) fn nodes(
+    cluster: &Cluster,
+    resources: &Resources,
+    space: &TemporarySpace,
+) -> io::Result<Arc<Peers>> {
+    let proxy = cluster.as_proxy();
+    let node = |(node, origin): (&ClusterNode, &Origin)| {
+        let settings = pool(&proxy, &node.to, &node.origin_name(), resources, temporary(&proxy, space))?;
+        let settings = Settings { node: Some(node.name().into_owned()), ..settings };
+        Ok(Peer { public: node.public.clone(), ..peer(&proxy, origin, settings, "the cluster")? })
+    };
+    let peers = cluster.nodes.iter().zip(&proxy.to).map(node).collect::<io::Result<Vec<_>>>()?;
+    let settings = ClusterSettings { t_low: cluster.t_low as u32, t_high: cluster.t_high as u32 };
+    let balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };
+    Peers::new(peers, &balance).ok_or_else(|| io::Error::other("a cluster without a node"))
+}
+
+fn temporary(proxy: &Proxy, space: &TemporarySpace) -> TemporaryFiles {
+    let folder = temporary_folder(proxy.temporary_folder.as_ref());
+    TemporaryFiles { folder: folder.into(), space: space.clone() }
+}
+
+fn peer(proxy: &Proxy, origin: &Origin, settings: Settings, origin_of: &str) -> io::Result<Peer> {
+    let application = Application::new(settings)
+        .map_err(|error| io::Error::other(format!("the origin of {origin_of}: {error}")))?;
+    Ok(Peer {
+        application,
+        weight: count(origin.weight) as u32,
+        is_backup: origin.backup,
+        check_text: check_text(proxy, &origin.to),
+        public: None,
+    })
+}
+
+/// What holds for all origins alike.
+fn terms(route: &Route, proxy: &Proxy) -> ProxyTerms {
     let ranges = proxy.trusted.iter().filter_map(|trusted| match trusted {
         Trusted::Range(range) => Some(*range),
         Trusted::Local => None,
     });
-    let terms = ProxyTerms {
-        // One that is alone is asked, whatever it has done.
-        peers: (peers.len() > 1).then(|| Peers::new(peers, &balance(proxy))).flatten(),
+    ProxyTerms {
+        peers: None,
+        cluster: None,
         forwarding: forwarding(&route.settings.path, proxy),
         responses: responses(&route.settings.path, proxy),
         trusted: ranges.collect(),
         trusts_local: proxy.trusted.contains(&Trusted::Local),
-    };
+    }
+}
+
+fn to_origins(
+    site: &str,
+    route: &Route,
+    proxy: &Proxy,
+    terms: ProxyTerms,
+    application: Arc<Application>,
+    temporary: TemporaryFiles,
+) -> Delegate {
     let cache = route.settings.cache.as_ref();
-    Ok(Delegate {
+    Delegate {
         cache: cache.map(|cache| cache.plan(site, &route.settings.path, application.name())),
         application,
         headers: route.files.headers.clone(),
         upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },
         terms: Terms::Proxy(Box::new(terms)),
-    })
+    }
 }
 
 fn balance(proxy: &Proxy) -> BalanceSettings {
@@ -99,7 +156,8 @@ fn balance(proxy: &Proxy) -> BalanceSettings {
         fall: health.fall as u32,
         statuses: health.statuses.iter().map(|status| *status as u16).collect(),
     });
-    BalanceSettings { policy: proxy.policy, ejection, check, slow_start_ms: proxy.slow_start_ms }
+    let slow_start_ms = proxy.slow_start_ms;
+    BalanceSettings { policy: proxy.policy, ejection, check, slow_start_ms, cluster: None }
 }
 
 /// The head of the request that checks an origin.
@@ -116,9 +174,11 @@ fn check_text(proxy: &Proxy, url: &OriginUrl) -> Vec<u8> {
 fn pool(
     proxy: &Proxy,
     url: &OriginUrl,
+    name: &OriginName,
     resources: &Resources,
     temporary: TemporaryFiles,
 ) -> io::Result<Settings> {
+    let record = resources.origins.map(|(table, worker)| table.record(name, worker));
     let stand_in = resources.stand_in.as_ref();
     let address = match &url.target {
         _ if let Some(path) = stand_in => Address::Unix(path.clone()),
@@ -155,6 +215,7 @@ fn pool(
         spool_memory_bytes: proxy.response_memory_bytes,
         spool_file_bytes_max: proxy.response_file_bytes_max,
         temporary,
+        record: record.unwrap_or_default(),
         ..Settings::new(url.to_string(), Endpoint::Shared(address))
     })
 }

@@ -4,6 +4,7 @@ use super::acme::{Acme, ExternalKey};
 use super::admin::Admin;
 use super::application::Application;
 use super::cache::Cache;
+use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::files::{CacheRule, Files};
 use super::limits::Limits;
 use super::log::LogSettings;
@@ -65,6 +66,8 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Tls>(Form::Table),
         described::<Acme>(Form::Table),
         described::<ExternalKey>(Form::Inline),
+        described::<Cluster>(Form::Table),
+        described::<ClusterNode>(Form::Inline),
         described::<LogSettings>(Form::Table),
         described::<Admin>(Form::Table),
         types,
@@ -79,6 +82,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Eject>(Form::Inline),
         described::<Health>(Form::Inline),
         described::<OriginTls>(Form::Inline),
+        described::<RouteCluster>(Form::Inline),
         described::<RouteCache>(Form::Inline),
         described::<Application>(Form::Inline),
         described::<CacheRule>(Form::Inline),

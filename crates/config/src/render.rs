@@ -17,6 +17,7 @@ impl Config {
         write_section(&mut out, &self.shared_cache);
         write_section(&mut out, &self.tls);
         write_section(&mut out, &self.acme);
+        write_section(&mut out, &self.cluster);
         write_section(&mut out, &self.log);
         write_section(&mut out, &self.admin);
         let types =
@@ -133,7 +134,7 @@ mod tests {
         /// Any subset of the settings reads back as it was written.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "proxy", "fastcgi", "scgi", "cgi"];
+            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "redirect", "respond", "proxy", "cluster", "nodes", "fastcgi", "scgi", "cgi"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));
@@ -197,8 +198,9 @@ mod tests {
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
             for setting in &section.settings {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere = ["redirect", "respond", "proxy", "fastcgi", "scgi", "cgi", "cache"]
-                    .contains(&setting.name);
+                let elsewhere =
+                    ["redirect", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi", "cache"]
+                        .contains(&setting.name);
                 assert!(
                     elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
                     "{}",
@@ -214,6 +216,7 @@ mod tests {
             (4, "fastcgi", "fastcgi", true),
             (5, "scgi", "fastcgi", false),
             (5, "cache", "cache", false),
+            (6, "cluster", "cluster", true),
         ] {
             let name = format!("site.route.{name}");
             let section = sections().into_iter().find(|section| section.name == name).unwrap();

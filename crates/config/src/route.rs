@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::application::Application;
+use super::cluster::{ClusterKind, RouteCluster};
 use super::command::CGI_COMMAND;
 use super::error::Complaint;
 use super::files::Files;
@@ -26,7 +27,7 @@ pub struct Route {
 
 settings! {
     /// Settings below a path. A route has the keys of a site that say how files are served, or `redirect`, `respond`,
-    /// `proxy`, `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
+    /// `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
     RouteSettings in "site.route" needs ["path"] {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
         /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
@@ -43,6 +44,8 @@ settings! {
         /// An origin server answers: `"http://127.0.0.1:3000"`, `"https://api.example.org/v1"`, `"unix:/run/app.sock"`, or a
         /// table with more.
         proxy: Option<Proxy> = None, Or("off", ProxyKind);
+        /// The nodes of `[cluster]` answer: `true`, or a table that says how requests get there.
+        cluster: Option<RouteCluster> = None, ClusterKind;
         /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }` or `{ command = ["./app"] }`. Its `DOCUMENT_ROOT` is the `root` of the route.
         fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
         /// The same with SCGI, with the same keys.
@@ -50,7 +53,7 @@ settings! {
         /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
         /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.
         cgi: Option<Application> = None, Or("off", Inline::<Application>::new());
-        /// Whether responses of `proxy`, `fastcgi`, `scgi` or `cgi` are kept for other clients, in the cache of
+        /// Whether responses of `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi` are kept for other clients, in the cache of
         /// `[shared_cache]`: `true`, or a table that says how.
         cache: Option<RouteCache> = None, CacheKind;
     }
@@ -101,7 +104,9 @@ impl Route {
             let complaint = Complaint::new("a route that serves nothing")
                 .at(span.clone(), "has no `root`, nor has its site");
             reading.complain(
-                complaint.help("add `root`, `redirect`, `respond`, `proxy`, `fastcgi`, `scgi` or `cgi`"),
+                complaint.help(
+                    "add `root`, `redirect`, `respond`, `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`",
+                ),
             );
         }
         for key in answers.iter().filter(|key| APPLICATIONS.contains(key)) {
@@ -112,14 +117,15 @@ impl Route {
             let complaint = Complaint::new("nothing to cache");
             let complaint = complaint
                 .at(table.span_of("cache").unwrap_or(span.clone()), "answered by this server itself");
-            reading
-                .complain(complaint.help("`cache` is for routes with `proxy`, `fastcgi`, `scgi` or `cgi`"));
+            reading.complain(
+                complaint.help("`cache` is for routes with `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`"),
+            );
         }
         let prefetches = settings.cache.as_ref().is_some_and(|cache| cache.prefetch > 0);
-        if prefetches && settings.proxy.is_none() {
+        if prefetches && settings.proxy.is_none() && settings.cluster.is_none() {
             let complaint = Complaint::new("an application has no next segments");
             let complaint = complaint.at(table.span_of("cache").unwrap_or(span), "has `prefetch`");
-            reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy`"));
+            reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy` or `cluster`"));
         }
         table.finish(reading);
         Self { settings, files }
@@ -198,7 +204,7 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
         ("redirect" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
-        ("proxy", _) => (&["headers"], &["strip_prefix"]),
+        ("proxy" | "cluster", _) => (&["headers"], &["strip_prefix"]),
         (_, true) => return Vec::new(),
         (_, false) => (&["root", "headers"], &[]),
     };
@@ -221,17 +227,18 @@ impl RouteSettings {
     /// The key of what answers instead of files, and whether it runs some of the files.
     fn answer(&self) -> Option<(&'static str, bool)> {
         let application = || self.keyed_application().map(|(key, it)| (key, !it.scripts.is_empty()));
-        match (&self.redirect, &self.respond, &self.proxy) {
+        match (&self.redirect, &self.respond, &self.proxy, &self.cluster) {
             (Some(_), ..) => Some(("redirect", false)),
-            (None, Some(_), _) => Some(("respond", false)),
-            (None, None, Some(_)) => Some(("proxy", false)),
-            (None, None, None) => application(),
+            (None, Some(_), ..) => Some(("respond", false)),
+            (None, None, Some(_), _) => Some(("proxy", false)),
+            (None, None, None, Some(_)) => Some(("cluster", false)),
+            (None, None, None, None) => application(),
         }
     }
 }
 
 /// Keys of what answers instead of files.
-const ANSWERS: [&str; 6] = ["redirect", "respond", "proxy", "fastcgi", "scgi", "cgi"];
+const ANSWERS: [&str; 7] = ["redirect", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi"];
 
 /// Those of them that are applications.
 const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];

@@ -139,9 +139,10 @@ impl<'a> Table<'a> {
         self.entries.get(key).is_some_and(|node| node.get_ref().as_str() == Some(word))
     }
 
-    /// Whether a key was written to say more than `"off"`.
+    /// Whether a key was written to say more than `"off"` or `false`.
     pub fn is_set(&self, key: &str) -> bool {
-        self.has(key) && !self.says(key, "off")
+        let is_false = |node: &Node| matches!(node.get_ref(), Value::Boolean(false));
+        self.entries.get(key).is_some_and(|node| !is_false(node)) && !self.says(key, "off")
     }
 
     /// Whether a key was written with something else than an empty array.

@@ -147,7 +147,7 @@ impl Config {
 
     /// The PEM files of all sites but those from the authority, which replaces them itself; one may come several times.
     pub fn pem_files(&self) -> impl Iterator<Item = &Path> {
-        self.sites.iter().flat_map(|site| {
+        let of_sites = self.sites.iter().flat_map(|site| {
             let certificates = match &site.settings.tls {
                 SiteCertificates::Files(files) => &files[..],
                 SiteCertificates::Acme => &[],
@@ -156,14 +156,19 @@ impl Config {
             let clients = site.settings.client_certificates.iter();
             let clients = clients.flat_map(|one| [Some(&one.authorities), one.revoked.as_ref()]).flatten();
             let origins = site.routes.iter().filter_map(|route| route.settings.proxy.as_ref());
-            let origins =
-                origins.filter(|proxy| proxy.to.iter().any(|origin| origin.to.tls)).flat_map(|proxy| {
-                    let OriginTls { ca, certificate, key, .. } = &proxy.tls;
-                    [ca.as_ref(), certificate.as_ref(), key.as_ref()].into_iter().flatten()
-                });
-            own.chain(clients).chain(origins).map(PathBuf::as_path)
-        })
+            let origins = origins.filter(|proxy| proxy.to.iter().any(|origin| origin.to.tls));
+            own.chain(clients).chain(origins.flat_map(|proxy| of_origins(&proxy.tls))).map(PathBuf::as_path)
+        });
+        let speaks_tls = self.has_cluster_routes() && self.cluster.nodes.iter().any(|node| node.to.tls);
+        let nodes = speaks_tls.then(|| of_origins(&self.cluster.relay.tls)).into_iter().flatten();
+        of_sites.chain(nodes.map(PathBuf::as_path))
     }
+}
+
+/// The files by which origins are known, and that they are shown.
+fn of_origins(tls: &OriginTls) -> impl Iterator<Item = &PathBuf> {
+    let OriginTls { ca, certificate, key, .. } = tls;
+    [ca.as_ref(), certificate.as_ref(), key.as_ref()].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -154,6 +154,8 @@ pub struct CgiTerms {
 pub struct ProxyTerms {
     /// The origins, if there are several. [`Delegate::application`] is the first one, whose settings all share.
     pub peers: Option<Arc<Peers>>,
+    /// If they are the nodes of the cluster: how requests get there.
+    pub cluster: Option<ClusterWay>,
     /// How the heads of requests are written.
     pub forwarding: Forwarding,
     /// How the heads of responses are changed.
@@ -162,6 +164,17 @@ pub struct ProxyTerms {
     pub trusted: Vec<AddressRange>,
     /// Whether clients of Unix sockets are such proxies.
     pub trusts_local: bool,
+}
+
+/// How requests get to the nodes of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterWay {
+    /// By the best way that the client and the node allow.
+    Auto,
+    /// Through this server.
+    Relay,
+    /// The client is sent to the node's own URL, if the request is harmless and the node has one; else through this server.
+    Redirect,
 }
 
 impl Delegate {

@@ -100,8 +100,9 @@ pub struct Tuning {
     pub cache: CacheSettings,
     /// The cache of what is answered elsewhere, of one process.
     pub shared_cache: baton_cache::Settings,
-    /// Whether anything is kept there.
-    pub has_cached_routes: bool,
+    /// Whether a route is cached, or its requests go to the cluster: what is known of responses or nodes is worth most where all
+    /// requests are seen.
+    pub wants_one_process: bool,
 }
 
 impl Default for Tuning {
@@ -124,7 +125,7 @@ impl Default for Tuning {
             defer_accept_s: 5,
             cache: CacheSettings::default(),
             shared_cache: baton_cache::Settings::default(),
-            has_cached_routes: false,
+            wants_one_process: false,
         }
     }
 }

@@ -218,6 +218,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
     };
     let terms = ProxyTerms {
         peers: None,
+        cluster: None,
         forwarding,
         responses: ResponseRules { pseudonym: Some("baton".into()), ..ResponseRules::default() },
         trusted: Vec::new(),

@@ -36,13 +36,15 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     names.extend(differences(&kept.admin, &new.admin));
     names.extend(differences(&kept.log, &new.log));
     let is_cached = |config: &Config| config.cached_routes().next().is_some();
-    let shares_a_process = |has_cached_routes| {
-        let tuning = Tuning { has_cached_routes, ..old.tuning() };
+    let wants_one = |config: &Config| config.tuning().wants_one_process;
+    let shares_a_process = |wants_one_process| {
+        let tuning = Tuning { wants_one_process, ..old.tuning() };
         topology(&tuning, &[0, 1]).processes == 1
     };
-    if is_cached(&new) && !is_cached(old) && !shares_a_process(false) && shares_a_process(true) {
-        // Until then each worker has a cache of its own.
-        names.push("site.route.cache".into());
+    if wants_one(&new) && !wants_one(old) && !shares_a_process(false) && shares_a_process(true) {
+        // Until then each worker has a cache of its own, and its own view of the nodes.
+        let key = if is_cached(&new) { "cache" } else { "cluster" };
+        names.push(format!("site.route.{key}"));
     }
     (kept, names)
 }

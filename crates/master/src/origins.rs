@@ -25,6 +25,8 @@ pub(crate) struct Origins {
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) name: OriginName,
+    /// Its name as a node of the cluster, if it is one.
+    pub(crate) node: Option<String>,
     pub(crate) state: OriginState,
     pub(crate) counts: OriginCounts,
 }
@@ -140,7 +142,7 @@ impl Origins {
 
     /// The same for the status.
     pub(crate) fn report(&self, config: &Config) -> Vec<Value> {
-        let told = self.known(config).map(|(origin, Figures { name, state, counts })| {
+        let told = self.known(config).map(|(origin, Figures { name, node, state, counts })| {
             let failures = FAILURE_LABELS.into_iter().zip(counts.failures).filter(|(_, count)| *count > 0);
             let reasons: Map<_, _> =
                 failures.map(|(label, count)| (label.to_owned(), count.into())).collect();
@@ -148,6 +150,7 @@ impl Origins {
                 "site": name.site,
                 "route": name.route,
                 "origin": name.origin,
+                "node": node,
                 "weight": origin.weight,
                 "backup": origin.backup,
                 "state": state.word(),
@@ -171,7 +174,8 @@ impl Origins {
             let row = *self.rows.get(&origin.name)?;
             let state = OriginState::of(&self.table.verdicts(row), origin.judged_by, now_ms);
             let counts = self.table.counts(row);
-            let figures = Figures { name: origin.name.clone(), state, counts };
+            let node = origin.node.as_deref().map(str::to_owned);
+            let figures = Figures { name: origin.name.clone(), node, state, counts };
             Some((origin, figures))
         })
     }

@@ -76,6 +76,7 @@ impl Gateway {
         let request = Request {
             application: Arc::clone(peers.application(peer)),
             peers: None,
+            turn: None,
             text: peers.check_text(peer).to_vec(),
             asked: Asked::Usual,
             body: Aggregate::default(),

@@ -1,12 +1,14 @@
 //! A request and its response, from `begin` until the session has taken the last event.
 
+use std::sync::Arc;
+
 use crate::connections::ConnectionId;
 use crate::origins::AtOrigin;
 use crate::peers::Turn;
 use crate::pending_response::PendingResponse;
 use crate::spool::Bounds;
 use crate::trail::TrailSoFar;
-use crate::{Request, Settings};
+use crate::{Application, Request, Settings, Way};
 
 /// A request and its response.
 #[derive(Debug)]
@@ -53,15 +55,21 @@ pub(crate) enum ExchangeState {
 
 impl Exchange {
     pub(crate) fn new(request: Request, pool: usize, memory: Vec<u8>, now_ms: u64) -> Self {
-        let response = PendingResponse::new(bounds(request.application.settings()));
+        let application = Arc::clone(&request.application);
+        let answered = Self::answered(&application, pool, memory, now_ms);
+        Self { request: Some(request), state: ExchangeState::Queued, ..answered }
+    }
+
+    /// A request that goes to no connection.
+    pub(crate) fn answered(application: &Application, pool: usize, memory: Vec<u8>, now_ms: u64) -> Self {
         Self {
-            request: Some(request),
-            response,
+            request: None,
+            response: PendingResponse::new(bounds(application.settings())),
             memory,
             pool,
             turn: None,
             at_origin: None,
-            state: ExchangeState::Queued,
+            state: ExchangeState::Finished,
             is_announced: false,
             wants_body: false,
             is_partly_gone: false,
@@ -70,6 +78,15 @@ impl Exchange {
             addresses_tried: 0,
             connecting_until_ms: None,
             trail: TrailSoFar::new(now_ms),
+        }
+    }
+
+    /// The request goes to its peer through the gateway.
+    pub(crate) fn note_relayed(&mut self) {
+        let choice = self.turn.as_ref().and_then(Turn::choice);
+        self.trail.note_choice(choice);
+        if let (Some(turn), Some(_)) = (&self.turn, choice) {
+            turn.application().settings().record.note_way(Way::Relay);
         }
     }
 }

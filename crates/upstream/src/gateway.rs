@@ -9,6 +9,7 @@ use rustix::event::epoll::EventFlags;
 use serde_json::Value;
 
 use crate::backlog::precise_us;
+use crate::chosen::Chosen;
 use crate::connection::Connection;
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{Exchange, ExchangeState};
@@ -98,23 +99,42 @@ impl Gateway {
     /// Begins a request. It is sent at once on an idle or new connection if the pool has one, and queued otherwise.
     pub fn begin(&mut self, request_id: RequestId, mut request: Request, now_ms: u64) {
         debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
-        let turn = request.peers.take().and_then(|sought| Turn::begin(sought, now_ms));
+        let sought = request.peers.take();
+        let turn = request.turn.take().or_else(|| sought.and_then(|sought| Turn::begin(sought, now_ms)));
         if let Some(turn) = &turn {
             request.application = Arc::clone(turn.application());
         }
+        let turn = match turn {
+            Some(turn) if turn.leads_elsewhere() => {
+                return self.leave_to_session(request_id, Box::new(Chosen::new(request, turn)), now_ms);
+            }
+            turn => turn,
+        };
         let settings = request.application.settings();
         let is_counted = settings.protocol == Protocol::Http1 && !Self::is_check(request_id);
         let at_origin = is_counted.then(|| AtOrigin::begin(&settings.record, now_ms));
         let is_drained = is_counted && turn.is_none() && settings.record.is_drained();
         let pool = self.pool_of(&request.application);
         let memory = self.spare_memory();
-        let exchange = Exchange { turn, at_origin, ..Exchange::new(request, pool, memory, now_ms) };
+        let mut exchange = Exchange { at_origin, ..Exchange::new(request, pool, memory, now_ms) };
+        exchange.turn = turn;
+        exchange.note_relayed();
         self.exchanges.insert(request_id, exchange);
         if is_drained {
             self.fail(request_id, FailureReason::Drained, false);
         } else {
             self.assign_or_queue(request_id, pool, now_ms);
         }
+    }
+
+    /// A request gets to its node by another way.
+    fn leave_to_session(&mut self, request_id: RequestId, chosen: Box<Chosen>, now_ms: u64) {
+        let pool = self.pool_of(chosen.application());
+        let memory = self.spare_memory();
+        let mut exchange = Exchange::answered(chosen.application(), pool, memory, now_ms);
+        exchange.response.handle_chosen(chosen);
+        self.exchanges.insert(request_id, exchange);
+        self.announce(request_id);
     }
 
     /// Takes note of an event of a connection.

@@ -44,12 +44,14 @@ mod backlog;
 mod backlog_notice;
 mod channel;
 mod checking;
+mod chosen;
 mod client_socket;
 mod codec;
 mod connection;
 mod connection_events;
 mod connections;
 mod exchange;
+mod failure;
 mod gateway;
 mod input;
 mod loop_checks;
@@ -80,19 +82,21 @@ mod waker;
 pub use address::{Address, NamedAddress};
 pub use admission::{Admission, StreamedBodies};
 pub use backlog_notice::{BacklogNotice, BacklogNotices};
+pub use chosen::Chosen;
 pub use client_socket::ClientSocket;
+pub use failure::{Failure, FailureReason};
 pub use gateway::Gateway;
-pub use origins::{FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable};
+pub use origins::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable};
 pub use peers::{
-    BalanceSettings, CheckSettings, Ejection, JudgedBy, OriginState, PEERS_MAX, Peer, PeerNews, Peers,
-    TurnSought,
+    BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedWays, OriginState, PEERS_MAX,
+    Peer, PeerNews, Peers, Rehearsed, Turn, TurnSought,
 };
 pub use proxy_header::{ClientEnds, ProxyVersion};
 pub use request::{BodyRest, HandOver, Request, RequestId};
-pub use response_event::{Failure, FailureReason, ResponseEvent};
+pub use response_event::ResponseEvent;
 pub use settings::{
     Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};
-pub use trail::Trail;
+pub use trail::{Choice, Trail, Way};

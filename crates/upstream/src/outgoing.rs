@@ -306,6 +306,7 @@ mod tests {
         let asked = Request {
             application: Application::new(settings).unwrap(),
             peers: None,
+            turn: None,
             text: Vec::new(),
             asked: Asked::Usual,
             body,

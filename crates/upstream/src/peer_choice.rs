@@ -66,6 +66,7 @@ impl Gateway {
         (exchange.addresses_tried, exchange.times_unseen) = (0, 0);
         (exchange.connecting_until_ms, exchange.state) = (None, ExchangeState::Queued);
         exchange.at_origin = Some(AtOrigin::begin(&application.settings().record, now_ms));
+        exchange.note_relayed();
         let index = self.pool_of(&application);
         if let Some(exchange) = self.exchanges.get_mut(&request_id) {
             exchange.pool = index;

@@ -14,6 +14,7 @@ use baton_fcgi::cgi::{BadHead, Instruction};
 use baton_fcgi::{Answered, Broken, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 
+use crate::chosen::Chosen;
 use crate::spool::{Bounds, Room, Spool};
 use crate::temporary::TemporaryFiles;
 use crate::{Application, Failure, FailureReason, ResponseEvent, Trail};
@@ -122,6 +123,11 @@ impl PendingResponse {
         self.has_head = true;
         self.status = Some(head.status().code());
         self.head = Some(ResponseEvent::Head(head, instruction));
+    }
+
+    /// The request gets to its node by another way.
+    pub(crate) fn handle_chosen(&mut self, chosen: Box<Chosen>) {
+        self.head = Some(ResponseEvent::Chosen(chosen));
     }
 
     /// The head of a response that switches protocols. The body is the other protocol's from here on.

@@ -7,6 +7,7 @@ use baton_fcgi::environment;
 use baton_http::origin::Asked;
 use baton_http::{field_name_is_safe, field_value_is_safe};
 
+use crate::peers::Turn;
 use crate::{Admission, Application, ClientEnds, ClientSocket, Protocol, TurnSought};
 
 /// Identifies a request. The caller chooses the number and may reuse it when the request is answered or abandoned and all
@@ -33,6 +34,8 @@ pub struct Request {
     pub application: Arc<Application>,
     /// If several peers may answer it: they take the place of `application`.
     pub peers: Option<TurnSought>,
+    /// Its turn at one of them, if that was chosen before: see [`Chosen::relay`](crate::Chosen::relay).
+    pub turn: Option<Turn>,
     /// What is asked, in the form of its protocol: the parameters, as `baton_fcgi::params::push` writes them, without an
     /// offer; or the head of a request of HTTP/1.1, as [`Forwarding`](baton_http::origin::Forwarding) writes it.
     pub text: Vec<u8>,

@@ -72,6 +72,8 @@ pub enum Trust {
 pub struct Settings {
     /// Its name in reports.
     pub name: String,
+    /// Its name as a node of the cluster, if it is one.
+    pub node: Option<String>,
     /// Where its processes listen.
     pub endpoint: Endpoint,
     /// Its protocol.
@@ -133,6 +135,7 @@ impl Settings {
     pub fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
         Self {
             name: name.into(),
+            node: None,
             endpoint,
             protocol: Protocol::FastCgi,
             tls: None,

@@ -9,6 +9,39 @@ pub struct Trail {
     pub connect_ms: Option<u64>,
     /// Milliseconds until the head of the response had come.
     pub head_ms: Option<u64>,
+    /// If it is a node of the cluster: how it was chosen.
+    pub choice: Option<Choice>,
+}
+
+/// Why a request went to a node, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The reason, in a word.
+    pub why: &'static str,
+    /// The way.
+    pub way: Way,
+}
+
+/// The way of a request to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// This server stands between client and node.
+    Relay,
+    /// The client was sent to the node's own URL.
+    Redirect,
+}
+
+impl Way {
+    /// All ways.
+    pub const ALL: [Self; 2] = [Self::Relay, Self::Redirect];
+
+    /// The word in logs and metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Redirect => "redirect",
+        }
+    }
 }
 
 /// A trail that goes on.
@@ -37,6 +70,11 @@ impl TrailSoFar {
     /// The head of the response is there; the first call counts.
     pub(crate) fn note_head(&mut self, now_ms: u64) {
         self.trail.head_ms.get_or_insert(now_ms.saturating_sub(self.begun_ms));
+    }
+
+    /// A node was chosen.
+    pub(crate) fn note_choice(&mut self, choice: Option<Choice>) {
+        self.trail.choice = choice;
     }
 
     pub(crate) fn told(&self) -> Trail {

@@ -77,9 +77,9 @@ fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate],
             if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
                 out.push_str(&format!("    {}: {condition}\n", route.settings.path));
             }
-            let proxy = route.settings.proxy.as_ref();
+            let proxy = config.proxy_of(route);
             for line in
-                proxy.into_iter().flat_map(|proxy| origin_advice::lines(&route.settings.path, proxy, names))
+                proxy.into_iter().flat_map(|proxy| origin_advice::lines(&route.settings.path, &proxy, names))
             {
                 out.push_str(&format!("    {line}\n"));
             }

@@ -116,6 +116,7 @@ impl Origin {
         let request = Request {
             application,
             peers: None,
+            turn: None,
             text,
             asked,
             body,

@@ -24,7 +24,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
-use baton_upstream::{Admission, Failure, FailureReason, ResponseEvent};
+use baton_upstream::{Admission, Chosen, Failure, FailureReason, ResponseEvent};
 
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
@@ -237,6 +237,7 @@ impl Delegated {
                 env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
                 record.note_trail(origin, trail);
             }
+            Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, &chosen, record),
             Some(ResponseEvent::Body(body)) => self.take_body(env, body, record),
             Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
             Some(ResponseEvent::Stderr(lines)) => self.tell(&lines, env.ctx),
@@ -317,6 +318,17 @@ impl Delegated {
         record.begin(&Status::new(rest.status).into());
         record.handle_sent_elsewhere(rest.body_sent);
         self.progress = Progress::Sending;
+    }
+
+    /// A node was chosen that the client gets to by itself.
+    fn leave_to_node(&mut self, env: &mut Env<'_>, chosen: &Chosen, record: &mut Record) -> Reaction {
+        record.note_trail(Arc::clone(chosen.application()), chosen.trail());
+        let ready = match chosen.public() {
+            Some(public) => self.origin.redirected_to_node(env, chosen, public),
+            // No other way is offered.
+            None => self.refuse(env, Status::BAD_GATEWAY, "it has no URL for clients"),
+        };
+        self.finish(env, &ready, record)
     }
 
     /// The application has completed its response.

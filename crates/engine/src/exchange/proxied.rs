@@ -6,14 +6,15 @@ use base64::Engine;
 use baton_buf::Aggregate;
 use baton_cache::Ask;
 use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
-use baton_http::{BodyFraming, Method, Status};
-use baton_upstream::{BodyRest, Request, TurnSought};
+use baton_http::{BodyFraming, Method, RequestHead, Status};
+use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::Origin;
 use super::env::{Delegation, Env, Ready};
+use super::location;
 use super::page::Page;
 use crate::log::Outcome;
-use crate::plan::ProxyTerms;
+use crate::plan::{ClusterWay, ProxyTerms};
 use crate::transport::Transport;
 
 impl Origin {
@@ -69,7 +70,8 @@ impl Origin {
         };
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| TurnSought::new(Arc::clone(peers), head.target)),
+            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, ask.is_some())),
+            turn: None,
             text,
             asked,
             body,
@@ -80,6 +82,13 @@ impl Origin {
             ends: self.ends(env.client),
         };
         Ok(Delegation { request: Box::new(request), ask: ask.cloned(), terms: None })
+    }
+
+    /// Sends the client to the node that was chosen; `public`: how its URL begins.
+    pub(super) fn redirected_to_node(&self, env: &mut Env<'_>, chosen: &Chosen, public: &str) -> Ready {
+        chosen.note_redirected();
+        let location = location::expand(&format!("{public}$uri"), "/", &self.head.get());
+        self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
     }
 
     fn forwarded_client(&self, terms: &ProxyTerms, client: &Transport) -> ForwardedClient {
@@ -93,6 +102,19 @@ impl Origin {
             },
         }
     }
+}
+
+/// The turn that a request seeks: policies of a cluster place paths, and the client may be able to get to a node by itself.
+fn turn_sought(
+    terms: &ProxyTerms,
+    peers: &Arc<Peers>,
+    head: &RequestHead<'_>,
+    is_for_cache: bool,
+) -> TurnSought {
+    let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target) };
+    let is_read = matches!(head.method, Method::Get | Method::Head);
+    let redirect = way == ClusterWay::Redirect && is_read && !is_for_cache;
+    TurnSought::new(Arc::clone(peers), head.path).offering(OfferedWays { redirect })
 }
 
 /// Whether a request may be sent twice (RFC 9110 section 9.2.2).

@@ -176,6 +176,7 @@ impl Record {
             cache: self.cache,
             origin: self.origin.as_ref().map(|record| OriginPart {
                 name: record.origin.name(),
+                node: record.origin.settings().node.as_deref(),
                 trail: record.trail,
                 failure: record.failure,
             }),

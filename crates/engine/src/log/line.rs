@@ -66,6 +66,8 @@ pub(crate) struct Ending<'a> {
 /// What a line says of an origin.
 pub(crate) struct OriginPart<'a> {
     pub(crate) name: &'a str,
+    /// Its name as a node of the cluster.
+    pub(crate) node: Option<&'a str>,
     pub(crate) trail: Trail,
     /// Why it has failed.
     pub(crate) failure: Option<&'static str>,
@@ -137,7 +139,14 @@ pub(super) fn json(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, s
 fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
     out.extend_from_slice(b",\"origin\":{\"name\":\"");
     escaped(out, part.name.as_bytes(), json_escape);
-    out.extend_from_slice(b"\",\"tries\":");
+    out.push(b'"');
+    if let Some((node, choice)) = part.node.zip(part.trail.choice) {
+        out.extend_from_slice(b",\"node\":\"");
+        escaped(out, node.as_bytes(), json_escape);
+        // Writing to a `Vec` does not fail.
+        let _ = write!(out, "\",\"way\":\"{}\",\"why\":\"{}\"", choice.way.word(), choice.why);
+    }
+    out.extend_from_slice(b",\"tries\":");
     number(out, part.trail.tries.into());
     let times = [("connect_ms", part.trail.connect_ms), ("head_ms", part.trail.head_ms)];
     for (name, ms) in times.into_iter().filter_map(|(name, ms)| Some((name, ms?))) {
@@ -204,6 +213,8 @@ fn json_escape(out: &mut Vec<u8>, byte: u8) {
 
 #[cfg(test)]
 mod tests {
+    use baton_upstream::{Choice, Way};
+
     use super::*;
 
     fn text(line: &[u8], referer: &[u8], agent: &[u8]) -> RequestText {
@@ -227,14 +238,16 @@ mod tests {
 
     #[test]
     fn an_origin_has_its_own_part() {
-        let trail = Trail { tries: 2, connect_ms: Some(1), head_ms: None };
-        let origin = OriginPart { name: "http://a:1/\"", trail, failure: Some("ended-early") };
+        let choice = Some(Choice { why: "mapped", way: Way::Relay });
+        let trail = Trail { tries: 2, connect_ms: Some(1), head_ms: None, choice };
+        let origin =
+            OriginPart { name: "http://a:1/\"", node: Some("a"), trail, failure: Some("ended-early") };
         let ending = Ending { origin: Some(origin), outcome: Outcome::OriginFailed, ..ending() };
         let mut out = Vec::new();
         json(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
-            "name": "http://a:1/\"", "tries": 2, "connect_ms": 1, "failure": "ended-early"
+            "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "tries": 2, "connect_ms": 1, "failure": "ended-early"
         });
         assert_eq!(object["origin"], expected);
         assert_eq!(object["outcome"], "origin-failed");

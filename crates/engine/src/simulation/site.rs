@@ -185,6 +185,7 @@ fn proxy() -> ProxyTerms {
     };
     ProxyTerms {
         peers: None,
+        cluster: None,
         forwarding,
         responses: ResponseRules::default(),
         trusted: Vec::new(),

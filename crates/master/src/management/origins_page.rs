@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use baton_upstream::FAILURE_LABELS;
+use baton_upstream::{CHOICE_LABELS, FAILURE_LABELS, Way};
 
 use crate::origins::Figures;
 
@@ -57,10 +57,33 @@ pub(crate) fn page(origins: &[Figures]) -> String {
         let _ = writeln!(page, "{RESPONSES}_sum{{{labels}}} {seconds}.{milliseconds:03}");
         let _ = writeln!(page, "{RESPONSES}_count{{{labels}}} {}", one.counts.responses);
     }
+    add_nodes(&mut page, origins);
     page
 }
 
+/// What is counted of nodes of the cluster alone.
+fn add_nodes(page: &mut String, origins: &[Figures]) {
+    let nodes = || origins.iter().filter_map(|one| Some((escaped(one.node.as_ref()?), &one.counts)));
+    if nodes().next().is_none() {
+        return;
+    }
+    begin(page, WAYS, "counter", "Requests that got to a node of the cluster, by their way.");
+    for (node, counts) in nodes() {
+        for (way, count) in Way::ALL.into_iter().zip(counts.ways) {
+            let _ = writeln!(page, "{WAYS}{{node=\"{node}\",way=\"{}\"}} {count}", way.word());
+        }
+    }
+    begin(page, CHOICES, "counter", "Choices of a node of the cluster, by the reason in the log.");
+    for (node, counts) in nodes() {
+        for (why, count) in CHOICE_LABELS.into_iter().zip(counts.choices) {
+            let _ = writeln!(page, "{CHOICES}{{node=\"{node}\",why=\"{why}\"}} {count}");
+        }
+    }
+}
+
 const FAILURES: &str = "baton_origin_failures_total";
+const WAYS: &str = "baton_cluster_requests_total";
+const CHOICES: &str = "baton_cluster_choices_total";
 const RESPONSES: &str = "baton_origin_response_seconds";
 
 fn begin(page: &mut String, name: &str, kind: &str, help: &str) {
@@ -68,9 +91,12 @@ fn begin(page: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 fn labels(one: &Figures) -> String {
-    let [site, route, origin] = [&one.name.site, &one.name.route, &one.name.origin]
-        .map(|text| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+    let [site, route, origin] = [&one.name.site, &one.name.route, &one.name.origin].map(|text| escaped(text));
     format!("site=\"{site}\",route=\"{route}\",origin=\"{origin}\"")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -85,12 +111,15 @@ mod tests {
         let mut counts =
             OriginCounts { requests: 3, responses: 2, response_ms: 1_042, ..OriginCounts::default() };
         counts.failures[0] = 1;
-        let page = page(&[Figures { name, state: OriginState::Drained, counts }]);
+        counts.choices[1] = 4;
+        let node = Some("one".to_owned());
+        let page = page(&[Figures { name, node, state: OriginState::Drained, counts }]);
         let labels = r#"site="a\"b",route="/",origin="http://h""#;
         for line in [
             format!("baton_origin_up{{{labels}}} 0"),
             format!("baton_origin_requests_total{{{labels}}} 3"),
             format!("baton_origin_failures_total{{{labels},reason=\"no-connection\"}} 1"),
+            "baton_cluster_choices_total{node=\"one\",why=\"mapped\"} 4".to_owned(),
             format!("baton_origin_response_seconds_sum{{{labels}}} 1.042"),
             format!("baton_origin_response_seconds_count{{{labels}}} 2"),
         ] {

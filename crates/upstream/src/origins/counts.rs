@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_dispatch::{NodeId, Why};
+
 use super::COUNT_WORDS;
 use super::record::OriginRecord;
+use crate::Way;
 
 /// The reasons of failures that are counted, in the words of the log. `status`: a response whose status counts as a failure.
 pub const FAILURE_LABELS: [&str; 12] = [
@@ -23,6 +26,26 @@ pub const FAILURE_LABELS: [&str; 12] = [
 
 const STATUS: &str = "status";
 
+/// The reasons for which nodes of the cluster are chosen, in the words of the log.
+pub const CHOICE_LABELS: [&str; 13] = [
+    Why::FirstAssignment.word(),
+    Why::Mapped.word(),
+    Why::Moved { from: NodeId(0) }.word(),
+    Why::Replicated { nodes: 0 }.word(),
+    Why::Shrunk { dropped: NodeId(0) }.word(),
+    Why::RoundRobin.word(),
+    Why::LeastLoaded.word(),
+    Why::Lighter.word(),
+    Why::Hashed.word(),
+    Why::Overflow { from: NodeId(0) }.word(),
+    Why::Cached.word(),
+    Why::OldestCache.word(),
+    RETRIED,
+];
+
+/// Another node has failed.
+pub(crate) const RETRIED: &str = "retried";
+
 const REQUESTS: usize = 0;
 const IN_FLIGHT: usize = 1;
 const RESPONSES: usize = 2;
@@ -30,7 +53,10 @@ const RESPONSE_MS: usize = 3;
 const EJECTIONS: usize = 4;
 const FAILURES: usize = 5;
 
-const _: () = assert!(FAILURES + FAILURE_LABELS.len() <= COUNT_WORDS);
+const CHOICES: usize = FAILURES + FAILURE_LABELS.len();
+const WAYS: usize = CHOICES + CHOICE_LABELS.len();
+
+const _: () = assert!(WAYS + Way::ALL.len() <= COUNT_WORDS);
 
 /// The counts of an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +73,10 @@ pub struct OriginCounts {
     pub ejections: u64,
     /// Failures by reason, in the order of [`FAILURE_LABELS`].
     pub failures: [u64; FAILURE_LABELS.len()],
+    /// How often it was chosen as a node of the cluster, by reason, in the order of [`CHOICE_LABELS`].
+    pub choices: [u64; CHOICE_LABELS.len()],
+    /// Requests that got to it as a node, by their way, in the order of [`Way::ALL`].
+    pub ways: [u64; Way::ALL.len()],
 }
 
 impl OriginCounts {
@@ -58,9 +88,14 @@ impl OriginCounts {
         self.responses = self.responses.wrapping_add(get(RESPONSES));
         self.response_ms = self.response_ms.wrapping_add(get(RESPONSE_MS));
         self.ejections = self.ejections.wrapping_add(get(EJECTIONS));
-        for (at, failures) in self.failures.iter_mut().enumerate() {
-            *failures = failures.wrapping_add(get(FAILURES + at));
-        }
+        let add = |counts: &mut [u64], first: usize| {
+            for (at, count) in counts.iter_mut().enumerate() {
+                *count = count.wrapping_add(get(first + at));
+            }
+        };
+        add(&mut self.failures, FAILURES);
+        add(&mut self.choices, CHOICES);
+        add(&mut self.ways, WAYS);
     }
 
     /// The worker has ended, and its requests with it.
@@ -84,6 +119,21 @@ impl OriginRecord {
     pub(crate) fn note_failure(&self, label: &str) {
         if let Some(at) = FAILURE_LABELS.iter().position(|known| *known == label) {
             self.add(FAILURES + at, 1);
+        }
+    }
+
+    /// Counts a choice of the cluster.
+    pub(crate) fn note_choice(&self, why: &str) {
+        if let Some(at) = CHOICE_LABELS.iter().position(|known| *known == why) {
+            self.add(CHOICES + at, 1);
+        }
+    }
+
+    /// Counts a request that got to it as a node of the cluster. One that is relayed counts as a request elsewhere.
+    pub(crate) fn note_way(&self, way: Way) {
+        self.add(WAYS + way as usize, 1);
+        if way != Way::Relay {
+            self.add(REQUESTS, 1);
         }
     }
 

@@ -16,8 +16,8 @@ mod counts;
 mod record;
 mod table;
 
-pub(crate) use counts::AtOrigin;
-pub use counts::{FAILURE_LABELS, OriginCounts};
+pub(crate) use counts::{AtOrigin, RETRIED};
+pub use counts::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts};
 pub use record::OriginRecord;
 pub use table::{OriginName, OriginTable};
 
@@ -25,7 +25,7 @@ pub use table::{OriginName, OriginTable};
 const SHARED_WORDS: usize = 16;
 
 /// Words of a row that one worker writes: whole pairs of cache lines, so that no line is written by two CPUs.
-const COUNT_WORDS: usize = 32;
+const COUNT_WORDS: usize = 48;
 
 /// The words of a row that all processes write, by their places.
 pub(crate) mod word {

@@ -1,6 +1,6 @@
 //! Which peer gets a request: the choice of a policy among the peers that are in. No clock, no socket.
 
-use baton_dispatch::{Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target};
+use baton_dispatch::{Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, Why};
 
 use super::cause::Cause;
 use super::checks::{CheckSettings, CheckTimes};
@@ -26,10 +26,23 @@ pub struct BalanceSettings {
     pub check: Option<CheckSettings>,
     /// Milliseconds in which a peer that returns comes to its full weight; 0: it has that at once.
     pub slow_start_ms: u64,
+    /// If they are the nodes of a cluster.
+    pub cluster: Option<ClusterSettings>,
+}
+
+/// The thresholds of a cluster's policies, in requests under way at a node of usual weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Below this, a node has room.
+    pub t_low: u32,
+    /// Above this, requests would have to wait at the node.
+    pub t_high: u32,
 }
 
 /// A peer, for its balance.
 pub(super) struct Member {
+    /// By which policies place targets, in a cluster.
+    pub(super) name: String,
     pub(super) weight: u32,
     pub(super) is_backup: bool,
     pub(super) record: OriginRecord,
@@ -43,6 +56,8 @@ pub(super) struct Balance {
     records: Vec<OriginRecord>,
     ejection: Option<Ejection>,
     is_checked: bool,
+    /// Whether nodes keep what they answer in memory, so that it matters which one is asked.
+    is_cluster: bool,
     /// Peers that are asked only if no other is in.
     backups: PeerSet,
     /// What the policy was told last.
@@ -53,16 +68,34 @@ pub(super) struct Balance {
 impl Balance {
     /// These peers: at least one, at most [`PEERS_MAX`].
     pub(super) fn new(members: Vec<Member>, settings: &BalanceSettings) -> Self {
-        let weights: Vec<_> =
-            members.iter().map(|member| member.weight.saturating_mul(STANDARD_WEIGHT)).collect();
+        let weight = |member: &Member| member.weight.saturating_mul(STANDARD_WEIGHT);
+        let slow_start_us = settings.slow_start_ms.saturating_mul(1_000);
+        let cluster = match settings.cluster {
+            None => Cluster::of(&members.iter().map(weight).collect::<Vec<_>>(), slow_start_us),
+            Some(_) => {
+                let mut cluster = Cluster::new(slow_start_us);
+                for member in &members {
+                    cluster.join_named(member.name.as_bytes(), weight(member), 0);
+                }
+                // No node has returned yet: all have their full weight.
+                cluster.handle_timeout(baton_dispatch::Time::MAX);
+                cluster
+            }
+        };
+        let thresholds = settings.cluster.map_or_else(PolicySettings::default, |cluster| PolicySettings {
+            t_low: cluster.t_low,
+            t_high: cluster.t_high,
+            ..PolicySettings::default()
+        });
         let backup = |(peer, member): (usize, &Member)| u64::from(member.is_backup) << peer;
         let backups = members.iter().enumerate().map(backup).sum();
         let mut balance = Self {
-            cluster: Cluster::of(&weights, settings.slow_start_ms.saturating_mul(1_000)),
-            policy: settings.policy.build(&PolicySettings::default()),
+            cluster,
+            policy: settings.policy.build(&thresholds),
             records: members.into_iter().map(|member| member.record).collect(),
             ejection: settings.ejection.clone(),
             is_checked: settings.check.is_some(),
+            is_cluster: settings.cluster.is_some(),
             backups,
             epoch: 0,
             retry_budget: RetryBudget::default(),
@@ -76,16 +109,16 @@ impl Balance {
         balance
     }
 
-    /// The peer for a request, which counts for its load from now on; `None`: all are drained.
-    pub(super) fn choose(&mut self, hash: u64, now_ms: u64) -> Option<usize> {
+    /// The peer for a request, which counts for its load from now on, and the reason; `None`: all are drained.
+    pub(super) fn choose(&mut self, hash: u64, now_ms: u64) -> Option<(usize, Why)> {
         if !self.settle(now_ms) {
             return None;
         }
-        let target = Target { dynamic: true, ..Target::new(hash) };
+        let target = Target { dynamic: !self.is_cluster, ..Target::new(hash) };
         let decision = self.policy.choose(target, &self.cluster, now_ms.saturating_mul(1_000));
         // Some peer always serves.
         let chosen = decision.node.or_else(|| self.cluster.serving().first().copied());
-        Some(self.begin(chosen.map_or(0, NodeId::index)))
+        Some((self.begin(chosen.map_or(0, NodeId::index)), decision.why))
     }
 
     /// Another peer than those that were tried and those that are drained: the one with the least load for its weight, those
@@ -253,13 +286,14 @@ mod tests {
     fn settings(policy: PolicyName) -> BalanceSettings {
         let ejection =
             Ejection { failures: 1, window_ms: 1_000, out_ms: 1_000, out_ms_max: 8_000, statuses: vec![503] };
-        BalanceSettings { policy, ejection: Some(ejection), check: None, slow_start_ms: 0 }
+        BalanceSettings { policy, ejection: Some(ejection), check: None, slow_start_ms: 0, cluster: None }
     }
 
     const FAILED: Cause = Cause::Status(500);
 
     fn new(peers: &[(u32, bool)], settings: &BalanceSettings) -> Balance {
         let member = |(weight, is_backup): &(u32, bool)| Member {
+            name: String::new(),
             weight: *weight,
             is_backup: *is_backup,
             record: OriginRecord::default(),
@@ -275,7 +309,7 @@ mod tests {
     fn shares(balance: &mut Balance, requests: u64, now_ms: u64) -> Vec<u64> {
         let mut shares = vec![0; balance.records.len()];
         for request in 0..requests {
-            let peer = balance.choose(request, now_ms).expect("not all are drained");
+            let (peer, _) = balance.choose(request, now_ms).expect("not all are drained");
             balance.end(peer);
             shares[peer] += 1;
         }
@@ -362,8 +396,12 @@ mod tests {
     #[test]
     fn verdicts_are_shared() {
         let mut first = balance(&[(1, false), (1, false)]);
-        let members =
-            first.records.iter().map(|record| Member { weight: 1, is_backup: false, record: record.clone() });
+        let members = first.records.iter().map(|record| Member {
+            name: String::new(),
+            weight: 1,
+            is_backup: false,
+            record: record.clone(),
+        });
         let mut second = Balance::new(members.collect(), &settings(PolicyName::Wrr));
         assert_eq!(first.handle_failure(0, FAILED, 1), Some(1_000));
         assert_eq!(shares(&mut second, 10, 2), [0, 10]);
@@ -385,9 +423,9 @@ mod tests {
         for policy in [PolicyName::ConsistentHash, PolicyName::Maglev, PolicyName::LardR] {
             let mut balance = new(&[(1, false); 4], &settings(policy));
             for hash in (0..50).map(|number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-                let first = balance.choose(hash, 1).unwrap();
+                let (first, _) = balance.choose(hash, 1).unwrap();
                 balance.end(first);
-                let second = balance.choose(hash, 2).unwrap();
+                let (second, _) = balance.choose(hash, 2).unwrap();
                 balance.end(second);
                 assert_eq!(first, second, "{policy}");
             }
@@ -406,7 +444,7 @@ mod tests {
             let mut now_ms = 1;
             for (hash, pause_ms, fails) in steps {
                 now_ms += pause_ms;
-                let peer = balance.choose(hash, now_ms).unwrap();
+                let (peer, _) = balance.choose(hash, now_ms).unwrap();
                 let is_well = |peer: usize| !balance.is_out(peer, now_ms);
                 let some_is_well = |is_backup: bool| (0..peers.len()).any(|peer| is_well(peer) && peers[peer].1 == is_backup);
                 if some_is_well(false) {

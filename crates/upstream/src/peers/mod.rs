@@ -13,22 +13,23 @@ mod balance;
 mod cause;
 mod checks;
 mod news;
+mod offered;
 mod standing;
 mod turn;
 mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_dispatch::target_hash;
+use baton_dispatch::{Why, target_hash};
 
-pub use balance::{BalanceSettings, PEERS_MAX};
+pub use balance::{BalanceSettings, ClusterSettings, PEERS_MAX};
 pub(crate) use cause::Cause;
 pub use checks::CheckSettings;
 pub(crate) use news::NewsQueue;
 pub use news::PeerNews;
+pub use offered::OfferedWays;
 pub use standing::Ejection;
-pub(crate) use turn::Turn;
-pub use turn::TurnSought;
+pub use turn::{Turn, TurnSought};
 pub use view::{JudgedBy, OriginState};
 
 use crate::Application;
@@ -40,7 +41,17 @@ use news::Change;
 pub struct Peers {
     peers: Vec<Peer>,
     check: Option<CheckSettings>,
+    is_cluster: bool,
     balance: Mutex<Balance>,
+}
+
+/// Where a request would go.
+#[derive(Clone, Debug)]
+pub struct Rehearsed {
+    /// The peer.
+    pub application: Arc<Application>,
+    /// Why.
+    pub why: Why,
 }
 
 /// One origin among several.
@@ -54,19 +65,26 @@ pub struct Peer {
     pub is_backup: bool,
     /// The head of the request that checks it.
     pub check_text: Vec<u8>,
+    /// How the URL begins by which clients reach it, if it is a node that they may be sent to.
+    pub public: Option<String>,
 }
 
 impl Peers {
     /// These peers: `None` if there are none, or more than [`PEERS_MAX`].
     pub fn new(peers: Vec<Peer>, settings: &BalanceSettings) -> Option<Arc<Self>> {
         (1..=PEERS_MAX).contains(&peers.len()).then(|| {
-            let member = |peer: &Peer| Member {
-                weight: peer.weight,
-                is_backup: peer.is_backup,
-                record: peer.application.settings().record.clone(),
+            let member = |peer: &Peer| {
+                let settings = peer.application.settings();
+                Member {
+                    name: settings.node.clone().unwrap_or_else(|| settings.name.clone()),
+                    weight: peer.weight,
+                    is_backup: peer.is_backup,
+                    record: settings.record.clone(),
+                }
             };
             let balance = Mutex::new(Balance::new(peers.iter().map(member).collect(), settings));
-            Arc::new(Self { peers, check: settings.check.clone(), balance })
+            let is_cluster = settings.cluster.is_some();
+            Arc::new(Self { peers, check: settings.check.clone(), is_cluster, balance })
         })
     }
 
@@ -76,11 +94,32 @@ impl Peers {
     }
 
     /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
-    pub fn rehearse(&self, target: &[u8]) -> Option<&Arc<Application>> {
+    pub fn rehearse(&self, target: &[u8]) -> Option<Rehearsed> {
         let mut balance = self.balance();
-        let chosen = balance.choose(target_hash(target), 0)?;
+        let (chosen, why) = balance.choose(self.hash(target), 0)?;
         balance.end(chosen);
-        Some(self.application(chosen))
+        Some(Rehearsed { application: Arc::clone(self.application(chosen)), why })
+    }
+
+    /// By what policies know a target: in a cluster by its path, since nodes keep files.
+    pub(crate) fn hash(&self, target: &[u8]) -> u64 {
+        let path_len = target.iter().position(|byte| *byte == b'?').filter(|_| self.is_cluster);
+        target_hash(&target[..path_len.unwrap_or(target.len())])
+    }
+
+    /// The first peer.
+    pub fn first(&self) -> &Arc<Application> {
+        self.application(0)
+    }
+
+    /// Whether they are the nodes of a cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.is_cluster
+    }
+
+    /// How the URL begins by which clients reach a peer.
+    pub(crate) fn public(&self, peer: usize) -> Option<&str> {
+        self.peers[peer].public.as_deref()
     }
 
     /// A peer.

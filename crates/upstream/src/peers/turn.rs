@@ -2,56 +2,104 @@
 
 use std::sync::Arc;
 
-use baton_dispatch::target_hash;
-
 use super::Peers;
 use super::cause::Cause;
 use super::news::{Change, PeerNews};
-use crate::{Application, FailureReason};
+use super::offered::OfferedWays;
+use crate::origins::RETRIED;
+use crate::{Application, Choice, FailureReason, Way};
 
 /// A request that any of these peers may answer.
 #[derive(Clone, Debug)]
 pub struct TurnSought {
     peers: Arc<Peers>,
     hash: u64,
+    offered: OfferedWays,
 }
 
 /// A request at one of the peers, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub struct Turn {
     peers: Arc<Peers>,
     peer: usize,
     /// Those that had the request, as bits.
     tried: u64,
     begun_ms: u64,
+    /// Why it was chosen, and how the request gets there, if it is a node of a cluster.
+    choice: Option<Choice>,
     /// Whether the head of the response, or a failure, has been counted.
     has_answered: bool,
     has_failed: bool,
 }
 
 impl TurnSought {
-    /// A request for this target, by which some policies choose.
+    /// A request for this target, by which some policies choose: those of a cluster by its path.
     pub fn new(peers: Arc<Peers>, target: &[u8]) -> Self {
-        Self { peers, hash: target_hash(target) }
+        let hash = peers.hash(target);
+        Self { peers, hash, offered: OfferedWays::default() }
+    }
+
+    /// The same if the client can get to a node by these ways, too.
+    #[must_use]
+    pub fn offering(self, offered: OfferedWays) -> Self {
+        Self { offered, ..self }
     }
 
     /// The same for another target.
     #[must_use]
     pub fn for_target(&self, target: &[u8]) -> Self {
-        Self::new(Arc::clone(&self.peers), target)
+        Self::new(Arc::clone(&self.peers), target).offering(self.offered)
     }
 }
 
 impl Turn {
     /// Lets the policy choose a peer; `None`: all are drained.
     pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Option<Self> {
-        let TurnSought { peers, hash } = sought;
-        let peer = {
+        let TurnSought { peers, hash, offered } = sought;
+        let (peer, why) = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
             balance.choose(hash, now_ms)?
         };
-        Some(Self { peers, peer, tried: 1 << peer, begun_ms: now_ms, has_answered: false, has_failed: false })
+        let way = offered.best(peers.public(peer).is_some());
+        let choice = peers.is_cluster().then(|| Choice { why: why.word(), way });
+        let turn = Self {
+            peers,
+            peer,
+            tried: 1 << peer,
+            begun_ms: now_ms,
+            choice,
+            has_answered: false,
+            has_failed: false,
+        };
+        turn.note_choice();
+        Some(turn)
+    }
+
+    /// Why a node was chosen, and how the request gets there.
+    pub(crate) fn choice(&self) -> Option<Choice> {
+        self.choice
+    }
+
+    /// Whether the request gets to the node by another way than through the gateway.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        self.choice.is_some_and(|choice| choice.way != Way::Relay)
+    }
+
+    /// How the URL begins by which clients reach the node.
+    pub(crate) fn public(&self) -> Option<&str> {
+        self.peers.public(self.peer)
+    }
+
+    /// The request takes this way instead.
+    pub(crate) fn take_way(&mut self, way: Way) {
+        self.choice = self.choice.map(|choice| Choice { way, ..choice });
+    }
+
+    fn note_choice(&self) {
+        if let Some(choice) = self.choice {
+            self.application().settings().record.note_choice(choice.why);
+        }
     }
 
     /// The peer.
@@ -97,6 +145,8 @@ impl Turn {
         (self.peer, self.begun_ms) = (next, now_ms);
         (self.has_answered, self.has_failed) = (false, false);
         self.tried |= 1 << next;
+        self.choice = self.choice.map(|_| Choice { why: RETRIED, way: Way::Relay });
+        self.note_choice();
         true
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn request(application: &Arc<Application>, line: &str, idempotent: bo
         text: format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes(),
         asked: Asked::Usual,
         peers: None,
+        turn: None,
         body: Aggregate::new(),
         rest: None,
         idempotent,
@@ -93,7 +94,10 @@ fn a_connection_is_used_again_and_the_newest_first() {
     driver.run_until(|driver| driver.report("connections") == 1);
     assert_eq!(driver.report("idle"), 1, "no more than the bound are kept");
     let trail = driver.ask(7, get(&application)).trail;
-    assert!(matches!(trail, Some(Trail { tries: 1, connect_ms: Some(_), head_ms: Some(_) })), "{trail:?}");
+    assert!(
+        matches!(trail, Some(Trail { tries: 1, connect_ms: Some(_), head_ms: Some(_), choice: None })),
+        "{trail:?}"
+    );
 }
 
 /// Interim heads, chunks and trailers of one response come in order, however they are cut.

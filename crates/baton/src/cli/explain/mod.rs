@@ -234,6 +234,9 @@ fn what(action: &Action, route: Option<&Route>) -> String {
             let endings = tree.config().scripts.join(", ");
             format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())
         }
+        Action::Delegated(delegate) if delegate.proxy().is_some_and(|terms| terms.cluster.is_some()) => {
+            "the nodes of the cluster".into()
+        }
         Action::Delegated(delegate) if delegate.proxy().is_some() => {
             format!("the origin {}", delegate.application.name())
         }

@@ -1,12 +1,12 @@
-//! The origins of a route: which would be asked, and why not the others.
+//! The origins of a route, or the nodes of the cluster: which would be asked, and why not the others.
 
 use std::collections::HashMap;
 
-use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources};
-use baton_dispatch::PolicyName;
+use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources, Route};
+use baton_dispatch::{PolicyName, Why};
 use baton_engine::{Action, ListenAddress};
 use baton_master::control::{self, Command};
-use baton_upstream::OriginTable;
+use baton_upstream::{OriginTable, Rehearsed};
 use serde_json::Value;
 
 use super::super::output::Failure;
@@ -31,21 +31,29 @@ pub(super) fn explain(
     let status = status(config);
     let origins: Vec<_> = config
         .origins()
-        .filter(|origin| (&*origin.name.site, &*origin.name.route) == (site, route))
+        .filter(|origin| is_its(origin, config, site, route))
         .map(|configured| Origin { state: state(status.as_ref(), &configured), configured })
         .collect();
     let policy = policy(config, site, route);
-    let chosen = choose(config, ids, &origins, target)?;
+    let chosen = choose(config, ids, &origins, (site, route), target)?;
     for (number, Origin { configured, state: (word, why) }) in origins.iter().enumerate() {
         let url = &configured.name.origin;
         let told = match &chosen {
             _ if is_out(word) => format!("{word} {why}"),
-            Some(chosen) if chosen == url => "is asked".into(),
+            Some((chosen, why)) if chosen == url => match why {
+                Some(why) => format!("is asked: {} ({why})", why.word()),
+                None => "is asked".into(),
+            },
             _ if configured.backup => "a backup: asked while all others are out".into(),
             _ => format!("{}: {}", baton_config::word_of(policy), why_not(policy)),
         };
         let shown = if word == SLOW_START { format!("{told}; {word}: {why}") } else { told };
-        lines.add(if number == 0 { "origins" } else { "" }, format!("{url}: {shown}"));
+        let name = match &configured.node {
+            Some(node) if **node != *url => format!("{node} ({url})"),
+            _ => url.clone(),
+        };
+        let what = if configured.node.is_some() { "nodes" } else { "origins" };
+        lines.add(if number == 0 { what } else { "" }, format!("{name}: {shown}"));
     }
     let known = match &status {
         Some(status) => format!("of the running server, process {}", status["pid"]),
@@ -53,6 +61,19 @@ pub(super) fn explain(
     };
     lines.add("states", known);
     Ok(())
+}
+
+/// Whether requests of a route can get to an origin.
+fn is_its(origin: &ConfiguredOrigin<'_>, config: &Config, site: &str, route: &str) -> bool {
+    match &origin.node {
+        Some(_) => configured(config, site, route).is_some_and(|route| route.settings.cluster.is_some()),
+        None => (&*origin.name.site, &*origin.name.route) == (site, route),
+    }
+}
+
+fn configured<'c>(config: &'c Config, site: &str, route: &str) -> Option<&'c Route> {
+    let sites = config.sites.iter().filter(|one| one.name() == site);
+    sites.flat_map(|site| &site.routes).find(|one| one.settings.path == route)
 }
 
 const SLOW_START: &str = "slow-start";
@@ -85,9 +106,8 @@ fn state(status: Option<&Value>, origin: &ConfiguredOrigin<'_>) -> (String, Stri
 }
 
 fn policy(config: &Config, site: &str, route: &str) -> PolicyName {
-    let sites = config.sites.iter().filter(|one| one.name() == site);
-    let mut routes = sites.flat_map(|site| &site.routes).filter(|one| one.settings.path == route);
-    routes.find_map(|route| Some(route.settings.proxy.as_ref()?.policy)).unwrap_or(PolicyName::Wrr)
+    let proxy = configured(config, site, route).and_then(|route| config.proxy_of(route));
+    proxy.map_or(PolicyName::Wrr, |proxy| proxy.policy)
 }
 
 /// Lets the policy choose among origins in these states, as a server would that has just begun.
@@ -95,8 +115,9 @@ fn choose(
     config: &Config,
     ids: &HashMap<&ListenAddress, usize>,
     origins: &[Origin<'_>],
+    (site, route): (&str, &str),
     target: &Target,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<(String, Option<Why>)>, Failure> {
     let is_drained = |origin: &&Origin<'_>| origin.state.0 == "drained";
     let serves = |origin: &&Origin<'_>| !is_out(&origin.state.0);
     // Those that are ejected or down are asked if nothing else is left.
@@ -111,17 +132,20 @@ fn choose(
     let plan =
         config.plan(ids, &Resources { pem_files, origins: Some((table, 0)), ..Resources::default() })?;
     let Some(origin) = origins.first() else { return Ok(None) };
-    let sites = plan.sites().iter().filter(|site| site.name == origin.configured.name.site);
+    let sites = plan.sites().iter().filter(|one| one.name == site);
     let mut routes = sites.flat_map(|site| &site.routes);
-    let delegate = routes.find_map(|route| match &route.action {
-        Action::Delegated(delegate) if route.path == origin.configured.name.route => Some(delegate),
+    let delegate = routes.find_map(|one| match &one.action {
+        Action::Delegated(delegate) if one.path == route => Some(delegate),
         _ => None,
     });
     let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {
-        Some(peers) => peers.rehearse(target.path.as_bytes()).cloned(),
-        None => (!is_drained(&origin)).then(|| delegate.application.clone()),
+        Some(peers) => {
+            let Rehearsed { application, why } = peers.rehearse(target.path.as_bytes())?;
+            Some((application, origin.configured.node.is_some().then_some(why)))
+        }
+        None => (!is_drained(&origin)).then(|| (delegate.application.clone(), None)),
     });
-    Ok(chosen.map(|application| application.name().to_owned()))
+    Ok(chosen.map(|(application, why)| (application.name().to_owned(), why)))
 }
 
 /// Why a policy has chosen another one.

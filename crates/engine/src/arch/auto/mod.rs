@@ -39,7 +39,7 @@ use crate::settings::Tuning;
 use self_tuning::{Measured, SelfTuning, Sending};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
-    processes: |tuning, cpus| if tuning.has_cached_routes { 1 } else { cpus },
+    processes: |tuning, cpus| if tuning.wants_one_process { 1 } else { cpus },
     listeners: ListenerSharing::PerProcess,
     loops,
     held_up_by_a_slow_client: Some("the disk jobs of all others: it would hold a helper"),
@@ -66,7 +66,7 @@ fn serve(process: &Process) -> io::Result<()> {
 
 /// One for each CPU, where one process does it all and its number is not configured.
 fn loops(tuning: &Tuning) -> usize {
-    if !tuning.has_cached_routes || tuning.processes.is_some() {
+    if !tuning.wants_one_process || tuning.processes.is_some() {
         return 1;
     }
     let own_choice = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -220,6 +220,7 @@ impl Driver {
                 ResponseEvent::End { .. } => got.ending = Some(Ending::Complete),
                 ResponseEvent::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
                 ResponseEvent::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
+                ResponseEvent::Chosen(_) => panic!("no other way was offered"),
             }
         }
         self.gateway.note_sent(RequestId::new(id), self.now_ms());

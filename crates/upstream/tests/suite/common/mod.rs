@@ -42,6 +42,7 @@ pub(crate) fn get(application: &Arc<Application>) -> Request {
     Request {
         application: Arc::clone(application),
         peers: None,
+        turn: None,
         text: params,
         asked: Asked::Usual,
         body: Aggregate::new(),

@@ -1,0 +1,302 @@
+//! `[cluster]`, and the `cluster` of a route: nodes that share the requests of a site by what each of them has in memory.
+
+use std::borrow::Cow;
+
+use baton_dispatch::PolicyName;
+use baton_engine::plan::ClusterWay;
+use baton_http::origin::HostRule;
+use baton_upstream::{OriginName, PEERS_MAX};
+
+use super::application::Target;
+use super::error::Complaint;
+use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
+use super::origin_url::OriginUrl;
+use super::origins::{Origin, Url};
+use super::proxy::{Proxy, check_ejection};
+use super::raw::{Node, Value};
+use super::setting::{Inline, Section, Table, settings};
+use super::text::{TextOf, Wrong};
+use super::words::{Word, words};
+
+words! {
+    for ClusterWay {
+        /// by the best way that the client and the node allow
+        Auto = "auto",
+        /// the server stands between client and node, as a proxy
+        Relay = "relay",
+        /// GET and HEAD are sent to the node's own URL (307); what cannot be is relayed
+        Redirect = "redirect",
+    }
+}
+
+settings! {
+    /// A cluster: nodes among which the routes with `cluster` distribute their requests. All of these routes share what is known
+    /// of the nodes, and the bound of what they take.
+    Cluster in "cluster" {
+        /// The nodes, servers of HTTP/1.1: URLs without paths, or tables with more. A node needs nothing of Baton to be relayed to.
+        nodes: Vec<ClusterNode> = Vec::new(), Nodes;
+        /// How requests are distributed among nodes, by their paths.
+        policy: PolicyName = PolicyName::LardH, Word::<PolicyName>::new();
+        /// How a request gets to its node, unless the route says otherwise.
+        way: ClusterWay = ClusterWay::Auto, Word::<ClusterWay>::new();
+        /// Requests under way at a node of usual weight below which it has room for more: a busy node gives paths away if
+        /// another has as few.
+        t_low: u64 = 25, Integer(1, 1_000_000);
+        /// Requests under way at such a node above which more would have to wait there; more than `t_low`.
+        t_high: u64 = 65, Integer(2, 1_000_000);
+        /// How requests are relayed: the keys of `proxy`, but for `to` and `policy`. `queue_max` and `queue_ms` also bound the
+        /// requests that wait for any node.
+        relay: Proxy = Proxy::default(), Relay;
+    }
+}
+
+settings! {
+    /// A node. Where only its URL matters, the URL alone says the same.
+    ClusterNode in "cluster.nodes" needs ["to"] {
+        /// Its URL, without a path.
+        to: OriginUrl = OriginUrl { tls: false, target: Target::Host("node".into(), 80), path: None }, NodeUrl;
+        /// Its name in logs and metrics. Paths are placed by it: it must be the same in all servers that distribute requests.
+        /// `auto`: host and port of the URL.
+        name: Option<String> = None, Or("auto", NODE_NAME);
+        /// How much it takes, in relation to the other nodes.
+        weight: u64 = 1, Integer(1, 100);
+        /// The URL by which clients reach it themselves, for `way = "redirect"`: `https://b.example.org`.
+        public: Option<String> = None, Or("none", PUBLIC);
+    }
+}
+
+settings! {
+    /// How the requests of a route get to the nodes of the cluster.
+    RouteCluster in "site.route.cluster" {
+        /// How a request gets to its node. `cluster`: as `[cluster]` says.
+        way: Option<ClusterWay> = None, Or("cluster", Word::<ClusterWay>::new());
+    }
+}
+
+impl ClusterNode {
+    /// Its name.
+    pub fn name(&self) -> Cow<'_, str> {
+        match (&self.name, &self.to.target) {
+            (Some(name), _) => Cow::Borrowed(name),
+            (None, Target::Unix(_)) => Cow::Owned(self.to.to_string()),
+            (None, _) => Cow::Owned(self.to.authority()),
+        }
+    }
+
+    /// What all processes know it by.
+    pub(crate) fn origin_name(&self) -> OriginName {
+        OriginName { site: Cluster::SITE.into(), route: Cluster::ROUTE.into(), origin: self.to.to_string() }
+    }
+}
+
+impl Cluster {
+    /// What stands for the site of nodes in status and metrics: no site has such a name.
+    pub const SITE: &'static str = "[cluster]";
+
+    /// What stands for their route.
+    pub const ROUTE: &'static str = "/";
+
+    /// Its nodes as the origins of a proxy.
+    pub fn as_proxy(&self) -> Proxy {
+        let origin = |node: &ClusterNode| Origin { to: node.to.clone(), weight: node.weight, backup: false };
+        Proxy { to: self.nodes.iter().map(origin).collect(), policy: self.policy, ..self.relay.clone() }
+    }
+}
+
+/// `true`, or a table: how; `false`: not at all.
+pub(crate) struct ClusterKind;
+
+impl Kind for ClusterKind {
+    type Value = Option<RouteCluster>;
+
+    fn accepted(&self) -> String {
+        format!("{}, or {}", Flag.accepted(), Inline::<RouteCluster>::new().accepted())
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {
+        match node.get_ref() {
+            Value::Table(_) => Inline::<RouteCluster>::new().read(node, reading).map(Some),
+            Value::Boolean(is_on) => Some(is_on.then(RouteCluster::default)),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Self::Value) -> toml::Value {
+        value.as_ref().map_or_else(|| false.into(), |cluster| Inline::<RouteCluster>::new().write(cluster))
+    }
+}
+
+/// The nodes.
+struct Nodes;
+
+impl Kind for Nodes {
+    type Value = Vec<ClusterNode>;
+
+    fn accepted(&self) -> String {
+        ListOf(OneNode).accepted()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ClusterNode>> {
+        let nodes = ListOf(OneNode).read(node, reading)?;
+        if nodes.len() > PEERS_MAX {
+            reading.refuse(node.span(), "has too many nodes", format!("expected up to {PEERS_MAX}"));
+            return None;
+        }
+        let Value::Array(elements) = node.get_ref() else { return Some(nodes) };
+        for (at, (one, element)) in nodes.iter().zip(elements).enumerate() {
+            let before = &nodes[..at];
+            let complaint = if before.iter().any(|other| other.to == one.to) {
+                let complaint =
+                    reading.complaint("names a node twice").at(element.span(), "was named before");
+                complaint.help("to have it take more, give it a `weight`")
+            } else if before.iter().any(|other| other.name() == one.name()) {
+                let complaint = reading.complaint("has two nodes of one name");
+                let complaint = complaint.at(element.span(), format!("is another `{}`", one.name()));
+                complaint.help("give one of them another `name`")
+            } else {
+                continue;
+            };
+            reading.complain(complaint);
+            return None;
+        }
+        Some(nodes)
+    }
+
+    fn write(&self, value: &Vec<ClusterNode>) -> toml::Value {
+        ListOf(OneNode).write(value)
+    }
+}
+
+/// A URL, or a table with one.
+struct OneNode;
+
+impl Kind for OneNode {
+    type Value = ClusterNode;
+
+    fn accepted(&self) -> String {
+        format!("{}, or {}", NodeUrl.accepted(), Inline::<ClusterNode>::new().accepted())
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClusterNode> {
+        match node.get_ref() {
+            Value::Table(_) => Inline::<ClusterNode>::new().read(node, reading),
+            _ => NodeUrl.read(node, reading).map(|to| ClusterNode { to, ..ClusterNode::default() }),
+        }
+    }
+
+    fn write(&self, value: &ClusterNode) -> toml::Value {
+        let is_plain = *value == ClusterNode { to: value.to.clone(), ..ClusterNode::default() };
+        if is_plain { NodeUrl.write(&value.to) } else { Inline::<ClusterNode>::new().write(value) }
+    }
+}
+
+/// The URL of a node. All nodes have the same paths as the clients see.
+struct NodeUrl;
+
+impl Kind for NodeUrl {
+    type Value = OriginUrl;
+
+    fn accepted(&self) -> String {
+        "\"http://HOST:PORT\", \"https://HOST\" or \"unix:/path\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
+        let url = Url.read(node, reading)?;
+        if let Some(path) = &url.path {
+            let label = format!("expected no `{path}`: a node is asked for the paths that clients ask for");
+            reading.refuse(node.span(), "is not the URL of a node", label);
+            return None;
+        }
+        Some(url)
+    }
+
+    fn write(&self, value: &OriginUrl) -> toml::Value {
+        Url.write(value)
+    }
+}
+
+/// Settings of a proxy without its origins.
+struct Relay;
+
+/// What `[cluster]` says itself.
+const OF_CLUSTER: [(&str, &str); 2] = [("to", "nodes"), ("policy", "policy")];
+
+impl Kind for Relay {
+    type Value = Proxy;
+
+    fn accepted(&self) -> String {
+        "a table with keys of `proxy`, but for `to` and `policy`".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Proxy> {
+        let Value::Table(entries) = node.get_ref() else {
+            reading.mismatch(node, &self.accepted());
+            return None;
+        };
+        let before = reading.complaints.len();
+        let setting = reading.setting.clone();
+        let mut table = Table::new(setting.clone(), entries);
+        for (key, own) in OF_CLUSTER {
+            if let Some(span) = table.span_of(key) {
+                let complaint = Complaint::new(format!("`{setting}.{key}` is said by `cluster.{own}`"));
+                reading.complain(complaint.at(span, "without effect here"));
+            }
+        }
+        let relay = Proxy::read(&mut table, Proxy::default(), reading);
+        let place = |key: &str| table.span_of(key).unwrap_or_else(|| node.span());
+        if relay.host == HostRule::Origin {
+            let complaint = Complaint::new("`host = \"origin\"` leaves open which of the nodes is meant");
+            let complaint = complaint.at(place("host"), "a cluster has several");
+            reading.complain(complaint.help("give the name of a host, or leave the client's"));
+        }
+        check_ejection(&relay, place("eject"), reading);
+        table.finish(reading);
+        reading.setting = setting;
+        (reading.complaints.len() == before).then_some(relay)
+    }
+
+    fn write(&self, value: &Proxy) -> toml::Value {
+        let defaults = Proxy::default().write();
+        let keys = Proxy::settings().into_iter().map(|setting| setting.name);
+        let written = keys.zip(value.write()).zip(defaults);
+        let own = |key: &str| OF_CLUSTER.iter().all(|(other, _)| *other != key);
+        let kept = written.filter(|((key, value), default)| own(key) && value != default);
+        toml::Value::Table(kept.map(|((key, value), _)| (key.to_owned(), value)).collect())
+    }
+}
+
+/// The name of a node: a word that a log line can have without quotes.
+const NODE_NAME: TextOf = TextOf {
+    accepted: "a name of letters, digits and `.-_:[]`",
+    check: |name| {
+        let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+        match name.bytes().all(is_fine) && name.len() <= NAME_BYTES_MAX {
+            true => Ok(name),
+            false => Err(Wrong::new(
+                "is not a name",
+                format!("expected up to {NAME_BYTES_MAX} letters, digits and `.-_:[]`"),
+            )),
+        }
+    },
+};
+
+const NAME_BYTES_MAX: usize = 64;
+
+/// How the URLs begin that clients are sent to.
+const PUBLIC: TextOf = TextOf {
+    accepted: "\"http://HOST\" or \"https://HOST\"",
+    check: |url| {
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let is_host = |host: &str| {
+            !host.is_empty()
+                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+        };
+        match host {
+            Some(host) if is_host(host) => Ok(url),
+            _ => Err(Wrong::new("is not a URL of a node", "expected `http://` or `https://`, and a host")),
+        }
+    },
+};

@@ -1,0 +1,114 @@
+//! What `[cluster]` and the routes with `cluster` say together.
+
+use baton_engine::plan::ClusterWay;
+
+use super::check::{Conflicts, of_site};
+use super::error::Complaint;
+use super::raw::Step;
+
+impl Conflicts<'_> {
+    /// Routes to a cluster that is none, and ways that lead to no node.
+    pub(super) fn cluster(&mut self) {
+        let nodes = [Step::Key("cluster"), Step::Key("nodes")];
+        self.thresholds();
+        if !self.is_sound(&nodes) {
+            return;
+        }
+        let (config, cluster) = (self.config, &self.config.cluster);
+        let has_public = cluster.nodes.iter().any(|node| node.public.is_some());
+        for (site, one) in config.sites.iter().enumerate() {
+            for (index, route) in one.routes.iter().enumerate() {
+                let Some(settings) = &route.settings.cluster else { continue };
+                let place =
+                    [&of_site(site, "route")[..], &[Step::Index(index), Step::Key("cluster")]].concat();
+                if !self.is_sound(&place) {
+                    continue;
+                }
+                if cluster.nodes.is_empty() {
+                    let complaint = Complaint::new("a route to a cluster without nodes");
+                    let complaint = complaint.at(self.raw.span(&place), "there is no node to answer");
+                    let help = "say which there are: `nodes = [\"http://10.0.0.11\", …]` in [cluster]";
+                    self.found.push(complaint.help(help));
+                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::Redirect && !has_public {
+                    let complaint =
+                        Complaint::new("clients are to be sent to nodes that have no URL for them");
+                    let complaint = complaint.at(self.raw.span(&place), "by this way");
+                    let help = "give nodes a `public` URL: `{ to = \"http://10.0.0.11\", public = \"https://a.example.org\" }`";
+                    self.found.push(complaint.help(help));
+                }
+            }
+        }
+    }
+
+    fn thresholds(&mut self) {
+        let [low, high] = ["t_low", "t_high"].map(|key| [Step::Key("cluster"), Step::Key(key)]);
+        let cluster = &self.config.cluster;
+        if cluster.t_low >= cluster.t_high && self.is_sound(&low) && self.is_sound(&high) {
+            let complaint = Complaint::new("`cluster.t_low` is not less than `cluster.t_high`")
+                .at(self.raw.span(&low), format!("a node has room below {}", cluster.t_low))
+                .at(self.raw.span(&high), format!("and is busy above {}", cluster.t_high));
+            self.found.push(complaint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn checked(cluster: &str, route: &str) -> Result<Config, String> {
+        let text = format!("[cluster]\n{cluster}\n[[site]]\n[[site.route]]\npath = '/'\n{route}\n");
+        Config::from_toml(&text).map_err(|error| error.render(false))
+    }
+
+    #[test]
+    fn refusals_say_what_is_wrong() {
+        let nodes = "nodes = ['http://a', 'http://b']";
+        for (cluster, route, words) in [
+            ("", "cluster = true", "without nodes"),
+            (nodes, "cluster = 'yes'", "expected true or false"),
+            (nodes, "cluster = true\nproxy = 'http://c'", "either `cluster` or `proxy`"),
+            (nodes, "cluster = { way = 'redirect' }", "give nodes a `public` URL"),
+            (nodes, "cluster = { way = 'relai' }", "did you mean `relay`"),
+            ("nodes = ['http://a', 'http://a']", "cluster = true", "give it a `weight`"),
+            (
+                "nodes = ['http://a', { to = 'http://b', name = 'a' }]",
+                "cluster = true",
+                "two nodes of one name",
+            ),
+            ("nodes = ['http://a/b']", "cluster = true", "is not the URL of a node"),
+            ("nodes = [{ to = 'http://a', name = 'a b' }]", "cluster = true", "is not a name"),
+            (
+                "nodes = [{ to = 'http://a', public = 'a.example.org' }]",
+                "cluster = true",
+                "is not a URL of a node",
+            ),
+            (
+                "nodes = ['http://a']\nrelay = { to = 'http://b' }",
+                "cluster = true",
+                "said by `cluster.nodes`",
+            ),
+            ("nodes = ['http://a']\nrelay = { host = 'origin' }", "cluster = true", "which of the nodes"),
+            ("nodes = ['http://a']\nrelay = { queue = 1 }", "cluster = true", "unknown key `queue`"),
+            ("nodes = ['http://a']\nt_low = 9\nt_high = 9", "cluster = true", "is not less than"),
+            ("nodes = ['http://a']\npolicy = 'lard-x'", "cluster = true", "did you mean `lard-"),
+        ] {
+            let said = checked(cluster, route).expect_err(cluster);
+            assert!(said.contains(words), "{cluster} {route}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_a_proxy_to_its_nodes() {
+        let config = checked(
+            "nodes = ['http://a', { to = 'http://b:81', weight = 2 }]\nrelay = { queue_max = 7 }",
+            "cluster = true",
+        )
+        .unwrap();
+        let proxy = config.proxy_of(&config.sites[0].routes[0]).unwrap();
+        assert_eq!((proxy.to.len(), proxy.to[1].weight, proxy.queue_max), (2, 2, 7));
+        let names: Vec<_> = config.cluster.nodes.iter().map(|node| node.name().into_owned()).collect();
+        assert_eq!(names, ["a", "b:81"]);
+        assert!(checked("", "root = '/'\ncluster = false").is_ok_and(|config| !config.has_cluster_routes()));
+    }
+}

@@ -1,0 +1,49 @@
+//! A request whose node is chosen, and that can get there without the gateway.
+
+use std::sync::Arc;
+
+use crate::peers::Turn;
+use crate::{Application, Request, Trail, Way};
+
+/// A request whose node is chosen. It counts for the node's load until this is dropped.
+#[derive(Debug)]
+pub struct Chosen {
+    turn: Turn,
+    request: Request,
+}
+
+impl Chosen {
+    /// A request, and its turn at a node to which it has another way than through the gateway.
+    pub(crate) fn new(request: Request, turn: Turn) -> Self {
+        Self { turn, request }
+    }
+
+    /// The node.
+    pub fn application(&self) -> &Arc<Application> {
+        self.turn.application()
+    }
+
+    /// For the log.
+    pub fn trail(&self) -> Trail {
+        Trail { choice: self.turn.choice(), ..Trail::default() }
+    }
+
+    /// How the URL begins to which the client is sent, if that is the way.
+    pub fn public(&self) -> Option<&str> {
+        let way = self.turn.choice()?.way;
+        self.turn.public().filter(|_| way == Way::Redirect)
+    }
+
+    /// The client is sent to the node.
+    pub fn note_redirected(&self) {
+        self.application().settings().record.note_way(Way::Redirect);
+    }
+
+    /// The way cannot be taken: the same request for the gateway, at the same node.
+    pub fn relay(self) -> Request {
+        let Self { mut turn, mut request } = self;
+        turn.take_way(Way::Relay);
+        request.turn = Some(turn);
+        request
+    }
+}
