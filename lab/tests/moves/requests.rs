@@ -2,8 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_lab::network::{ClusterHosts, Network};
 
@@ -103,7 +102,7 @@ fn what_comes_while_held_is_repeated() {
             let state = give_away(connection.server);
             assert!(state.unread.is_empty());
             connection.client.write_all(&[third, fourth]).unwrap();
-            assert!(cluster.table.report(flow).unwrap().packets > packets, "nothing was held");
+            wait_until(|| cluster.table.report(flow).unwrap().packets > packets);
             connection = Connection { server: cluster.take(&state, place), place, ..connection };
             answer(&mut connection, number);
         }
@@ -160,8 +159,8 @@ fn a_port_that_is_used_again_leads_to_the_front_end() {
         let (flow, address) = (flow_of(&connection.server), connection.client.local_addr().unwrap());
         cluster.hosts.network.unplug("node1").unwrap();
         reset(connection.client);
-        let report = cluster.table.report(flow).unwrap();
-        assert!(report.rst && !report.replaced, "{report:?}");
+        wait_until(|| cluster.table.report(flow).unwrap().rst);
+        assert!(!cluster.table.report(flow).unwrap().replaced);
 
         let client = cluster.hosts.client.run(|| connect_from(address, (vip, 80).into()));
         let server = listener.accept().unwrap().0;
@@ -250,9 +249,14 @@ fn curl_notices_nothing() {
 }
 
 fn wait_for_input(server: &TcpStream, bytes: u64) {
-    let limit = std::time::Instant::now() + Duration::from_secs(60);
-    while rustix::io::ioctl_fionread(server.as_fd()).unwrap() < bytes {
-        assert!(std::time::Instant::now() < limit, "the bytes do not arrive");
+    wait_until(|| rustix::io::ioctl_fionread(server).unwrap() >= bytes);
+}
+
+/// Packets are processed behind the call that sends them.
+fn wait_until(holds: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "it does not come to that");
         std::thread::yield_now();
     }
 }
