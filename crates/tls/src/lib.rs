@@ -8,6 +8,8 @@
 //! OriginPolicy ─► OriginHandshake ──► OriginEstablished { Records }
 //! ```
 //!
+//! [`MemberChannel`] is a connection between two members of a cluster, who share one certificate and its key.
+//!
 //! [`Handshake`] and [`OriginHandshake`] drive the library (rustls, with the primitives of AWS-LC), [`Records`] seals and
 //! opens records in the caller's memory, [`Server`] and [`OriginPolicy`] hold certificates and configurations. Nothing
 //! outside this crate knows the library.
@@ -25,6 +27,7 @@ mod identity;
 mod kernel;
 mod key_schedule;
 mod library;
+mod member;
 mod origin;
 mod origin_handshake;
 mod origin_trouble;
@@ -50,6 +53,7 @@ pub use failure::{FailureReason, HandshakeFailure};
 pub use handshake::{Established, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Needs};
 pub use identity::Identity;
 pub use kernel::KernelTransmit;
+pub use member::{MemberChannel, MemberKey, MemberTrouble};
 pub use origin::{OriginPolicy, Trust};
 pub use origin_handshake::{OriginEstablished, OriginHandshake, OriginNeeds};
 pub use origin_trouble::OriginTrouble;

@@ -5,6 +5,7 @@ mod client;
 mod ends;
 mod handshake;
 mod identities;
+mod members;
 mod names;
 mod origins;
 mod proofs;

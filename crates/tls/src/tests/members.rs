@@ -1,0 +1,131 @@
+//! Goal: members with the same file speak, and no one else is heard.
+
+use std::time::{Duration, SystemTime};
+
+use crate::{Identity, MemberChannel, MemberKey, MemberTrouble, PemFile, self_signed};
+
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+}
+
+fn file(pem: &str) -> PemFile {
+    PemFile::new("cluster.pem", pem.as_bytes().to_vec())
+}
+
+fn key() -> MemberKey {
+    MemberKey::load(&file(&MemberKey::generate(now()).unwrap())).unwrap()
+}
+
+/// Carries bytes until both ends are silent. What each end has got, or why it failed.
+fn carry(ends: [&mut MemberChannel; 2]) -> [Result<Vec<u8>, MemberTrouble>; 2] {
+    let [one, other] = ends;
+    let mut got = [Ok(Vec::new()), Ok(Vec::new())];
+    for _ in 0..10 {
+        for is_back in [false, true] {
+            let (from, to) = if is_back { (&mut *other, &mut *one) } else { (&mut *one, &mut *other) };
+            let mut bytes = Vec::new();
+            from.take_output(&mut bytes);
+            let slot = &mut got[usize::from(!is_back)];
+            if let Ok(data) = slot
+                && let Err(trouble) = to.feed(&bytes, data)
+            {
+                *slot = Err(trouble);
+            }
+        }
+    }
+    got
+}
+
+#[test]
+fn members_with_one_file_speak() {
+    let key = key();
+    let (mut one, mut other) = (key.connect().unwrap(), key.accept().unwrap());
+    // Before the handshake, data waits.
+    one.send(b"hello");
+    let long = vec![7; 300_000];
+    other.send(&long);
+    let [back, there] = carry([&mut one, &mut other]);
+    assert_eq!(there.unwrap(), b"hello");
+    assert_eq!(back.unwrap(), long);
+    assert!(one.is_established() && other.is_established());
+    one.close();
+    let mut bytes = Vec::new();
+    one.take_output(&mut bytes);
+    assert_eq!(other.feed(&bytes, &mut Vec::new()), Ok(false));
+}
+
+#[test]
+fn another_certificate_is_refused_by_both_ends() {
+    let (ours, theirs) = (key(), key());
+    let (mut one, mut other) = (ours.connect().unwrap(), theirs.accept().unwrap());
+    one.send(b"secret");
+    let [back, there] = carry([&mut one, &mut other]);
+    assert!(back.unwrap_err().to_string().contains("another key"));
+    assert!(there.unwrap_err().to_string().contains("another key"));
+    assert!(!other.is_established());
+}
+
+#[test]
+fn the_certificate_without_its_key_is_not_enough() {
+    let pem = MemberKey::generate(now()).unwrap();
+    let (certificate, _) = pem.split_once("-----BEGIN PRIVATE KEY-----").unwrap();
+    let other = self_signed(&["members.baton.internal".to_owned()], now()).unwrap();
+    let (_, stolen) = other.split_once("-----BEGIN PRIVATE KEY-----").unwrap();
+    let mixed = format!("{certificate}-----BEGIN PRIVATE KEY-----{stolen}");
+    assert!(MemberKey::load(&file(&mixed)).is_err());
+    assert!(MemberKey::load(&file(certificate)).is_err());
+    assert!(Identity::load(&file(&pem), &file(&pem)).is_ok());
+}
+
+#[test]
+fn a_member_speaks_no_older_version() {
+    use rustls::{ClientConfig, ClientConnection, version};
+    use std::sync::Arc;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&version::TLS12])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(crate::any_certificate::AnyCertificate::new()))
+        .with_no_client_auth();
+    let name = "members.baton.internal".try_into().unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    let mut server = key().accept().unwrap();
+    assert!(server.feed(&hello, &mut Vec::new()).is_err());
+    assert!(!server.is_established());
+}
+
+#[test]
+fn a_stranger_without_a_certificate_is_refused() {
+    use rustls::{ClientConfig, ClientConnection};
+    use std::sync::Arc;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(crate::any_certificate::AnyCertificate::new()))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"baton-mover".to_vec()];
+    let name = "members.baton.internal".try_into().unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut server = key().accept().unwrap();
+    let mut refused = None;
+    for _ in 0..4 {
+        let mut bytes = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut bytes).unwrap();
+        }
+        if let Err(trouble) = server.feed(&bytes, &mut Vec::new()) {
+            refused = Some(trouble);
+            break;
+        }
+        let mut answer = Vec::new();
+        server.take_output(&mut answer);
+        client.read_tls(&mut &answer[..]).unwrap();
+        client.process_new_packets().unwrap();
+    }
+    assert!(refused.is_some() && !server.is_established());
+}
