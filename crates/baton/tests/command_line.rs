@@ -264,3 +264,25 @@ fn architectures_are_listed_with_what_they_are() {
     assert_eq!(names, known);
     assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
 }
+
+/// Goal: the key of a cluster is its owner's, and is not lost to a second call.
+#[test]
+fn the_key_of_a_cluster_is_made_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let make = || baton(&["cluster", "key", "cluster.pem"]).current_dir(dir.path()).output().unwrap();
+    assert!(make().status.success());
+    let path = dir.path().join("cluster.pem");
+    let key = std::fs::read_to_string(&path).unwrap();
+    assert!(key.contains("BEGIN CERTIFICATE") && key.contains("BEGIN PRIVATE KEY"));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let again = make();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8(again.stderr).unwrap().contains("remedy: "));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
+    // By way of the shell: only the owner may read that file, too.
+    let shell = dir.path().join("shell.pem");
+    let file = std::fs::File::create(&shell).unwrap();
+    assert!(baton(&["cluster", "key"]).stdout(file).status().unwrap().success());
+    assert_eq!(std::fs::metadata(&shell).unwrap().permissions().mode() & 0o777, 0o600);
+}

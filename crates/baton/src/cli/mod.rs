@@ -4,6 +4,7 @@
 
 mod acme;
 mod check;
+mod cluster;
 mod command_line;
 mod config_file;
 mod configuration;
@@ -11,6 +12,7 @@ mod ctl;
 mod explain;
 mod listening;
 mod manual;
+mod mover;
 mod origin_advice;
 mod output;
 mod php;
@@ -51,7 +53,9 @@ enum Command {
     Ctl(ctl::Ctl),
     Sim(Box<sim::Sim>),
     App(app::App),
+    Cluster(cluster::Cluster),
     Acme(acme::Acme),
+    Mover(mover::Mover),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -70,7 +74,9 @@ pub(crate) fn main() -> ExitCode {
         Command::Ctl(ctl) => ctl.run(),
         Command::Sim(sim) => sim.run(),
         Command::App(app) => app.run().map_err(Failure::from),
+        Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run().map_err(Failure::from),
+        Command::Mover(mover) => mover.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),

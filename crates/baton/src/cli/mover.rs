@@ -1,0 +1,33 @@
+//! `baton mover`: the process that moves connections between the hosts of a cluster. The master starts it, and it outlives
+//! the master.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use baton_report::Trouble;
+use baton_sys::{process, signals};
+use clap::Args;
+use rustix::process::Signal;
+
+/// The signals that may end it.
+const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
+
+/// Move connections between the hosts of a cluster: started by the server, not by hand
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(super) struct Mover {
+    /// The socket over which servers come.
+    #[arg(long)]
+    socket: PathBuf,
+}
+
+impl Mover {
+    /// Runs until there is neither a server nor a connection.
+    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+        // The master has blocked the signals that it waits for.
+        signals::unblock(&SIGNALS).map_err(|error| Trouble::of("begin to move connections", &error))?;
+        process::read_auxiliary_vector();
+        baton_mover::run(&self.socket)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

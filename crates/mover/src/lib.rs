@@ -1,0 +1,24 @@
+//! The process that moves connections between the hosts of a cluster (`baton mover`): what the machine of the crate `cluster`
+//! decides, it does.
+//!
+//! ```text
+//!   servers of this host ── Unix socket, pairs of sockets ──►┐
+//!                                                           │ Mover (cluster) ──► kernel: TCP_REPAIR, table of flows
+//!   movers of other hosts ── TCP, mutual TLS 1.3 ───────────►┘
+//! ```
+//!
+//! One thread waits for everything and blocks for nothing. The process has few privileges ([`confine`]) and outlives its
+//! servers: it ends when it has had neither a server nor connections for 10 s.
+
+mod channel;
+mod clock;
+mod confine;
+mod entrance;
+mod kernel;
+mod log_pace;
+mod peers;
+mod process;
+mod server;
+mod settings;
+
+pub use process::run;

@@ -1,0 +1,65 @@
+//! What a server's settings mean here: the key, and the socket for other movers.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use baton_report::Trouble;
+use baton_tls::{MemberKey, PemFile};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+/// A certificate and a key have some kilobytes.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
+
+/// Waiting connections of other movers: all front-ends of a cluster at once.
+const BACKLOG: i32 = 128;
+
+/// Reads the file that all members share.
+pub(crate) fn load_key(path: &Path) -> Result<MemberKey, Trouble> {
+    let name = path.display();
+    let read = || {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.mode();
+        let mut bytes = Vec::new();
+        file.take(KEY_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>((mode, bytes))
+    };
+    let (mode, bytes) = read().map_err(|error| {
+        Trouble::of(format_args!("read the cluster's key at {name}"), &error)
+            .cause("it is not there, or does not belong to root: the mover may read root's files only")
+            .remedy(format!("`baton cluster key {name}` makes one; copy it to all members"))
+    })?;
+    if mode & 0o077 != 0 {
+        return Err(Trouble::new(format!("{name}: others than its owner may read the cluster's key"))
+            .remedy(format!("`chmod 600 {name}`")));
+    }
+    MemberKey::load(&PemFile::new(name.to_string(), bytes))
+}
+
+/// Listens for other movers.
+pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, Trouble> {
+    let listen = || {
+        let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        rustix::net::bind(&socket, &address)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok::<_, io::Error>(socket)
+    };
+    listen().map_err(|error| {
+        let trouble = Trouble::of(format_args!("listen for movers of other hosts at {address}"), &error);
+        match error.kind() {
+            io::ErrorKind::AddrInUse => trouble
+                .cause("another process, perhaps another server's mover, listens there")
+                .remedy("choose another port with `listen` in [cluster]"),
+            io::ErrorKind::AddrNotAvailable => {
+                trouble.cause("this host does not have the address").remedy("correct `listen` in [cluster]")
+            }
+            _ => trouble,
+        }
+    })
+}

@@ -1,0 +1,155 @@
+//! A host with a mover, and the test as its server.
+
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use baton_cluster::local::{FromMaster, FromWorker, Node, Settings, ToMaster, VERSION};
+use baton_lab::network::Host;
+use baton_passport::{MESSAGE_BYTES_MAX, Passport};
+use baton_supervise::messages;
+use baton_sys::passing;
+use baton_tls::MemberKey;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// Names the socket of a mover to its process.
+pub(crate) const SOCKET_VARIABLE: &str = "BATON_TEST_MOVER_SOCKET";
+
+/// Enough for anything that happens, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A mover and its server.
+pub(crate) struct MoverHost {
+    process: Child,
+    master: OwnedFd,
+    requests: Option<OwnedFd>,
+    arrivals: Option<OwnedFd>,
+}
+
+/// Makes the key of all members.
+pub(crate) fn key_file(folder: &Path) -> PathBuf {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = folder.join("cluster.pem");
+    let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+    file.write_all(MemberKey::generate(SystemTime::now()).unwrap().as_bytes()).unwrap();
+    path
+}
+
+impl MoverHost {
+    pub(crate) fn node(host: &Host, socket: &Path, key: &Path) -> Self {
+        let listen = Some((host.v4(), 7946).into());
+        Self::start(host, socket, Settings { listen, key: key.into(), ..Settings::default() })
+    }
+
+    pub(crate) fn front_end(host: &Host, socket: &Path, key: &Path, nodes: &[(&str, Ipv4Addr)]) -> Self {
+        let node = |(name, address): &(&str, Ipv4Addr)| Node {
+            name: (*name).to_owned(),
+            mover: (*address, 7946).into(),
+            next_hop: (*address).into(),
+        };
+        let nodes = nodes.iter().map(node).collect();
+        Self::start(host, socket, Settings { nodes, key: key.into(), ..Settings::default() })
+    }
+
+    fn start(host: &Host, path: &Path, settings: Settings) -> Self {
+        let own = std::env::current_exe().unwrap();
+        let process = host
+            .command(own.to_str().unwrap())
+            .args(["--exact", "the_mover_process", "--nocapture", "--test-threads=1"])
+            .env(SOCKET_VARIABLE, path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let master = connect(path);
+        let (requests, its_requests) = passing::message_pair().unwrap();
+        let (arrivals, its_arrivals) = passing::message_pair().unwrap();
+        let hello = FromMaster::Hello { version: VERSION, settings };
+        messages::send(&master, &hello, &[its_requests.as_fd(), its_arrivals.as_fd()]).unwrap();
+        let started = Self { process, master, requests: Some(requests), arrivals: Some(arrivals) };
+        started.wait_for(|message| match message {
+            ToMaster::Status(_) => Some(()),
+            ToMaster::Refused { trouble } => panic!("{trouble}"),
+            _ => None,
+        });
+        started
+    }
+
+    /// Waits for something that the mover tells the master.
+    pub(crate) fn wait_for<T>(&self, is_it: impl Fn(ToMaster) -> Option<T>) -> T {
+        let mut buffer = vec![0; messages::MESSAGE_BYTES_MAX];
+        let mut heard = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            wait(&self.master);
+            let (message, _) =
+                messages::receive::<ToMaster>(&self.master, &mut buffer).unwrap().expect("the mover lives");
+            heard.push(format!("{message:?}"));
+            if let Some(it) = is_it(message) {
+                return it;
+            }
+        }
+        panic!("the mover has only said: {heard:#?}");
+    }
+
+    /// Says something as a worker.
+    pub(crate) fn send(&self, message: &FromWorker, socket: Option<OwnedFd>) {
+        let sockets: Vec<_> = socket.iter().map(AsFd::as_fd).collect();
+        passing::send(self.requests.as_ref().unwrap(), &message.to_message().unwrap(), &sockets).unwrap();
+    }
+
+    /// The next client that the mover gives to the workers.
+    pub(crate) fn arrival(&self) -> (TcpStream, Passport) {
+        let arrivals = self.arrivals.as_ref().unwrap();
+        wait(arrivals);
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let (len, sockets) = passing::receive(arrivals, &mut buffer).unwrap();
+        let stream = TcpStream::from(sockets.into_iter().next().expect("a client's socket"));
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        (stream, Passport::from_message(&buffer[..len]).unwrap())
+    }
+
+    /// The workers end; the master does not.
+    pub(crate) fn end_workers(&mut self) {
+        (self.requests, self.arrivals) = (None, None);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for MoverHost {
+    fn drop(&mut self) {
+        // It may have been killed before.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Connects to a mover that is about to listen.
+fn connect(path: &Path) -> OwnedFd {
+    let address = SocketAddrUnix::new(path).unwrap();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => return socket,
+            Err(error) => assert!(Instant::now() < until, "{}: {error}", path.display()),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn wait(socket: &OwnedFd) {
+    let limit = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    assert_eq!(rustix::event::poll(&mut fds, Some(&limit)).unwrap(), 1, "nothing has come");
+}
