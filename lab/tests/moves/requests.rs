@@ -1,10 +1,11 @@
 //! Small requests and answers on connections that move: what the client sees, whatever arrives when.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use baton_lab::network::{ClusterHosts, Network};
+use baton_sys::flow_table::Flow;
 
 use crate::mover::{Cluster, Connection, Place, VIPS, flow_of, give_away};
 
@@ -140,6 +141,46 @@ fn queues_go_along() {
         exchange(&mut connection, 2);
     }
     cluster.assert_nothing_went_wrong();
+}
+
+/// Goal: a packet that comes to the front-end's own stack behind the end of its socket resets nothing. Method: a segment with
+/// the client's address, from within the front-end, where the program for arriving packets does not see it.
+#[test]
+fn a_late_packet_resets_nothing() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new(1);
+    let listener = cluster.listen(VIPS[0]);
+    let mut connection = cluster.connect(&listener);
+    connection = cluster.move_to(connection, Place::Node(0));
+    exchange(&mut connection, 1);
+    let flow = flow_of(&connection.server);
+    let segment = segment(flow);
+    cluster.hosts.front.run(|| {
+        use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+        let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).unwrap();
+        sendto(&raw, &segment, SendFlags::empty(), &flow.vip).unwrap();
+    });
+    wait_until(|| cluster.table.report(flow).unwrap().own_packets == 1);
+    exchange(&mut connection, 2);
+    assert_eq!(cluster.hosts.front.counter("Tcp", "OutRsts").unwrap(), 1);
+    assert_eq!(cluster.hosts.client.counter("Tcp", "EstabResets").unwrap(), 0);
+}
+
+/// An IPv4 packet of the flow with an acknowledgement that means nothing.
+fn segment(flow: Flow) -> Vec<u8> {
+    let (IpAddr::V4(client), IpAddr::V4(vip)) = (flow.client.ip(), flow.vip.ip()) else { unreachable!() };
+    let addresses = [client.octets(), vip.octets()].concat();
+    let ports = [flow.client.port().to_be_bytes(), flow.vip.port().to_be_bytes()].concat();
+    let mut tcp = [&ports[..], &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 16, 1, 0, 0, 0, 0, 0]].concat();
+    // The checksum covers the addresses, the protocol and the length, too.
+    let covered = [&addresses[..], &[0, 6, 0, 20], &tcp].concat();
+    let sum: u32 = covered.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+    [&[0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0], &addresses[..], &tcp].concat()
 }
 
 /// Goal: a client that begins anew with the same addresses gets the front-end, not the node that has the old connection.

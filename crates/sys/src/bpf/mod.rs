@@ -153,6 +153,15 @@ impl Drop for MappedNumbers {
     }
 }
 
+/// Where packets are shown to a program: `BPF_TCX_INGRESS` and `BPF_TCX_EGRESS` of linux/bpf.h.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hook {
+    /// As they arrive, before the own stack.
+    Ingress = 46,
+    /// As they leave, behind it.
+    Egress = 47,
+}
+
 /// A program for packets that the kernel has verified. It keeps the maps that it names.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -213,8 +222,8 @@ impl Program {
         })
     }
 
-    /// Lets the program see each packet that arrives at the interface (TCX), until the link is dropped.
-    pub(crate) fn attach_to_ingress(&self, interface: u32) -> io::Result<OwnedFd> {
+    /// Lets the program see each packet at a hook of the interface (TCX), until the link is dropped.
+    pub(crate) fn attach(&self, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
         #[repr(C)]
         struct Attributes {
             program: u32,
@@ -228,7 +237,7 @@ impl Program {
         let attributes = Attributes {
             program: self.descriptor.as_raw_fd() as u32,
             interface,
-            attach_type: ATTACH_TYPE_TCX_INGRESS,
+            attach_type: hook as u32,
             flags: 0,
             relative: 0,
             padding: 0,
@@ -330,4 +339,3 @@ const MAP_FLAG_MAPPABLE: u32 = 1 << 10;
 const UPDATE_ANY: u64 = 0;
 const UPDATE_NO_EXIST: u64 = 1;
 const PROGRAM_TYPE_SCHED_CLS: u32 = 3;
-const ATTACH_TYPE_TCX_INGRESS: u32 = 46;

@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!   flows: hash, addresses → slot        next hops: interface, address
-//!   slots: array that this process maps: next hop or 0 (held) | packets | bytes | last | what was seen
+//!   slots: array that this process maps: next hop or 0 (held) | packets | bytes | last | what was seen | own packets
 //! ```
 //!
 //! Turning a flow from held to forward, and looking at it, is a store or a load in the mapped array: no call, and no
-//! moment at which a packet misses the flow. The program is detached when the table is dropped, or its process ends.
+//! moment at which a packet misses the flow. The programs are detached when the table is dropped, or its process ends.
 
 mod program;
 
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::bpf::{Map, MapKind, MappedNumbers, Program};
+use crate::bpf::{Hook, Map, MapKind, MappedNumbers, Program};
 use program::{
     KEY_BYTES, Maps, NEXT_HOP_BYTES, SEEN_FIN, SEEN_RST, SEEN_SYN, SLOT_BYTES, SLOT_LAST_NS, SLOT_NEXT_HOP,
-    SLOT_NUMBERS, SLOT_PACKETS, SLOT_SEEN, assemble,
+    SLOT_NUMBERS, SLOT_OWN_PACKETS, SLOT_PACKETS, SLOT_SEEN, arriving, leaving,
 };
 
 /// The addresses of a connection, as packets of the client have them.
@@ -61,19 +61,22 @@ pub struct FlowReport {
     pub fin: bool,
     /// The client has reset the connection.
     pub rst: bool,
+    /// Packets of this host's own stack that were not sent: one of the client came to it as the connection left.
+    pub own_packets: u64,
     /// The client uses its addresses for another connection, which went to the own stack. Packets pass this flow by: all
     /// that is left to do is to remove it.
     pub replaced: bool,
 }
 
-/// The table, and the program that reads it.
+/// The table, and the programs that read it.
 #[derive(Debug)]
 pub struct FlowTable {
     maps: Maps,
     slots: MappedNumbers,
-    program: Program,
-    /// By interface.
-    links: HashMap<u32, OwnedFd>,
+    arriving: Program,
+    leaving: Program,
+    /// Both programs' links, by interface.
+    links: HashMap<u32, [OwnedFd; 2]>,
     flows: HashMap<Flow, u32>,
     /// The longest unused first: a slot rests before it is used again.
     free: VecDeque<u32>,
@@ -103,11 +106,13 @@ impl FlowTable {
             next_hops: Map::create("baton_nodes", MapKind::Array, 4, NEXT_HOP_BYTES, NEXT_HOPS_MAX + 1)?,
         };
         let slots = MappedNumbers::map(&maps.slots, numbers)?;
-        let program = Program::load("baton_forward", &assemble(&maps))?;
+        let arriving = Program::load("baton_forward", &arriving(&maps))?;
+        let leaving = Program::load("baton_no_reset", &leaving(&maps))?;
         Ok(Self {
             maps,
             slots,
-            program,
+            arriving,
+            leaving,
             links: HashMap::new(),
             flows: HashMap::new(),
             free: (0..flows_max).collect(),
@@ -115,21 +120,24 @@ impl FlowTable {
         })
     }
 
-    /// Shows the program each packet that arrives at an interface of this process's network namespace, by its number. Again
-    /// for the same number changes nothing.
+    /// Shows the programs each packet at an interface of this process's network namespace, by its number. Again for the same
+    /// number changes nothing.
     ///
     /// # Errors
     /// `ENODEV`: there is no such interface. `EINVAL`: the kernel is older than 6.6. `EPERM`: this process lacks
     /// `CAP_NET_ADMIN`.
     pub fn attach(&mut self, interface: u32) -> io::Result<()> {
         if !self.links.contains_key(&interface) {
-            let link = self.program.attach_to_ingress(interface)?;
-            self.links.insert(interface, link);
+            // In this order no moment has forwarding without its guard.
+            let guard = self.leaving.attach(interface, Hook::Egress)?;
+            let link = self.arriving.attach(interface, Hook::Ingress)?;
+            self.links.insert(interface, [guard, link]);
         }
         Ok(())
     }
 
-    /// Drops the packets of a flow from now on, which is added if it is not here.
+    /// Drops the packets of a flow from now on, which is added if it is not here. Nor does this host send any for it: remove
+    /// it before its connection goes on here.
     ///
     /// # Errors
     /// `StorageFull`: the table is full. `InvalidInput`: the addresses are of two families.
@@ -236,6 +244,7 @@ impl FlowTable {
             idle: Duration::from_nanos(now.saturating_sub(self.number(slot, SLOT_LAST_NS))),
             fin: seen & SEEN_FIN != 0,
             rst: seen & SEEN_RST != 0,
+            own_packets: self.number(slot, SLOT_OWN_PACKETS),
             replaced: seen & SEEN_SYN != 0,
         }
     }

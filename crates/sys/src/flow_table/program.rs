@@ -1,11 +1,19 @@
-//! The program that sees each packet that arrives at the front-end, as instructions for the kernel.
+//! The programs that see each packet that arrives at the front-end, and each that leaves it, as instructions for the kernel.
 //!
 //! ```text
+//! arriving:
 //!   no TCP for this host, or not in the table   → on to the own stack
 //!   SYN without ACK                             → out of the table, on to the own stack: a new connection
 //!   held                                        → dropped; TCP repeats it
 //!   else                                        → to the node, by its address on the link
+//! leaving:
+//!   TCP of a connection in the table            → dropped
+//!   else                                        → out
 //! ```
+//!
+//! The second one closes a gap. A packet that was already past the first when its flow was held still comes to the own stack.
+//! Behind the end of the socket there, the stack would reset a connection that lives elsewhere; just before it, the stack
+//! would acknowledge what does not go along.
 //!
 //! A packet comes as the kernel has it, with or without an Ethernet header, in one piece or in several, several segments
 //! joined in one: so headers are copied to the stack, not read in place.
@@ -42,6 +50,8 @@ pub(super) const SLOT_BYTES: usize = 2;
 pub(super) const SLOT_LAST_NS: usize = 3;
 /// The bits `SEEN_…`.
 pub(super) const SLOT_SEEN: usize = 4;
+/// Packets of the own stack that were dropped.
+pub(super) const SLOT_OWN_PACKETS: usize = 5;
 
 /// The client has closed its half.
 pub(super) const SEEN_FIN: u64 = FLAG_FIN as u64;
@@ -58,69 +68,12 @@ pub(super) const VERDICT_DROP: i32 = 2;
 #[cfg(test)]
 pub(super) const VERDICT_REDIRECT: i32 = 7;
 
-/// The program for these maps.
-pub(super) fn assemble(maps: &Maps) -> Vec<Instruction> {
-    use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+/// The program for packets that arrive.
+pub(super) fn arriving(maps: &Maps) -> Vec<Instruction> {
+    use Register::{R0, R1, R2, R3, R4, R6, R7, R9, R10};
     let mut a = Assembler::default();
-    a.copy(R6, R1); // R6: the packet, from here to the end
-
-    // Packets that a bridge or a capture shows, and that are for another host, are none of ours.
-    a.load(Size::Four, R1, R6, PACKET_TYPE);
-    a.jump_if(R1, Condition::NotEqual, 0, "pass");
-    a.load(Size::Four, R1, R6, PACKET_PROTOCOL); // in network order
-    a.jump_if(R1, Condition::Equal, i32::from(0x0800_u16.to_be()), "ipv4");
-    a.jump_if(R1, Condition::NotEqual, i32::from(0x86dd_u16.to_be()), "pass");
-
-    // IPv6: TCP must follow at once. Extension headers are rare, and go to the own stack.
-    load_header(&mut a, STACK_IP, 40);
-    a.load(Size::One, R1, R10, STACK_IP + 6); // next header
-    a.jump_if(R1, Condition::NotEqual, TCP, "pass");
-    for part in 0..4 {
-        a.load(Size::Eight, R1, R10, STACK_IP + 8 + part * 8); // both addresses, 32 bytes
-        a.store(Size::Eight, R10, STACK_KEY + part * 8, R1);
-    }
-    a.set(R8, 40);
-    a.jump("tcp");
-
-    a.label("ipv4");
-    load_header(&mut a, STACK_IP, 20);
-    a.load(Size::One, R1, R10, STACK_IP + 9); // protocol
-    a.jump_if(R1, Condition::NotEqual, TCP, "pass");
-    a.load(Size::Two, R1, R10, STACK_IP + 6); // fragments: only the first has ports
-    a.apply(Operation::And, R1, i32::from(0x3fff_u16.to_be()));
-    a.jump_if(R1, Condition::NotEqual, 0, "pass");
-    for address in 0..2 {
-        a.store_number(Size::Eight, R10, STACK_KEY + address * 16, 0);
-        a.store_number(Size::Four, R10, STACK_KEY + address * 16 + 8, 0xffff_u32.to_be() as i32);
-        a.load(Size::Four, R1, R10, STACK_IP + 12 + address * 4);
-        a.store(Size::Four, R10, STACK_KEY + address * 16 + 12, R1);
-    }
-    a.load(Size::One, R8, R10, STACK_IP); // length of the header in words, in the lower half
-    a.apply(Operation::And, R8, 15);
-    a.apply(Operation::ShiftLeft, R8, 2);
-    a.jump_if(R8, Condition::Less, 20, "pass");
-
-    a.label("tcp"); // R8: where its header begins
-    a.copy(R1, R6);
-    a.copy(R2, R8);
-    a.stack(R3, STACK_TCP);
-    a.set(R4, TCP_BYTES);
-    load_bytes(&mut a);
-    a.load(Size::Four, R1, R10, STACK_TCP); // both ports
-    a.store(Size::Four, R10, STACK_KEY + 32, R1);
-    a.load(Size::One, R9, R10, STACK_TCP + 13); // R9: the flags
-
-    a.map(R1, &maps.flows);
-    a.stack(R2, STACK_KEY);
-    a.call(HELPER_MAP_LOOKUP);
-    a.jump_if(R0, Condition::Equal, 0, "pass");
-    a.load(Size::Four, R1, R0, 0);
-    a.store(Size::Four, R10, STACK_NUMBER, R1);
-    a.map(R1, &maps.slots);
-    a.stack(R2, STACK_NUMBER);
-    a.call(HELPER_MAP_LOOKUP);
-    a.jump_if(R0, Condition::Equal, 0, "pass");
-    a.copy(R7, R0); // R7: the slot
+    read_headers(&mut a, [KEY_CLIENT, KEY_VIP]);
+    find_slot(&mut a, maps);
 
     a.copy(R1, R9);
     a.apply(Operation::And, R1, FLAG_SYN | FLAG_ACK);
@@ -168,6 +121,95 @@ pub(super) fn assemble(maps: &Maps) -> Vec<Instruction> {
     a.finish()
 }
 
+/// The program for packets that leave.
+pub(super) fn leaving(maps: &Maps) -> Vec<Instruction> {
+    use Register::{R0, R1, R7};
+    let mut a = Assembler::default();
+    read_headers(&mut a, [KEY_VIP, KEY_CLIENT]);
+    find_slot(&mut a, maps);
+    a.set(R1, 1);
+    a.change(Atomic::Add, R7, in_slot(SLOT_OWN_PACKETS), R1);
+    a.set(R0, VERDICT_DROP);
+    a.exit();
+    a.label("pass");
+    a.set(R0, VERDICT_PASS);
+    a.exit();
+    a.finish()
+}
+
+/// Fills the key, with the packet's source and destination at these places of it. Leaves the packet in `R6`, the flags of TCP
+/// in `R9`. Passes what is no TCP for this host.
+fn read_headers(a: &mut Assembler, [source, destination]: [i16; 2]) {
+    use Register::{R1, R2, R3, R4, R6, R8, R9, R10};
+    a.copy(R6, R1);
+
+    // Packets that a bridge or a capture shows, and that are for another host, are none of ours.
+    a.load(Size::Four, R1, R6, PACKET_TYPE);
+    a.jump_if(R1, Condition::NotEqual, 0, "pass");
+    a.load(Size::Four, R1, R6, PACKET_PROTOCOL); // in network order
+    a.jump_if(R1, Condition::Equal, i32::from(0x0800_u16.to_be()), "ipv4");
+    a.jump_if(R1, Condition::NotEqual, i32::from(0x86dd_u16.to_be()), "pass");
+
+    // IPv6: TCP must follow at once. Extension headers are rare, and go to the own stack.
+    load_header(a, STACK_IP, 40);
+    a.load(Size::One, R1, R10, STACK_IP + 6); // next header
+    a.jump_if(R1, Condition::NotEqual, TCP, "pass");
+    for (from, to) in [(8, source), (24, destination)] {
+        for half in [0, 8] {
+            a.load(Size::Eight, R1, R10, STACK_IP + from + half);
+            a.store(Size::Eight, R10, STACK_KEY + to * 16 + half, R1);
+        }
+    }
+    a.set(R8, 40);
+    a.jump("tcp");
+
+    a.label("ipv4");
+    load_header(a, STACK_IP, 20);
+    a.load(Size::One, R1, R10, STACK_IP + 9); // protocol
+    a.jump_if(R1, Condition::NotEqual, TCP, "pass");
+    a.load(Size::Two, R1, R10, STACK_IP + 6); // fragments: only the first has ports
+    a.apply(Operation::And, R1, i32::from(0x3fff_u16.to_be()));
+    a.jump_if(R1, Condition::NotEqual, 0, "pass");
+    for (from, to) in [(12, source), (16, destination)] {
+        a.store_number(Size::Eight, R10, STACK_KEY + to * 16, 0);
+        a.store_number(Size::Four, R10, STACK_KEY + to * 16 + 8, 0xffff_u32.to_be() as i32);
+        a.load(Size::Four, R1, R10, STACK_IP + from);
+        a.store(Size::Four, R10, STACK_KEY + to * 16 + 12, R1);
+    }
+    a.load(Size::One, R8, R10, STACK_IP); // length of the header in words, in the lower half
+    a.apply(Operation::And, R8, 15);
+    a.apply(Operation::ShiftLeft, R8, 2);
+    a.jump_if(R8, Condition::Less, 20, "pass");
+
+    a.label("tcp"); // R8: where its header begins
+    a.copy(R1, R6);
+    a.copy(R2, R8);
+    a.stack(R3, STACK_TCP);
+    a.set(R4, TCP_BYTES);
+    load_bytes(a);
+    for (from, to) in [(0, source), (2, destination)] {
+        a.load(Size::Two, R1, R10, STACK_TCP + from);
+        a.store(Size::Two, R10, STACK_KEY + 32 + to * 2, R1);
+    }
+    a.load(Size::One, R9, R10, STACK_TCP + 13);
+}
+
+/// Leaves the slot of the key in `R7`. Passes what is not in the table.
+fn find_slot(a: &mut Assembler, maps: &Maps) {
+    use Register::{R0, R1, R2, R7, R10};
+    a.map(R1, &maps.flows);
+    a.stack(R2, STACK_KEY);
+    a.call(HELPER_MAP_LOOKUP);
+    a.jump_if(R0, Condition::Equal, 0, "pass");
+    a.load(Size::Four, R1, R0, 0);
+    a.store(Size::Four, R10, STACK_NUMBER, R1);
+    a.map(R1, &maps.slots);
+    a.stack(R2, STACK_NUMBER);
+    a.call(HELPER_MAP_LOOKUP);
+    a.jump_if(R0, Condition::Equal, 0, "pass");
+    a.copy(R7, R0);
+}
+
 /// Copies the first bytes of the IP header to the stack.
 fn load_header(a: &mut Assembler, stack: i16, bytes: i32) {
     use Register::{R1, R2, R3, R4, R6};
@@ -189,6 +231,10 @@ fn load_bytes(a: &mut Assembler) {
 const fn in_slot(number: usize) -> i16 {
     (number * size_of::<u64>()) as i16
 }
+
+// Which of the key's two addresses and ports.
+const KEY_CLIENT: i16 = 0;
+const KEY_VIP: i16 = 1;
 
 // The stack, from its end.
 const STACK_KEY: i16 = -40;

@@ -60,7 +60,7 @@ fn packet(flow: Flow, flags: u8, options: usize) -> Vec<u8> {
 fn packets_are_held_forwarded_and_passed() {
     let Some(mut table) = table(8) else { return };
     for (flow, other, node) in [(v4(1), v4(2), "10.77.0.4"), (v6(1), v6(2), "fd77::4")] {
-        let verdict = |table: &FlowTable, flow| table.program.try_out(&packet(flow, ACK, 0)).unwrap();
+        let verdict = |table: &FlowTable, flow| table.arriving.try_out(&packet(flow, ACK, 0)).unwrap();
         assert_eq!(verdict(&table, flow), VERDICT_PASS);
         table.hold(flow).unwrap();
         assert_eq!(verdict(&table, flow), VERDICT_DROP);
@@ -87,9 +87,9 @@ fn ends_are_seen() {
     let Some(mut table) = table(8) else { return };
     for flow in [v4(1), v6(1)] {
         table.hold(flow).unwrap();
-        table.program.try_out(&packet(flow, 1 | ACK, 0)).unwrap();
+        table.arriving.try_out(&packet(flow, 1 | ACK, 0)).unwrap();
         assert!(matches!(table.report(flow), Some(FlowReport { fin: true, rst: false, .. })));
-        table.program.try_out(&packet(flow, 4, 0)).unwrap();
+        table.arriving.try_out(&packet(flow, 4, 0)).unwrap();
         assert!(matches!(table.report(flow), Some(FlowReport { fin: true, rst: true, .. })));
     }
 }
@@ -101,18 +101,43 @@ fn a_syn_replaces_the_flow() {
     let Some(mut table) = table(8) else { return };
     for flow in [v4(1), v6(1)] {
         table.hold(flow).unwrap();
-        assert_eq!(table.program.try_out(&packet(flow, SYN | ACK, 0)).unwrap(), VERDICT_DROP);
+        assert_eq!(table.arriving.try_out(&packet(flow, SYN | ACK, 0)).unwrap(), VERDICT_DROP);
         assert!(!table.report(flow).unwrap().replaced);
         for flags in [SYN, ACK] {
-            assert_eq!(table.program.try_out(&packet(flow, flags, 0)).unwrap(), VERDICT_PASS);
+            assert_eq!(table.arriving.try_out(&packet(flow, flags, 0)).unwrap(), VERDICT_PASS);
         }
         assert!(table.report(flow).unwrap().replaced);
         let refused = table.forward(flow, to("fd77::4")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);
         table.hold(flow).unwrap();
         assert!(!table.report(flow).unwrap().replaced);
-        assert_eq!(table.program.try_out(&packet(flow, ACK, 0)).unwrap(), VERDICT_DROP);
+        assert_eq!(table.arriving.try_out(&packet(flow, ACK, 0)).unwrap(), VERDICT_DROP);
         table.remove(flow);
+    }
+}
+
+/// Goal: the own stack says nothing on a connection that is in the table, and nothing else is hindered.
+#[test]
+fn the_own_stack_is_silent_on_flows() {
+    const RST: u8 = 4;
+    let Some(mut table) = table(8) else { return };
+    for (flow, other, options) in [(v4(1), v4(2), 4), (v6(1), v6(2), 0)] {
+        let back = |flow: Flow| Flow { client: flow.vip, vip: flow.client };
+        let verdict = |table: &FlowTable, flow, flags| {
+            table.leaving.try_out(&packet(back(flow), flags, options)).unwrap()
+        };
+        table.hold(flow).unwrap();
+        assert_eq!(verdict(&table, flow, RST), VERDICT_DROP);
+        assert_eq!(verdict(&table, flow, ACK), VERDICT_DROP);
+        assert_eq!(verdict(&table, other, RST), VERDICT_PASS);
+        assert_eq!(verdict(&table, back(flow), ACK), VERDICT_PASS);
+        let report = table.report(flow).unwrap();
+        assert_eq!((report.own_packets, report.packets, report.rst), (2, 0, false));
+        // Once the client has begun anew, the own stack answers.
+        table.arriving.try_out(&packet(flow, SYN, 0)).unwrap();
+        assert_eq!(verdict(&table, flow, SYN | ACK), VERDICT_PASS);
+        table.remove(flow);
+        assert_eq!(verdict(&table, flow, ACK), VERDICT_PASS);
     }
 }
 
@@ -127,22 +152,22 @@ fn headers_are_found_where_they_are() {
         let (fragment, protocol) = if flow.client.is_ipv4() { (Some(20), 23) } else { (None, 20) };
         let mut udp = whole.clone();
         udp[protocol] = 17;
-        assert_eq!(table.program.try_out(&udp).unwrap(), VERDICT_PASS);
+        assert_eq!(table.arriving.try_out(&udp).unwrap(), VERDICT_PASS);
         if let Some(at) = fragment {
             for offset in [[0x20, 0], [0, 1]] {
                 let mut fragment = whole.clone();
                 fragment[at..at + 2].copy_from_slice(&offset);
-                assert_eq!(table.program.try_out(&fragment).unwrap(), VERDICT_PASS);
+                assert_eq!(table.arriving.try_out(&fragment).unwrap(), VERDICT_PASS);
             }
-            assert_eq!(table.program.try_out(&packet(flow, ACK, 40)).unwrap(), VERDICT_DROP);
+            assert_eq!(table.arriving.try_out(&packet(flow, ACK, 40)).unwrap(), VERDICT_DROP);
             let mut short = whole.clone();
             short[14] = 0x44;
-            assert_eq!(table.program.try_out(&short).unwrap(), VERDICT_PASS);
+            assert_eq!(table.arriving.try_out(&short).unwrap(), VERDICT_PASS);
         }
         let flags_at = whole.len() - 20 + 13;
         // The kernel refuses to try packets without a whole Ethernet header and a byte or more behind it.
         for length in 15..whole.len() {
-            if let Ok(verdict) = table.program.try_out(&whole[..length]) {
+            if let Ok(verdict) = table.arriving.try_out(&whole[..length]) {
                 assert_eq!(
                     verdict,
                     if length > flags_at { VERDICT_DROP } else { VERDICT_PASS },
