@@ -348,8 +348,8 @@ pub(crate) struct FrontCostArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// Front-ends, beside none
-    #[arg(long, value_delimiter = ',', default_value = "relay,haproxy,nginx")]
+    /// Front-ends, beside none; `moved` is the mechanism of a hand-off alone
+    #[arg(long, value_delimiter = ',', default_value = "moved,relay,haproxy,nginx")]
     pub(crate) fronts: Vec<String>,
     /// Lengths of responses
     #[arg(long, value_delimiter = ',', default_value = "1024,16384,102400,1048576,20971520")]

@@ -20,13 +20,19 @@ pub(crate) enum Contender {
     Haproxy,
     /// nginx relays.
     Nginx,
+    /// Clients know the node, which has a server of this process.
+    Plain,
+    /// This process moves connections to that server.
+    Moved,
 }
 
-const NAMES: [(Contender, &str); 4] = [
+const NAMES: [(Contender, &str); 6] = [
     (Contender::Direct, "direct"),
     (Contender::Relay, "relay"),
     (Contender::Haproxy, "haproxy"),
     (Contender::Nginx, "nginx"),
+    (Contender::Plain, "plain"),
+    (Contender::Moved, "moved"),
 ];
 
 impl fmt::Display for Contender {
@@ -50,11 +56,19 @@ impl FromStr for Contender {
 }
 
 impl Contender {
+    /// What the front-end is compared with: the same node without one.
+    pub(crate) fn without_front(self) -> Self {
+        match self {
+            Self::Plain | Self::Moved => Self::Plain,
+            Self::Direct | Self::Relay | Self::Haproxy | Self::Nginx => Self::Direct,
+        }
+    }
+
     /// How the front-end is started, if there is one. `relay`: more settings of Baton's relay, as in a table.
     pub(crate) fn front(self, baton: &Path, nodes: &[SocketAddr], relay: &str) -> Result<Option<Entry>> {
         let other = |name| Entry::other_before_nodes(name, nodes).context("it is not known").map(Some);
         match self {
-            Self::Direct => Ok(None),
+            Self::Direct | Self::Plain | Self::Moved => Ok(None),
             Self::Relay => {
                 let to: Vec<_> = nodes.iter().map(|node| format!("\"http://{node}\"")).collect();
                 let to = to.join(", ");

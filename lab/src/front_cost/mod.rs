@@ -1,7 +1,7 @@
-//! What a front-end costs: relaying by Baton, HAProxy and nginx, against none at all.
+//! What a front-end costs: relaying by Baton, HAProxy and nginx, and the mechanism of a hand-off, against none at all.
 //!
 //! Client, front-end and two nodes are hosts in network namespaces. Clients ask for one file of a node, over kept connections
-//! or over a new one for each request.
+//! or over a new one for each request. Kept ones move once, with their first request.
 //!
 //! *CPU time* is that of the whole exchange: client, front-end and nodes. What it is above that of clients
 //! that ask a node directly is the front-end's doing, whichever process the kernel charged for it: received packets, for
@@ -9,6 +9,7 @@
 //! system call that sends them.
 
 mod contender;
+mod plain;
 mod settings;
 mod table;
 
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::files;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
@@ -50,9 +52,13 @@ pub fn run(settings: &FrontCostSettings) -> Result<String> {
         host.set("ipv4/tcp_tw_reuse", "1")?;
         host.set("core/somaxconn", "4096")?;
     }
-    let contenders: Vec<Contender> = std::iter::once(Ok(Contender::Direct))
-        .chain(settings.fronts.iter().map(|name| name.parse()))
-        .collect::<Result<_>>()?;
+    let fronts: Vec<Contender> = settings.fronts.iter().map(|name| name.parse()).collect::<Result<_>>()?;
+    let mut contenders = Vec::new();
+    for front in fronts.into_iter().flat_map(|front| [front.without_front(), front]) {
+        if !contenders.contains(&front) {
+            contenders.push(front);
+        }
+    }
     let rig = Rig { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
     let mut measured = Vec::new();
     for round in 0..settings.rounds {
@@ -75,14 +81,59 @@ struct Rig<'a> {
 impl Rig<'_> {
     /// All sizes through one front-end.
     fn measure(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
+        if contender.without_front() == Contender::Plain {
+            return self.measure_plain(contender, round, measured);
+        }
         let nodes = self.start_nodes()?;
         let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
         let front = self.start_front(contender, &addresses)?;
         let address = front.as_ref().map_or(addresses[0], |front| front.address);
+        let cpu = || {
+            let front = cpu_time(&front.as_ref().map(Running::processes).unwrap_or_default());
+            let nodes = cpu_time(&nodes.iter().flat_map(Running::processes).collect::<Vec<_>>());
+            Spent { front, servers: front + nodes }
+        };
+        self.cells(contender, round, address, &cpu, measured)
+    }
+
+    /// The same with servers in this process.
+    fn measure_plain(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
+        let open = |size: &u64| -> Result<_> {
+            let path = path_of(*size);
+            let file = fs::File::open(self.root.join(&path[1..]))?;
+            Ok((path, (file, *size)))
+        };
+        let files = self.settings.sizes.iter().map(open).collect::<Result<plain::Files>>()?;
+        let shared = plain::Shared::default();
+        std::thread::scope(|scope| {
+            let address = match contender {
+                Contender::Moved => SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT),
+                _ => SocketAddr::from((self.hosts.nodes[0].v4(), PORT)),
+            };
+            match contender {
+                Contender::Moved => plain::serve_moved(scope, self.hosts, address, &files, &shared)?,
+                _ => plain::serve_at_node(scope, self.hosts, address, &files, &shared)?,
+            }
+            let cpu = || Spent { front: shared.front_cpu(), servers: process_cpu() };
+            let done = self.cells(contender, round, address, &cpu, measured);
+            shared.stop(self.hosts, address);
+            done
+        })
+    }
+
+    fn cells(
+        &self,
+        contender: Contender,
+        round: usize,
+        address: SocketAddr,
+        cpu: &dyn Fn() -> Spent,
+        measured: &mut Vec<Measured>,
+    ) -> Result<()> {
         for &size in &self.settings.sizes {
             self.check(address, size)?;
             for kept in [true, false] {
-                let figures = self.cell(address, size, kept, front.as_ref(), &nodes);
+                let is_here = contender.without_front() == Contender::Plain;
+                let figures = self.cell(address, size, kept, cpu, is_here);
                 let figures = figures.map_err(|error| format!("{error:#}"));
                 let cell = Measured { contender, round, size, kept, figures };
                 eprintln!("{cell}");
@@ -128,29 +179,30 @@ impl Rig<'_> {
         Ok(())
     }
 
+    /// `is_here`: what servers spend is spent by this process.
     fn cell(
         &self,
         address: SocketAddr,
         size: u64,
         kept: bool,
-        front: Option<&Running>,
-        nodes: &[Running],
+        cpu: &dyn Fn() -> Spent,
+        is_here: bool,
     ) -> Result<Figures> {
         self.load(address, size, kept, CONNECTIONS, WARM_UP)?;
-        let processes = || nodes.iter().flat_map(Running::processes).collect::<Vec<_>>();
-        let front_processes = || front.map(Running::processes).unwrap_or_default();
-        let before = (cpu_time(&processes()), cpu_time(&front_processes()), self.hosts.front.traffic()?);
+        let before = (cpu(), self.hosts.front.traffic()?);
         let report = self.load(address, size, kept, CONNECTIONS, self.settings.duration)?;
-        let nodes_cpu = cpu_time(&processes()).saturating_sub(before.0);
-        let front_cpu = cpu_time(&front_processes()).saturating_sub(before.1);
-        let traffic = self.hosts.front.traffic()?.since(before.2);
+        let now = cpu();
+        let front_cpu = now.front.saturating_sub(before.0.front);
+        let servers_cpu = now.servers.saturating_sub(before.0.servers);
+        let all_cpu = if is_here { servers_cpu } else { servers_cpu + report.client_cpu };
+        let traffic = self.hosts.front.traffic()?.since(before.1);
         let alone = self.load(address, size, kept, 1, self.settings.duration / 2)?;
         let requests = report.requests.max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6 / requests;
         Ok(Figures {
             requests_per_second: report.figures().requests_per_second,
             front_us: us(front_cpu),
-            all_us: us(front_cpu + nodes_cpu + report.client_cpu),
+            all_us: us(all_cpu),
             front_share: (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
             p50_us: alone.figures().latency_us.p50,
         })
@@ -186,6 +238,20 @@ impl Rig<'_> {
         );
         Ok(report)
     }
+}
+
+/// CPU time.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    front: Duration,
+    /// Of the front-end and nodes.
+    servers: Duration,
+}
+
+/// CPU time of this process so far.
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn path_of(size: u64) -> String {

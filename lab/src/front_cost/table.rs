@@ -65,7 +65,7 @@ pub(super) fn markdown(
         for &size in &settings.sizes {
             for &contender in contenders {
                 let head = format!("{}, {contender}", length(size));
-                let direct = cells(measured, Contender::Direct, size, kept);
+                let direct = cells(measured, contender.without_front(), size, kept);
                 line(&mut text, &head, &cells(measured, contender, size, kept), &direct, size);
             }
         }
