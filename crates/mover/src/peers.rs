@@ -40,12 +40,14 @@ impl Peers {
 
     /// Takes a connection that has arrived.
     pub(crate) fn accept(&mut self, socket: OwnedFd, key: &MemberKey, now_ms: u64) {
-        let strangers = self
-            .channels
-            .iter()
-            .filter(|(peer, channel)| matches!(peer, Peer::FrontEnd(_)) && !channel.is_announced);
-        if strangers.count() >= STRANGERS_MAX {
-            return;
+        let is_stranger =
+            |(peer, channel): &(&Peer, &Channel)| matches!(peer, Peer::FrontEnd(_)) && !channel.is_announced;
+        let strangers: Vec<_> = self.channels.iter().filter(is_stranger).map(|(peer, _)| *peer).collect();
+        // The oldest has had the most time to show itself.
+        if let [oldest, ..] = strangers[..]
+            && strangers.len() >= STRANGERS_MAX
+        {
+            self.channels.remove(&oldest);
         }
         self.accepted += 1;
         match Channel::accept(socket, key, now_ms) {

@@ -48,6 +48,7 @@ pub fn run(path: &Path) -> Result<(), Trouble> {
         key: None,
         listener: None,
         servers: Vec::new(),
+        has_server: false,
         peers: Peers::default(),
         log: LogPace::default(),
         told: MoverStatus::default(),
@@ -68,8 +69,9 @@ struct Process {
     key: Option<MemberKey>,
     /// For other movers.
     listener: Option<(SocketAddr, OwnedFd)>,
-    /// The one that has said `Hello` last is the last.
+    /// The one that has said `Hello` last is the last of those that have.
     servers: Vec<Server>,
+    has_server: bool,
     peers: Peers,
     log: LogPace,
     /// The status that the server was told.
@@ -238,6 +240,7 @@ impl Process {
         let mut server = self.servers.remove(index);
         let met =
             server.meet(requests, arrivals).map_err(|error| Trouble::of("use the workers' sockets", &error));
+        self.servers.iter_mut().for_each(|older| older.leave_workers_to(&server));
         self.servers.push(server);
         met?;
         let now_ms = self.clock.now_ms();
@@ -255,7 +258,7 @@ impl Process {
     fn handle_worker(&mut self, index: usize, message: FromWorker, socket: Option<OwnedFd>, now_ms: u64) {
         match (message, socket) {
             (FromWorker::HandOff { node, passport }, Some(socket)) => {
-                let is_counted = index + 1 == self.servers.len();
+                let is_counted = self.current() == Some(index);
                 match tuple_of(&socket) {
                     Ok(tuple) => {
                         let hand_off = HandOff { node, socket, tuple, passport, is_counted };
@@ -282,16 +285,28 @@ impl Process {
         log::error(format_args!("a connection cannot be handed over: {why}; {outcome}"));
     }
 
+    /// The server that has said `Hello` last. One behind it has only connected so far.
+    fn current(&self) -> Option<usize> {
+        self.servers.iter().rposition(Server::has_said_hello)
+    }
+
     /// The server that is given connections.
     fn serving(&self) -> Option<&Server> {
-        self.servers.last().filter(|server| server.serves())
+        self.current().map(|index| &self.servers[index]).filter(|server| server.serves())
+    }
+
+    /// Tells its master something.
+    fn tell(&mut self, message: ToMaster) {
+        if let Some(index) = self.current() {
+            self.servers[index].tell(message);
+        }
     }
 
     /// Servers that have ended.
     fn forget_gone(&mut self) {
-        let before = self.servers.len();
         self.servers.retain(|server| !server.is_gone());
-        if before > 0 && self.servers.is_empty() {
+        let has_server = self.servers.iter().any(Server::has_workers);
+        if std::mem::replace(&mut self.has_server, has_server) && !has_server {
             self.mover.handle_server_gone(self.clock.now_ms());
         }
     }
@@ -348,11 +363,7 @@ impl Process {
                 let _ = tcp_repair::thaw(&socket);
                 let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
             }
-            Action::Tell(message) => {
-                if let Some(server) = self.servers.last_mut() {
-                    server.tell(message);
-                }
-            }
+            Action::Tell(message) => self.tell(message),
             Action::Log(note) => self.log.write(&note, now_ms),
         }
     }
@@ -363,11 +374,9 @@ impl Process {
         }
         self.status_due_ms = now_ms + STATUS_MS;
         let status = MoverStatus { pid: std::process::id(), ..self.mover.status() };
-        if let Some(server) = self.servers.last_mut().filter(|server| server.serves())
-            && status != self.told
-        {
+        if status != self.told && self.serving().is_some() {
             self.told = status.clone();
-            server.tell(ToMaster::Status(status));
+            self.tell(ToMaster::Status(status));
         }
     }
 }

@@ -55,6 +55,25 @@ impl Server {
         self.master.is_none() && self.requests.is_none()
     }
 
+    /// Whether it has said `Hello`.
+    pub(crate) fn has_said_hello(&self) -> bool {
+        self.arrivals.is_some()
+    }
+
+    /// Whether a worker of it lives, or may be started.
+    pub(crate) fn has_workers(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Leaves the workers to another server, which has come with the same sockets: a master that has lost its connection, and
+    /// made another one.
+    pub(crate) fn leave_workers_to(&mut self, other: &Self) {
+        let inode = |server: &Self| rustix::fs::fstat(server.requests.as_ref()?).ok().map(|stat| stat.st_ino);
+        if inode(self).is_some() && inode(self) == inode(other) {
+            (self.requests, self.arrivals) = (None, None);
+        }
+    }
+
     /// Whether it may be given connections.
     pub(crate) fn serves(&self) -> bool {
         self.master.is_some() && self.arrivals.is_some()

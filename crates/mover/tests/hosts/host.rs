@@ -79,7 +79,7 @@ impl MoverHost {
     }
 
     /// Waits for something that the mover tells the master.
-    pub(crate) fn wait_for<T>(&self, is_it: impl Fn(ToMaster) -> Option<T>) -> T {
+    pub(crate) fn wait_for<T>(&self, mut is_it: impl FnMut(ToMaster) -> Option<T>) -> T {
         let mut buffer = vec![0; messages::MESSAGE_BYTES_MAX];
         let mut heard = Vec::new();
         let until = Instant::now() + PATIENCE;
