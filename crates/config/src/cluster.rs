@@ -1,6 +1,8 @@
 //! `[cluster]`, and the `cluster` of a route: nodes that share the requests of a site by what each of them has in memory.
 
 use std::borrow::Cow;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
 use baton_engine::plan::ClusterWay;
@@ -15,7 +17,7 @@ use super::origins::{Origin, Url};
 use super::proxy::{Proxy, check_ejection};
 use super::raw::{Node, Value};
 use super::setting::{Inline, Section, Table, settings};
-use super::text::{TextOf, Wrong};
+use super::text::{FilePath, TextOf, Wrong};
 use super::words::{Word, words};
 
 words! {
@@ -47,6 +49,15 @@ settings! {
         /// How requests are relayed: the keys of `proxy`, but for `to` and `policy`. `queue_max` and `queue_ms` also bound the
         /// requests that wait for any node.
         relay: Proxy = Proxy::default(), Relay;
+        /// File with the certificate and the key that all members of the cluster share; `baton cluster key` makes one. Hosts
+        /// that have it hand connections of clients over to each other. Needs a restart or an upgrade.
+        key: Option<PathBuf> = None, Or("none", FilePath);
+        /// Where this host takes connections that front-ends hand over, in a network of the members: `10.0.0.11:7946`, or
+        /// `:7946` on all addresses. Nodes need it.
+        listen: Option<SocketAddr> = None, Or("off", MoverAddress);
+        /// Unix socket of the process that moves connections, which lives on when the server restarts. `auto`: the control
+        /// socket's path and `.mover`, or `/run/baton/mover.sock`. Needs a restart or an upgrade.
+        mover_socket: Option<PathBuf> = None, Or("auto", FilePath);
     }
 }
 
@@ -62,6 +73,9 @@ settings! {
         weight: u64 = 1, Integer(1, 100);
         /// The URL by which clients reach it themselves, for `way = "redirect"`: `https://b.example.org`.
         public: Option<String> = None, Or("none", PUBLIC);
+        /// Where it takes connections that are handed over (`listen` in its own `[cluster]`): `10.0.0.11:7946`. Packets of
+        /// clients are sent on to this address, so it must be in a network that both hosts share.
+        mover: Option<SocketAddr> = None, Or("none", MoverAddress);
     }
 }
 
@@ -215,6 +229,33 @@ impl Kind for NodeUrl {
 
     fn write(&self, value: &OriginUrl) -> toml::Value {
         Url.write(value)
+    }
+}
+
+/// Where a mover listens.
+struct MoverAddress;
+
+impl Kind for MoverAddress {
+    type Value = SocketAddr;
+
+    fn accepted(&self) -> String {
+        "an IP address with a port such as \"10.0.0.11:7946\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {
+        let text = node.get_ref().as_str();
+        let address = text.and_then(|text| match text.strip_prefix(':') {
+            Some(port) => port.parse().ok().map(|port: u16| (Ipv6Addr::UNSPECIFIED, port).into()),
+            None => text.parse().ok(),
+        });
+        if address.is_none() {
+            reading.mismatch(node, &self.accepted());
+        }
+        address
+    }
+
+    fn write(&self, value: &SocketAddr) -> toml::Value {
+        value.to_string().into()
     }
 }
 

@@ -11,6 +11,7 @@ impl Conflicts<'_> {
     pub(super) fn cluster(&mut self) {
         let nodes = [Step::Key("cluster"), Step::Key("nodes")];
         self.thresholds();
+        self.movers();
         if !self.is_sound(&nodes) {
             return;
         }
@@ -37,6 +38,34 @@ impl Conflicts<'_> {
                     self.found.push(complaint.help(help));
                 }
             }
+        }
+    }
+
+    /// Movers without the key by which they know each other, and nodes whose mover could be anywhere.
+    fn movers(&mut self) {
+        let cluster = &self.config.cluster;
+        let listen = [Step::Key("cluster"), Step::Key("listen")];
+        if cluster.key.is_none() && cluster.listen.is_some() && self.is_sound(&listen) {
+            let complaint =
+                Complaint::new("connections are taken from other hosts without a key to know them by")
+                    .at(self.raw.span(&listen), "any host could send some");
+            let help = "`baton cluster key FILE` makes a key; copy the file to all members and name it: `key = \"FILE\"`";
+            self.found.push(complaint.help(help));
+        }
+        for (index, node) in cluster.nodes.iter().enumerate() {
+            let place = [Step::Key("cluster"), Step::Key("nodes"), Step::Index(index), Step::Key("mover")];
+            let Some(mover) = node.mover.filter(|_| self.is_sound(&place)) else { continue };
+            let complaint = if mover.ip().is_unspecified() {
+                Complaint::new("the mover of a node has no address")
+                    .at(self.raw.span(&place), "expected the node's")
+            } else if cluster.key.is_none() {
+                Complaint::new("connections are to be handed over without a key")
+                    .at(self.raw.span(&place), "this mover would not know us")
+                    .help("`baton cluster key FILE` makes a key; copy the file to all members and name it: `key = \"FILE\"`")
+            } else {
+                continue;
+            };
+            self.found.push(complaint);
         }
     }
 
@@ -90,6 +119,14 @@ mod tests {
             ),
             ("nodes = ['http://a']\nrelay = { host = 'origin' }", "cluster = true", "which of the nodes"),
             ("nodes = ['http://a']\nrelay = { queue = 1 }", "cluster = true", "unknown key `queue`"),
+            ("nodes = ['http://a']\nlisten = ':7946'", "cluster = true", "without a key"),
+            ("nodes = [{ to = 'http://a', mover = '10.0.0.1:7946' }]", "cluster = true", "without a key"),
+            ("nodes = [{ to = 'http://a', mover = ':1' }]\nkey = '/k'", "cluster = true", "has no address"),
+            (
+                "nodes = [{ to = 'http://a', mover = '10.0.0.1' }]",
+                "cluster = true",
+                "an IP address with a port",
+            ),
             ("nodes = ['http://a']\nt_low = 9\nt_high = 9", "cluster = true", "is not less than"),
             ("nodes = ['http://a']\npolicy = 'lard-x'", "cluster = true", "did you mean `lard-"),
         ] {

@@ -35,6 +35,7 @@ mod limits;
 mod log;
 mod manual;
 mod media_types;
+mod mover_plan;
 mod origin_url;
 mod origins;
 mod plan;

@@ -1,6 +1,7 @@
 //! One worker process: what it is given, and its run.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Worker {
     pub steering: Arc<Steering>,
     /// Where clients arrive that other processes have served until now: of the server whose place this one takes, other workers.
     pub arrivals: Vec<Arc<Arrivals>>,
+    /// Over which connections go to other hosts; `None`: to none.
+    pub to_mover: Option<Arc<OwnedFd>>,
     /// Takes its remarks for the operator.
     pub remarks: Remarks,
     /// The cache of what is answered elsewhere, for all its loops.
@@ -69,6 +72,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         log,
         steering,
         arrivals,
+        to_mover: _,
         remarks,
         shared_cache,
     } = worker;

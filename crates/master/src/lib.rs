@@ -33,6 +33,7 @@ mod management;
 mod master;
 mod memory_file;
 mod missed_purges;
+mod mover;
 mod notify;
 mod origins;
 mod pending;

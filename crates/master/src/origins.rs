@@ -6,7 +6,7 @@ use std::io;
 
 use baton_config::{Config, ConfiguredOrigin};
 use baton_report::log;
-use baton_upstream::{FAILURE_LABELS, OriginCounts, OriginName, OriginState, OriginTable};
+use baton_upstream::{FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginState, OriginTable};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
@@ -133,6 +133,19 @@ impl Origins {
             (&origin.name.site, &origin.name.route) == (&of.name.site, &of.name.route)
         };
         config.origins().filter(is_beside).all(|origin| self.drained.contains(&origin.url.server()))
+    }
+
+    /// The nodes of the cluster, with their records.
+    pub(crate) fn nodes(&self, config: &Config) -> impl Iterator<Item = (String, OriginRecord)> {
+        config.origins().filter_map(|origin| {
+            let node = origin.node?.into_owned();
+            Some((node, self.table.verdicts(*self.rows.get(&origin.name)?)))
+        })
+    }
+
+    /// The record of a node.
+    pub(crate) fn node(&self, config: &Config, node: &str) -> Option<OriginRecord> {
+        self.nodes(config).find(|(name, _)| name == node).map(|(_, record)| record)
     }
 
     /// What is known of each origin, in the order of the configuration.

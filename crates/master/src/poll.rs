@@ -26,6 +26,8 @@ pub(super) enum Source {
     Acme,
     /// What that process prints.
     AcmeOutput,
+    /// Messages of the process that moves connections.
+    Mover,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

@@ -26,6 +26,7 @@ use super::listeners::{Listeners, SocketSetup, listen_addresses};
 use super::logs::Logs;
 use super::management::{Connections, ServerMetrics};
 use super::master::Master;
+use super::mover::Mover;
 use super::origins::Origins;
 use super::phase::Phase;
 use super::privileges::WorkerUser;
@@ -103,6 +104,8 @@ pub(super) fn prepare(
     let mut origins = Origins::allocate(topology.processes, inherited_sockets.drained_origins)
         .map_err(|error| Trouble::of("allocate the table of origins", &error))?;
     origins.begin(&config);
+    let mover = Mover::new(&config, Instant::now())
+        .map_err(|error| Trouble::of("open sockets for the mover", &error))?;
     let equipment =
         Equipment::gather(&config, &topology, inherited_sockets.admin).inspect_err(|_| listeners.close())?;
     Ok(Master {
@@ -137,6 +140,7 @@ pub(super) fn prepare(
         notices,
         workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, origins.table()),
         siblings: Siblings::open(),
+        mover,
         origins,
         next_check: Instant::now(),
         signals: equipment.signals,

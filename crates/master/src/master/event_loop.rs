@@ -109,6 +109,7 @@ impl Master {
             origins: (self.origins.table(), index),
             arrivals: self.predecessor.and_then(|one| one.arrivals),
             of_siblings: self.siblings.map(|siblings| siblings.arrivals),
+            mover: self.mover.into_worker_ends(),
         }))
     }
 
@@ -126,6 +127,9 @@ impl Master {
         }
         if let Some(output) = self.acme.output() {
             list.add(Source::AcmeOutput, output, PollFlags::IN);
+        }
+        if let Some(link) = self.mover.link() {
+            list.add(Source::Mover, link, PollFlags::IN);
         }
         for (id, socket, flags) in self.connections.interests() {
             list.add(Source::Connection(id), socket, flags);
@@ -153,6 +157,7 @@ impl Master {
             self.workers.kill_deadline(),
             self.applications.deadline(),
             self.acme.deadline(self.may_reload().is_ok()),
+            self.mover.deadline(self.may_reload().is_ok()),
             self.successor.as_ref().and_then(Successor::deadline),
             self.connections.deadline(),
             self.watchdog_due(),
@@ -175,6 +180,7 @@ impl Master {
         self.workers.kill_late(now);
         self.applications.advance(now);
         self.acme.advance(self.may_reload().is_ok(), &self.user, now);
+        self.mover.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
         }
@@ -208,6 +214,7 @@ impl Master {
             Source::Application(index) => self.applications.handle_output(index),
             Source::Acme => self.acme.handle_messages(&self.workers),
             Source::AcmeOutput => self.acme.handle_output(),
+            Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -333,6 +340,8 @@ impl Master {
                 // The pool has logged the end of its manager.
             } else if self.acme.handle_end(pid, ended, &self.workers, now) {
                 // It has logged its end.
+            } else if self.mover.handle_end(pid, ended, now) {
+                // As above.
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }

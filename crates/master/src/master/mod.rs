@@ -36,6 +36,7 @@ use crate::control::ControlSocket;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::{Connections, Requester, ServerMetrics};
+use crate::mover::Mover;
 use crate::origins::Origins;
 use crate::pending::{LastReload, PendingPurge, Reload, StatusCollection};
 use crate::phase::Phase;
@@ -70,6 +71,7 @@ pub(crate) struct Master {
     pub(crate) watching: Watching,
     pub(crate) acme: Acme,
     pub(crate) ticket_keys: TicketKeys,
+    pub(crate) mover: Mover,
     pub(crate) logs: Logs,
     pub(crate) workers: Workers,
     /// How workers that leave give clients to the others; `None`: there were no descriptors for it.

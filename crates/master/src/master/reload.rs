@@ -226,6 +226,7 @@ impl Master {
         self.config = change.config;
         self.certificates = change.certificates;
         self.acme.configure(change.acme);
+        self.mover.configure(&self.config);
         self.use_logs(change.logs);
         self.workers.restart_now(now);
         self.advance(now);

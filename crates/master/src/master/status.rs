@@ -117,6 +117,7 @@ impl Master {
             "workers": workers,
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
+            "mover": self.mover.report(),
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.last_reload.as_ref().map(|last| json!({

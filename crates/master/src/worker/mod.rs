@@ -29,6 +29,7 @@ use self::cache_purges::CachePurges;
 use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker};
+use crate::mover::WorkerEnds;
 use crate::privileges::WorkerUser;
 
 /// The inputs of a worker.
@@ -72,6 +73,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) arrivals: Option<OwnedFd>,
     /// Where those of other workers arrive.
     pub(crate) of_siblings: Option<OwnedFd>,
+    /// How connections get to other hosts, and from there.
+    pub(crate) mover: Option<WorkerEnds>,
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
@@ -136,6 +139,8 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let arrivals = setup.arrivals.map(Arrivals::new).into_iter();
+    let (to_mover, of_mover) = setup.mover.map(|ends| (Arc::new(ends.requests), ends.arrivals)).unzip();
+    let arrivals = arrivals.chain(of_mover.map(Arrivals::new));
     let arrivals = arrivals.chain(setup.of_siblings.map(Arrivals::of_siblings));
     let arrivals = arrivals.map(|one| one.map(Arc::new)).collect::<io::Result<_>>();
     let arrivals = arrivals.map_err(|error| format!("no clients can be taken over: {error}"))?;
@@ -150,6 +155,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         log: setup.log,
         steering,
         arrivals,
+        to_mover,
         remarks,
         shared_cache,
     })

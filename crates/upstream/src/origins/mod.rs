@@ -4,6 +4,7 @@
 //!   OriginTable      a row for each origin of each route        written by
 //!     ├─ name        by which workers find the row              the master
 //!     ├─ drained     whether an operator wants it left out      the master
+//!     ├─ at a node   what was handed over to a node's host      workers, and the master for the mover
 //!     ├─ verdicts    ejection, checks                           the process that comes to one
 //!     └─ counts      requests, failures, times; per worker      each worker its own
 //! ```
@@ -12,6 +13,7 @@
 //! fields are written one by one, and two processes that count a failure in the same moment may count one. No verdict is
 //! lost by that, since it is written only by the process that comes to it.
 
+mod at_node;
 mod counts;
 mod record;
 mod table;
@@ -21,8 +23,8 @@ pub use counts::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts};
 pub use record::OriginRecord;
 pub use table::{OriginName, OriginTable};
 
-/// Words of a row that all processes write: two cache lines.
-const SHARED_WORDS: usize = 16;
+/// Words of a row that all processes write: pairs of cache lines.
+const SHARED_WORDS: usize = 32;
 
 /// Words of a row that one worker writes: whole pairs of cache lines, so that no line is written by two CPUs.
 const COUNT_WORDS: usize = 48;
@@ -45,4 +47,12 @@ pub(crate) mod word {
     pub(crate) const CHECK_CAUSE: usize = 11;
     /// When it last came back, in milliseconds; 0: never.
     pub(crate) const RETURNED: usize = 12;
+    /// Requests that workers have handed over to the node with their connections.
+    pub(super) const HANDED: usize = 13;
+    /// How many of these have ended, less the requests that have begun at the node on connections that stayed there.
+    pub(super) const SETTLED: usize = 14;
+    /// Connections that are at the node, as its host says.
+    pub(super) const AT_NODE: usize = 15;
+    /// Whether connections can be handed over.
+    pub(super) const REACHED: usize = 16;
 }

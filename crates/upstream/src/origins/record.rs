@@ -55,6 +55,11 @@ impl OriginRecord {
         self.store(word::DRAINED, u64::from(is_drained));
     }
 
+    /// The words that all processes write.
+    pub(super) fn shared(&self) -> &[AtomicU64] {
+        self.shared.get()
+    }
+
     pub(crate) fn load(&self, word: usize) -> u64 {
         self.shared.get()[word].load(Ordering::Relaxed)
     }

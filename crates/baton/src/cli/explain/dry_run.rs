@@ -80,6 +80,7 @@ impl DryRun {
             log: None,
             steering: Arc::clone(&steering),
             arrivals: Vec::new(),
+            to_mover: None,
             // What is remarkable shows in the response.
             remarks: |_| {},
         };

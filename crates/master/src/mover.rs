@@ -1,0 +1,264 @@
+//! The process that moves connections between hosts (`baton mover`), as the master knows it.
+//!
+//! ```text
+//!   master ── connects, or starts it ── Hello, Nodes ──► mover
+//!          ◄── Reachable, Loads, Status ──                │ ▲
+//!   OriginRecords, which workers read                     │ │ connections, by two pairs of sockets
+//!   workers ──────────────────────────────────────────────┘ └── for the life of the server
+//! ```
+//!
+//! It lives on when the server ends, since the connections that it forwards would end with it. So a new server first looks
+//! for one that runs. While there is none, requests are relayed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use baton_cluster::local::{FromMaster, MoverStatus, Settings, ToMaster, VERSION};
+use baton_config::{Config, OWN_EXECUTABLE};
+use baton_report::log;
+use baton_supervise::Restart;
+use baton_sys::passing;
+use baton_sys::process::Ended;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::{Value, json};
+
+use super::channel::{self, MESSAGE_BYTES_MAX};
+use super::origins::Origins;
+
+/// The mover, and how to get to it.
+#[derive(Debug)]
+pub(crate) struct Mover {
+    /// `None`: no connection moves to another host, or comes from one.
+    settings: Option<Settings>,
+    socket: PathBuf,
+    ends: Option<Ends>,
+    link: Option<OwnedFd>,
+    /// The mover that this server has started, while it runs.
+    process: Option<(i32, Instant)>,
+    restart: Restart,
+    /// When to connect again.
+    due: Instant,
+    status: MoverStatus,
+    /// Why it is of no use, as it says.
+    trouble: Option<String>,
+    /// Requests that had been handed over to each node when the mover began to count.
+    handed_before: BTreeMap<String, u64>,
+}
+
+/// Two pairs of sockets, for the life of the server: a mover that ends closes none for the workers.
+#[derive(Debug)]
+struct Ends {
+    requests: [OwnedFd; 2],
+    arrivals: [OwnedFd; 2],
+}
+
+/// The ends of a worker.
+#[derive(Debug)]
+pub(crate) struct WorkerEnds {
+    /// Over which it gives connections away.
+    pub(crate) requests: OwnedFd,
+    /// Over which it gets connections.
+    pub(crate) arrivals: OwnedFd,
+}
+
+impl Mover {
+    /// For a server that begins with this configuration. Only one that has a key then ever moves connections between hosts.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub(crate) fn new(config: &Config, now: Instant) -> io::Result<Self> {
+        let pair = || passing::message_pair().map(|(ours, theirs)| [ours, theirs]);
+        let ends = config
+            .cluster
+            .key
+            .is_some()
+            .then(|| Ok::<_, io::Error>(Ends { requests: pair()?, arrivals: pair()? }));
+        Ok(Self {
+            settings: config.mover_settings(),
+            socket: config.mover_socket(),
+            ends: ends.transpose()?,
+            link: None,
+            process: None,
+            restart: Restart::new(now),
+            due: now,
+            status: MoverStatus::default(),
+            trouble: None,
+            handed_before: BTreeMap::new(),
+        })
+    }
+
+    /// The ends of a worker. `None`: no connection moves between hosts.
+    pub(crate) fn into_worker_ends(self) -> Option<WorkerEnds> {
+        let Ends { requests: [requests, _], arrivals: [arrivals, _] } = self.ends?;
+        Some(WorkerEnds { requests, arrivals })
+    }
+
+    /// Moves connections by these settings from now on.
+    pub(crate) fn configure(&mut self, config: &Config) {
+        let settings = config.mover_settings();
+        let before = std::mem::replace(&mut self.settings, settings);
+        let (Some(link), Some(before), Some(settings)) = (&self.link, before, &self.settings) else { return };
+        if before == *settings {
+            return;
+        }
+        let is_same_but_for_nodes = Settings { nodes: settings.nodes.clone(), ..before } == *settings;
+        let nodes = FromMaster::Nodes { nodes: settings.nodes.clone() };
+        // With another key, or other addresses, it is told all of it anew.
+        if !is_same_but_for_nodes || channel::send(link, &nodes, &[]).is_err() {
+            self.link = None;
+        }
+    }
+
+    /// Connects to the mover, or starts it, as is due. `may_run`: this server serves, and no other takes its place.
+    pub(crate) fn advance(&mut self, may_run: bool, config: &Config, origins: &Origins, now: Instant) {
+        if self.settings.is_none() {
+            self.link = None;
+        }
+        if self.deadline(may_run).is_none_or(|due| now < due) {
+            return;
+        }
+        self.due = now + PAUSE;
+        match self.connect(config, origins) {
+            Ok(()) => {}
+            Err(error) if is_absent(&error) && self.process.is_none() && self.restart.due() <= now => {
+                self.start(now);
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => {
+                log::error(format_args!("cannot connect to the mover at {}: {error}", self.socket.display()));
+                self.due = now + PAUSE_BEHIND_ERROR;
+            }
+        }
+    }
+
+    /// When [`advance`](Self::advance) has something to do.
+    pub(crate) fn deadline(&self, may_run: bool) -> Option<Instant> {
+        let is_wanted = may_run && self.link.is_none() && self.ends.is_some() && self.settings.is_some();
+        is_wanted.then_some(self.due)
+    }
+
+    fn connect(&mut self, config: &Config, origins: &Origins) -> io::Result<()> {
+        let (Some(settings), Some(ends)) = (&self.settings, &self.ends) else { return Ok(()) };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let link = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        rustix::net::connect(&link, &SocketAddrUnix::new(&self.socket)?)?;
+        let hello = FromMaster::Hello { version: VERSION, settings: settings.clone() };
+        channel::send(&link, &hello, &[ends.requests[1].as_fd(), ends.arrivals[1].as_fd()])?;
+        self.handed_before =
+            origins.nodes(config).map(|(node, record)| (node, record.handed_over())).collect();
+        self.trouble = None;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    fn start(&mut self, now: Instant) {
+        let started = Command::new(OWN_EXECUTABLE)
+            .arg0("baton")
+            .arg("mover")
+            .arg("--socket")
+            .arg(&self.socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // It writes to the error log of the server that has started it.
+            .stderr(Stdio::inherit())
+            .env_remove("NOTIFY_SOCKET")
+            // A Ctrl-C in the terminal must not reach it.
+            .process_group(0)
+            .spawn();
+        // The master waits for it with all other children.
+        match started.and_then(|child| i32::try_from(child.id()).map_err(io::Error::other)) {
+            Ok(pid) => self.process = Some((pid, now)),
+            Err(error) => log::error(self.restart.note_failed_start(WHO, &error, now)),
+        }
+    }
+
+    /// Its connection, to poll.
+    pub(crate) fn link(&self) -> Option<BorrowedFd<'_>> {
+        self.link.as_ref().map(AsFd::as_fd)
+    }
+
+    /// It has sent messages.
+    pub(crate) fn handle_messages(&mut self, config: &Config, origins: &Origins) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        while let Some(link) = &self.link {
+            match channel::receive(link, &mut buffer) {
+                Ok(Some((message, _))) => self.handle(message, config, origins),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => self.lose(config, origins),
+            }
+        }
+    }
+
+    fn handle(&mut self, message: ToMaster, config: &Config, origins: &Origins) {
+        match message {
+            ToMaster::Refused { trouble } => self.trouble = Some(trouble),
+            ToMaster::Reachable { node, reachable } => {
+                if let Some(record) = origins.node(config, &node) {
+                    record.set_takes_connections(reachable);
+                }
+            }
+            ToMaster::Loads(loads) => {
+                let Some(record) = origins.node(config, &loads.node) else { return };
+                let before = self.handed_before.get(&loads.node).copied().unwrap_or(0);
+                record.set_settled(before.wrapping_add(loads.ended).wrapping_sub(loads.begun_kept));
+                record.set_connections_at_node(loads.active);
+            }
+            ToMaster::Status(status) => self.status = status,
+        }
+    }
+
+    /// It has ended, and with it all requests that were handed over; or another server has taken its place here.
+    fn lose(&mut self, config: &Config, origins: &Origins) {
+        self.link = None;
+        self.status = MoverStatus::default();
+        for (_, record) in origins.nodes(config) {
+            record.set_takes_connections(false);
+            record.set_connections_at_node(0);
+            record.set_settled(record.handed_over());
+        }
+    }
+
+    /// A child has ended. Returns whether it was the mover.
+    pub(crate) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> bool {
+        let Some((_, since)) = self.process.take_if(|(of_mover, _)| *of_mover == pid) else { return false };
+        // It ends by itself when no server needs it.
+        if ended != Ended::Exited(0) {
+            log::error(self.restart.note_end(ended, since, now).with_restart(WHO));
+        }
+        true
+    }
+
+    /// For the status.
+    pub(crate) fn report(&self) -> Option<Value> {
+        self.settings.as_ref()?;
+        let MoverStatus { pid, flows, kept, front_ends, nodes } = &self.status;
+        Some(json!({
+            "socket": self.socket,
+            "connected": self.link.is_some(),
+            "trouble": self.trouble,
+            "pid": pid,
+            "connections_at_nodes": flows,
+            "connections_of_front_ends": kept,
+            "front_ends": front_ends,
+            "nodes": nodes,
+        }))
+    }
+}
+
+/// Whether no mover listens at the socket.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+const WHO: &str = "the process that moves connections";
+
+/// Between two tries to connect to a mover that begins.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Between two tries to connect to one that cannot be connected to.
+const PAUSE_BEHIND_ERROR: Duration = Duration::from_secs(5);
