@@ -252,6 +252,27 @@ fn a_node_returns_no_other_connection_than_it_was_given() {
 }
 
 #[test]
+fn a_port_that_is_used_again_waits_for_the_end_of_a_move() {
+    let (mut host, node) = front_end_with_node();
+    let flow = hand_off(&mut host);
+    let again = HandOff {
+        node: "b".into(),
+        socket: 78,
+        tuple: tuple("192.0.2.1:4000"),
+        passport: Box::new(passport("192.0.2.1:4000")),
+        is_counted: true,
+    };
+    host.mover.handle_hand_off(again, 0);
+    let actions = host.actions();
+    let is_given = |action: &Action<Socket>| matches!(action, Action::Give { socket: 78, passport, .. } if passport.stay);
+    assert!(actions.iter().any(is_given), "{actions:?}");
+    // The older one goes on.
+    let ready = FromNode::Ready { flow };
+    host.mover.handle_body(Peer::Node(node), &ready.to_bytes().unwrap()[4..], 0);
+    assert!(host.actions().iter().any(|action| matches!(action, Action::Forward { .. })));
+}
+
+#[test]
 fn totals_that_cannot_be_right_end_the_link() {
     let (mut host, node) = front_end_with_node();
     let flow = hand_off(&mut host);

@@ -168,6 +168,8 @@ pub enum HandOffFailure {
     Unreachable,
     /// Too many hand-offs are under way, or too many connections given away.
     TooMany,
+    /// The client's port was used before, and the move of that connection has not ended yet.
+    Moving,
     /// The socket's state could not be read.
     NotFrozen(String),
     /// The state is larger than a message may be.
@@ -188,6 +190,7 @@ impl fmt::Display for HandOffFailure {
             Self::TooMany => {
                 f.write_str("too many hand-offs are under way, or too many connections handed over")
             }
+            Self::Moving => f.write_str("an older connection of the client's port is being moved"),
             Self::NotFrozen(why) => f.write_str(why),
             Self::TooLarge => f.write_str("the client has sent more than travels with a connection"),
             Self::Refused(why) => write!(f, "the node refuses it: {}", why.word()),

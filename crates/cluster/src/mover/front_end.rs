@@ -158,8 +158,12 @@ impl<S> FrontEnd<S> {
         if !is_counted {
             link.counts.begun_kept += 1;
         }
+        let old = self.by_tuple.get(&tuple).copied();
+        let is_settled = |flow: &Flow| matches!(flow.phase, Phase::There | Phase::Lingering);
         let failure = if !link.is_reachable() {
             Some(HandOffFailure::Unreachable)
+        } else if !old.and_then(|old| self.flows.get(&old)).is_none_or(is_settled) {
+            Some(HandOffFailure::Moving)
         } else if !link.has_room() || self.flows.len() >= FLOWS_MAX {
             Some(HandOffFailure::TooMany)
         } else {
@@ -174,7 +178,7 @@ impl<S> FrontEnd<S> {
         link.counts.note_sent();
         link.under_way += 1;
         // The client uses the port for a new connection: what was known of the old one is over.
-        if let Some(&old) = self.by_tuple.get(&tuple) {
+        if let Some(old) = old {
             self.release(old, now_ms, out);
         }
         let flow = out.flow();
