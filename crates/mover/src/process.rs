@@ -99,8 +99,13 @@ const SWEEP_MS: u64 = 5_000;
 
 impl Process {
     fn is_over(&self) -> bool {
+        self.ends_ms().is_some_and(|ends_ms| ends_ms <= self.clock.now_ms())
+    }
+
+    /// When the process ends, if nothing changes. It waits for a master that is connected, whatever it has said.
+    fn ends_ms(&self) -> Option<u64> {
         let has_master = self.servers.iter().any(|server| server.master.is_some());
-        !has_master && self.mover.ends_ms().is_some_and(|ends_ms| ends_ms <= self.clock.now_ms())
+        self.mover.ends_ms().filter(|_| !has_master)
     }
 
     /// Waits, and does what is due.
@@ -147,8 +152,7 @@ impl Process {
         }
         let mut fds: Vec<_> = sources.iter().map(|(_, fd, flags)| PollFd::new(fd, *flags)).collect();
         let longest_ms = self.clock.now_ms() + STATUS_MS;
-        let due =
-            [self.mover.deadline_ms(), self.mover.ends_ms(), self.peers.deadline_ms(), Some(longest_ms)];
+        let due = [self.mover.deadline_ms(), self.ends_ms(), self.peers.deadline_ms(), Some(longest_ms)];
         let wait = self.clock.until(due.into_iter().flatten().min().unwrap_or(longest_ms));
         // Rounded up to a millisecond of the machine's clock, or time would come too early, again and again.
         let wait = wait + Duration::from_micros(10);
