@@ -10,12 +10,21 @@ use crate::common::server::{Server, wait_until};
 
 /// A server that serves files, and names itself in its responses.
 pub(crate) fn node(name: &str) -> Server {
+    node_with(name, "")
+}
+
+/// The same, with lines of `[cluster]` and the rights that a mover needs.
+pub(crate) fn node_of_cluster(cluster: &str) -> Server {
+    node_with("n0", &format!("user = 'root'\n[cluster]\n{cluster}"))
+}
+
+fn node_with(name: &str, settings: &str) -> Server {
     let folder = Folder::new();
     for file in 0..FILES {
         folder.write(&format!("{file}.txt"), format!("file {file}"));
     }
     let configuration = format!(
-        "processes = 1\n[[site]]\nlisten = '127.0.0.1:0'\nroot = '{{root}}'\nheaders = {{ X-Node = '{name}' }}\n"
+        "processes = 1\n{settings}\n[[site]]\nlisten = '127.0.0.1:0'\nroot = '{{root}}'\nheaders = {{ X-Node = '{name}' }}\n"
     );
     Server::run(folder, &configuration)
 }

@@ -6,5 +6,6 @@ mod architectures;
 mod common;
 
 mod front;
+mod mover;
 mod redirect;
 mod relay;

@@ -280,4 +280,4 @@ fn user() -> String {
 }
 
 /// The server under test.
-const BATON: &str = env!("CARGO_BIN_EXE_baton");
+pub(crate) const BATON: &str = env!("CARGO_BIN_EXE_baton");

@@ -1,0 +1,81 @@
+//! The process that moves connections, as servers find, start and lose it. What it does with connections is tested between
+//! hosts.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::folder::Folder;
+use crate::common::leave_out;
+use crate::common::server::{BATON, Server, wait_until};
+use crate::front::{configuration, node_of_cluster};
+
+/// A front-end and a node that share a key; the mover's socket of the front-end.
+fn host_and_node() -> Option<(Server, Server, String)> {
+    if !rustix::process::geteuid().is_root() {
+        leave_out("servers and their movers", "only root may move connections");
+        return None;
+    }
+    let keys = Folder::new();
+    let key = keys.base().join("cluster.pem");
+    make_key(&key);
+    let mover = free_address();
+    let node = node_of_cluster(&format!("key = '{}'\nlisten = '{mover}'", key.display()));
+    let cluster = format!(
+        "key = '{}'\nmover_socket = '{}'\nnodes = [{{ to = 'http://{}', name = 'n0', mover = '{mover}' }}]",
+        key.display(),
+        keys.base().join("mover.sock").display(),
+        node.address()
+    );
+    let front = Server::run(keys, &configuration("user = 'root'", &cluster));
+    Some((front, node, cluster))
+}
+
+fn make_key(path: &Path) {
+    let key = Command::new(BATON).args(["cluster", "key"]).output().expect("a key");
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    std::io::Write::write_all(&mut file.expect("a file"), &key.stdout).expect("a key");
+}
+
+/// An address that was free a moment ago.
+fn free_address() -> std::net::SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("an address")
+}
+
+fn mover(server: &Server) -> Value {
+    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    status["mover"].clone()
+}
+
+/// Waits until the mover reaches the node. Returns the mover's process.
+fn wait_until_reached(server: &Server) -> i64 {
+    wait_until("the node's mover is reached", || mover(server)["nodes"][0]["reachable"] == true);
+    mover(server)["pid"].as_i64().expect("its process")
+}
+
+/// Goal: a mover that dies is replaced, and requests are answered meanwhile.
+#[test]
+fn a_mover_that_is_killed_is_replaced() {
+    let Some((front, _node, _)) = host_and_node() else { return };
+    let first = wait_until_reached(&front);
+    kill_process(Pid::from_raw(first as i32).expect("a process"), Signal::KILL).expect("it runs");
+    assert_eq!(front.get("/1.txt").text(), "file 1");
+    wait_until("another one runs", || !mover(&front)["pid"].is_null() && mover(&front)["pid"] != first);
+    wait_until_reached(&front);
+}
+
+/// Goal: a server that takes the place of another one goes on with its mover, which has the connections.
+#[test]
+fn the_next_server_finds_the_mover() {
+    let Some((front, _node, cluster)) = host_and_node() else { return };
+    let first = wait_until_reached(&front);
+    front.signal(Signal::KILL);
+    let next = Server::run(Folder::new(), &configuration("user = 'root'", &cluster));
+    assert_eq!(wait_until_reached(&next), first);
+    drop(front);
+}
