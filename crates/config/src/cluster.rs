@@ -24,10 +24,22 @@ words! {
     for ClusterWay {
         /// by the best way that the client and the node allow
         Auto = "auto",
+        /// the client's connection goes to the node, which answers it directly; what cannot go is relayed
+        HandOff = "handoff",
         /// the server stands between client and node, as a proxy
         Relay = "relay",
         /// GET and HEAD are sent to the node's own URL (307); what cannot be is relayed
         Redirect = "redirect",
+    }
+}
+
+words! {
+    /// Where a connection that was handed over is served after its first request.
+    Kept {
+        /// at the node that has it
+        Stay = "stay",
+        /// there if the answer is in its memory; else the front-end chooses a node anew
+        Return = "return",
     }
 }
 
@@ -46,6 +58,11 @@ settings! {
         t_low: u64 = 25, Integer(1, 1_000_000);
         /// Requests under way at such a node above which more would have to wait there; more than `t_low`.
         t_high: u64 = 65, Integer(2, 1_000_000);
+        /// Whether requests wait in this server while all nodes together have as many under way as they can take without delay:
+        /// `t_high` each, but `t_low` one of them. `false`: nodes get all requests at once.
+        admission: bool = true, Flag;
+        /// On a node: where connections that were handed over are served after their first request.
+        kept: Kept = Kept::Stay, Word::<Kept>::new();
         /// How requests are relayed: the keys of `proxy`, but for `to` and `policy`. `queue_max` and `queue_ms` also bound the
         /// requests that wait for any node.
         relay: Proxy = Proxy::default(), Relay;

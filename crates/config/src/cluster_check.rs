@@ -16,6 +16,7 @@ impl Conflicts<'_> {
             return;
         }
         let (config, cluster) = (self.config, &self.config.cluster);
+        let has_mover = cluster.nodes.iter().any(|node| node.mover.is_some());
         let has_public = cluster.nodes.iter().any(|node| node.public.is_some());
         for (site, one) in config.sites.iter().enumerate() {
             for (index, route) in one.routes.iter().enumerate() {
@@ -29,6 +30,13 @@ impl Conflicts<'_> {
                     let complaint = Complaint::new("a route to a cluster without nodes");
                     let complaint = complaint.at(self.raw.span(&place), "there is no node to answer");
                     let help = "say which there are: `nodes = [\"http://10.0.0.11\", …]` in [cluster]";
+                    self.found.push(complaint.help(help));
+                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::HandOff && !has_mover {
+                    let complaint =
+                        Complaint::new("connections are to be handed over to nodes without movers");
+                    let complaint = complaint.at(self.raw.span(&place), "by this way");
+                    let help =
+                        "say where they are: `{ to = \"http://10.0.0.11\", mover = \"10.0.0.11:7946\" }`";
                     self.found.push(complaint.help(help));
                 } else if settings.way.unwrap_or(cluster.way) == ClusterWay::Redirect && !has_public {
                     let complaint =
@@ -119,6 +127,7 @@ mod tests {
             ),
             ("nodes = ['http://a']\nrelay = { host = 'origin' }", "cluster = true", "which of the nodes"),
             ("nodes = ['http://a']\nrelay = { queue = 1 }", "cluster = true", "unknown key `queue`"),
+            (nodes, "cluster = { way = 'handoff' }", "nodes without movers"),
             ("nodes = ['http://a']\nlisten = ':7946'", "cluster = true", "without a key"),
             ("nodes = [{ to = 'http://a', mover = '10.0.0.1:7946' }]", "cluster = true", "without a key"),
             ("nodes = [{ to = 'http://a', mover = ':1' }]\nkey = '/k'", "cluster = true", "has no address"),

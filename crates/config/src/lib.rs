@@ -68,7 +68,7 @@ pub use address::Listen;
 pub use admin::Admin;
 pub use application::{Application, StopSignal, Target, Transport, passfd_condition, target};
 pub use cache::Cache;
-pub use cluster::{Cluster, ClusterNode, RouteCluster};
+pub use cluster::{Cluster, ClusterNode, Kept, RouteCluster};
 pub use command::{OWN_EXECUTABLE, Processes, find_program};
 pub use config::Config;
 pub use configured_origins::ConfiguredOrigin;

@@ -15,7 +15,7 @@ use baton_sys::process::identity;
 use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 use super::application::{Application, Target, Transport};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Kept};
 use super::config::Config;
 use super::files::Files;
 use super::kind::count;
@@ -62,6 +62,7 @@ impl Config {
         let tickets = resources.tickets.as_ref();
         let tls = self.tls_servers(listener_ids, tls_sites, tickets, &proofs.tls)?;
         let plan = Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls);
+        let plan = plan.returning_connections(self.cluster.kept == Kept::Return);
         let has_acme = self.sites.iter().any(Site::has_acme);
         Ok(if has_acme { plan.with_proofs(Arc::clone(&proofs.http)) } else { plan })
     }

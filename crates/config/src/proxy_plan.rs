@@ -85,7 +85,11 @@ pub(super) fn nodes(
         Ok(Peer { public: node.public.clone(), ..peer(&proxy, origin, settings, "the cluster")? })
     };
     let peers = cluster.nodes.iter().zip(&proxy.to).map(node).collect::<io::Result<Vec<_>>>()?;
-    let settings = ClusterSettings { t_low: cluster.t_low as u32, t_high: cluster.t_high as u32 };
+    let settings = ClusterSettings {
+        t_low: cluster.t_low as u32,
+        t_high: cluster.t_high as u32,
+        is_bounded: cluster.admission,
+    };
     let balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };
     Peers::new(peers, &balance).ok_or_else(|| io::Error::other("a cluster without a node"))
 }

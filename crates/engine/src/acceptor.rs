@@ -48,6 +48,13 @@ pub(crate) enum Accepted {
         socket: OwnedFd,
         passport: Box<Passport>,
         listener: usize,
+        /// It comes from another host, with a request.
+        is_from_mover: bool,
+    },
+    /// One that another host has handed over, and that connected where this server does not listen.
+    Lost {
+        /// By which the mover knows it.
+        flow: u64,
     },
     /// No more can be accepted for now.
     Paused,
@@ -239,14 +246,21 @@ impl Acceptor {
             match arrivals.next(&mut self.message) {
                 Arrival::Client(socket, passport) => {
                     let address = ListenAddress::from(passport.listener.clone());
+                    let is_from_mover = arrivals.are_of_mover();
                     let listener = self.listeners.iter().find(|one| one.address == address);
-                    let Some(listener) = listener.map(|one| one.id) else { continue };
+                    let listener = listener.or_else(|| self.nearest(&address).filter(|_| is_from_mover));
+                    let Some(listener) = listener.map(|one| one.id) else {
+                        match passport.flow {
+                            Some(flow) => return Some(Accepted::Lost { flow }),
+                            None => continue,
+                        }
+                    };
                     let is_nonblocking = self.flags.contains(SocketFlags::NONBLOCK);
                     if rustix::io::ioctl_fionbio(&socket, is_nonblocking).is_err() {
                         continue;
                     }
                     round.left -= 1;
-                    return Some(Accepted::TakenOver { socket, passport, listener });
+                    return Some(Accepted::TakenOver { socket, passport, listener, is_from_mover });
                 }
                 Arrival::Refused(why) => {
                     (self.remarks)(format_args!(
@@ -267,6 +281,19 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    /// The listener for a client of another host, which has connected to an address that is this host's, too: one for all
+    /// addresses, or else one of the same port.
+    fn nearest(&self, address: &ListenAddress) -> Option<&Arc<Listener>> {
+        let ListenAddress::Tcp(wanted) = address else { return None };
+        let of_port = |is_fine: fn(&SocketAddr) -> bool| {
+            self.listeners.iter().find(|one| match &one.address {
+                ListenAddress::Tcp(own) => own.port() == wanted.port() && is_fine(own),
+                ListenAddress::Unix(_) => false,
+            })
+        };
+        of_port(|own| own.ip().is_unspecified()).or_else(|| of_port(|_| true))
     }
 
     fn report(&mut self, error: Errno) {

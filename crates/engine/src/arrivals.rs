@@ -11,8 +11,18 @@ use baton_sys::passing;
 #[derive(Debug)]
 pub struct Arrivals {
     socket: OwnedFd,
-    /// Whether other workers of this server send them.
-    are_of_siblings: bool,
+    whose: Whose,
+}
+
+/// Who has served the clients until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// Another server of this host.
+    OtherServer,
+    /// Other workers of this server.
+    Siblings,
+    /// Servers of other hosts: the mover brings them.
+    Mover,
 }
 
 /// What a look at the socket came to.
@@ -35,7 +45,7 @@ impl Arrivals {
     /// `EBADF`.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, are_of_siblings: false })
+        Ok(Self { socket, whose: Whose::OtherServer })
     }
 
     /// Workers of the same server send them.
@@ -43,12 +53,25 @@ impl Arrivals {
     /// # Errors
     /// `EBADF`.
     pub fn of_siblings(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { are_of_siblings: true, ..Self::new(socket)? })
+        Ok(Self { whose: Whose::Siblings, ..Self::new(socket)? })
+    }
+
+    /// The mover sends them, for servers of other hosts.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn of_mover(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { whose: Whose::Mover, ..Self::new(socket)? })
     }
 
     /// Whether workers of the same server send them.
     pub(crate) fn are_of_siblings(&self) -> bool {
-        self.are_of_siblings
+        self.whose == Whose::Siblings
+    }
+
+    /// Whether the mover sends them.
+    pub(crate) fn are_of_mover(&self) -> bool {
+        self.whose == Whose::Mover
     }
 
     /// The next client.

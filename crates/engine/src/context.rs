@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::departures::Departures;
 use crate::log::AccessLog;
 use crate::metrics::Tally;
+use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::send_way::SendWays;
@@ -42,6 +43,8 @@ pub(crate) struct Context {
     pub(crate) lingering: bool,
     /// Where clients go that another process serves on, if there is one.
     pub(crate) departures: Option<Departures>,
+    /// The way to other hosts of the cluster, if there is one.
+    pub(crate) mover: Option<Arc<MoverLink>>,
     /// Connections that the architecture or its tuner admits to this loop; the configured limit holds as well.
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
@@ -115,6 +118,7 @@ impl Context {
             draining: false,
             lingering: false,
             departures: None,
+            mover: None,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),

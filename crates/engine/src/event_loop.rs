@@ -34,6 +34,7 @@ use crate::job::{Job, JobDone};
 use crate::listen::Listener;
 use crate::log::{AccessLog, Outcome};
 use crate::metrics::Metric;
+use crate::mover::FlowEvent;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
 use crate::takeable::Takeable;
@@ -187,6 +188,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
             }
             self.handle_time();
+            if let Some(mover) = &self.ctx.mover {
+                mover.flush();
+            }
             if self.ctx.draining && self.is_drained() {
                 break;
             }
@@ -282,9 +286,16 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     Session::new(socket, peer, listener, &mut self.ctx)
                 }
                 // It was in clear, and would now have to begin with TLS.
-                Accepted::TakenOver { listener, .. } if self.ctx.plan.tls(listener).is_some() => continue,
-                Accepted::TakenOver { socket, passport, listener } => {
-                    Session::arrive(socket, *passport, listener, &mut self.ctx)
+                Accepted::TakenOver { listener, passport, .. } if self.ctx.plan.tls(listener).is_some() => {
+                    self.lose(passport.flow);
+                    continue;
+                }
+                Accepted::TakenOver { socket, passport, listener, is_from_mover } => {
+                    Session::arrive(socket, *passport, listener, is_from_mover, &mut self.ctx)
+                }
+                Accepted::Lost { flow } => {
+                    self.lose(Some(flow));
+                    continue;
                 }
                 Accepted::Paused => {
                     if self.admitted() > 0 {
@@ -302,6 +313,16 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             let token = self.clients.insert(client);
             self.connection_count.add();
             self.advance(token, Wake::Turn);
+        }
+    }
+
+    /// A connection of another host cannot be served here.
+    fn lose(&self, flow: Option<u64>) {
+        if let (Some(flow), Some(mover)) = (flow, &self.ctx.mover) {
+            self.ctx.remark(format_args!(
+                "a front-end has handed over a connection to an address where no site listens in clear: `listen` must have its port"
+            ));
+            mover.note(flow, FlowEvent::Gone);
         }
     }
 
@@ -453,6 +474,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
             self.gateway.deadline_ms(),
             self.ctx.departures.as_ref().and_then(Departures::again_ms),
+            self.ctx
+                .mover
+                .as_ref()
+                .filter(|mover| mover.is_behind())
+                .map(|_| self.ctx.clock.now_ms() + MOVER_AGAIN_MS),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -659,6 +685,9 @@ const DELEGATED: &str = "a session asks only about a request that it has delegat
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;
+
+/// How soon a mover that has not kept up is told again.
+const MOVER_AGAIN_MS: u64 = 10;
 
 /// How old the shared counters may be while something is counted.
 const PUBLISH_MS: u64 = 100;

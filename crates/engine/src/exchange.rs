@@ -30,6 +30,7 @@ mod x_sendfile;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use baton_buf::Aggregate;
 use baton_content::{Found, NeedsDisk, Query, Tree};
 use baton_http::{AcceptedCodings, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use baton_upstream::ResponseEvent;
@@ -238,6 +239,14 @@ impl Exchange {
     /// Whether the application may have the client's socket.
     pub(crate) fn is_handed_over(&self) -> bool {
         matches!(&self.state, State::Delegated(delegated) if delegated.handed_over)
+    }
+
+    /// The request as it came, with its body. `None`: that is not known any more.
+    pub(crate) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
+        match &self.state {
+            State::Delegated(delegated) => delegated.text(body),
+            State::Answered | State::Finding(_) => None,
+        }
     }
 
     /// Where the body is kept.

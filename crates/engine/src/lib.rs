@@ -34,6 +34,7 @@ mod job;
 pub mod listen;
 mod log;
 pub mod metrics;
+mod mover;
 mod outlet;
 pub mod plan;
 mod process;

@@ -27,6 +27,8 @@ pub struct Plan {
     defaults: Vec<usize>,
     tls: HashMap<usize, Arc<baton_tls::Server>>,
     proofs: Option<Arc<HttpProofs>>,
+    /// Whether connections of a cluster's front-ends go back for what is not in this node's memory.
+    returns_connections: bool,
     /// What a client may ask for, and for how long.
     pub limits: Limits,
     /// Whether responses name the server (`Server: baton`).
@@ -171,6 +173,8 @@ pub struct ProxyTerms {
 pub enum ClusterWay {
     /// By the best way that the client and the node allow.
     Auto,
+    /// The connection is handed over, if it can be and the node takes it; else through this server.
+    HandOff,
     /// Through this server.
     Relay,
     /// The client is sent to the node's own URL, if the request is harmless and the node has one; else through this server.
@@ -242,7 +246,17 @@ impl Plan {
         }
         wildcards.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         defaults.extend(0..sites.len());
-        Self { sites, by_host, wildcards, defaults, tls: HashMap::new(), proofs: None, limits, server_header }
+        Self {
+            sites,
+            by_host,
+            wildcards,
+            defaults,
+            tls: HashMap::new(),
+            proofs: None,
+            returns_connections: false,
+            limits,
+            server_header,
+        }
     }
 
     /// The same with TLS on the listeners that these belong to.
@@ -258,6 +272,17 @@ impl Plan {
     /// The same with proofs for certificate authorities, on all sites.
     pub fn with_proofs(self, proofs: Arc<HttpProofs>) -> Self {
         Self { proofs: Some(proofs), ..self }
+    }
+
+    /// The same, where connections that front-ends of a cluster have handed over go back for requests that are not answered from
+    /// memory.
+    pub fn returning_connections(self, returns_connections: bool) -> Self {
+        Self { returns_connections, ..self }
+    }
+
+    /// Whether they do.
+    pub(crate) fn returns_connections(&self) -> bool {
+        self.returns_connections
     }
 
     /// What a certificate authority that asks for this path gets.

@@ -18,6 +18,7 @@ use crate::event_loop::{EventLoop, Jobs, Tuner};
 use crate::heartbeat::Heartbeats;
 use crate::log::{AccessLog, LogWriter};
 use crate::metrics::{Counters, Tally};
+use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::send_way::SendWays;
@@ -38,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) shared_cache: Arc<SharedCache>,
     /// Where clients arrive that other processes have served until now.
     pub(crate) arrivals: Vec<Arc<Arrivals>>,
+    /// The way to other hosts of the cluster.
+    pub(crate) mover: Option<Arc<MoverLink>>,
 }
 
 impl Process {
@@ -64,6 +67,7 @@ impl Process {
         let records = Records { tally: Tally::new(self.counters), log, remarks: self.remarks };
         let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
         ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
+        ctx.mover.clone_from(&self.mover);
         ctx
     }
 
@@ -186,6 +190,7 @@ mod tests {
             shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None).unwrap(),
             tuning,
             arrivals: Vec::new(),
+            mover: None,
         }
     }
 

@@ -60,6 +60,12 @@ pub(crate) struct Transport {
     /// Bytes that applications claim to have written, without the framing that they added, and those of the process that had
     /// the connection before.
     sent_by_others: u64,
+    /// By which the mover knows the connection, if a front-end has handed it over.
+    flow: Option<u64>,
+    /// Its next request is counted by the mover already: it came with the connection.
+    has_request: bool,
+    /// Its next request must be relayed: a hand-off has failed.
+    is_bound: bool,
 }
 
 /// What is between the line and the session.
@@ -104,13 +110,19 @@ impl Transport {
     }
 
     /// A connection that another process has had until now.
-    pub(crate) fn arrived(socket: OwnedFd, passport: &Passport) -> Self {
+    pub(crate) fn arrived(socket: OwnedFd, passport: &Passport, is_from_mover: bool) -> Self {
         let socket = ClientSocket::from(socket);
         if passport.was_passed {
             socket.note_passed();
         }
         let line = Line::Socket(Arc::new(socket));
-        Self { sent_by_others: passport.written, ..Self::over(line, passport.peer, None) }
+        Self {
+            sent_by_others: passport.written,
+            flow: passport.flow,
+            has_request: passport.flow.is_some() && is_from_mover,
+            is_bound: passport.stay,
+            ..Self::over(line, passport.peer, None)
+        }
     }
 
     /// A connection in memory.
@@ -135,6 +147,9 @@ impl Transport {
             hung_up: false,
             missed_tls: false,
             sent_by_others: 0,
+            flow: None,
+            has_request: false,
+            is_bound: false,
         }
     }
 
@@ -251,6 +266,41 @@ impl Transport {
         matches!(&self.layer, Layer::Clear { early } if early.is_empty())
             && self.line.is_movable()
             && !(self.missed_tls || self.hung_up || self.input_ended)
+    }
+
+    /// Whether the connection, with a request, can be handed over to another host: TCP in clear, and no host has it already.
+    pub(crate) fn may_be_handed_off(&self) -> bool {
+        self.is_movable()
+            && self.peer.is_some()
+            && self.flow.is_none()
+            && !self.is_bound
+            && !self.was_passed()
+    }
+
+    /// By which the mover knows the connection, if a front-end has handed it over.
+    pub(crate) fn flow(&self) -> Option<u64> {
+        self.flow
+    }
+
+    /// Whether the mover counts the next request already.
+    pub(crate) fn has_counted_request(&self) -> bool {
+        self.has_request
+    }
+
+    /// A request begins. Returns whether the mover has to be told.
+    pub(crate) fn begin_request(&mut self) -> Option<u64> {
+        let is_told = std::mem::take(&mut self.has_request);
+        self.flow.filter(|_| !is_told)
+    }
+
+    /// A request has ended: the next one may be handed over.
+    pub(crate) fn end_request(&mut self) {
+        self.is_bound = false;
+    }
+
+    /// Another process or host goes on with the flow.
+    pub(crate) fn leave_flow(&mut self) {
+        self.flow = None;
     }
 
     /// Bytes that others have written: applications, as they claim, or the process that had the connection before.

@@ -15,6 +15,7 @@ use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
 use crate::log::{LogSettings, LogWriter};
 use crate::metrics::Counters;
+use crate::mover::MoverLink;
 use crate::plan::Plan;
 use crate::process::Process;
 use crate::settings::Tuning;
@@ -72,7 +73,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         log,
         steering,
         arrivals,
-        to_mover: _,
+        to_mover,
         remarks,
         shared_cache,
     } = worker;
@@ -92,6 +93,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         connection_count,
         shared_cache,
         arrivals,
+        mover: to_mover.map(MoverLink::new).transpose()?.map(Arc::new),
     };
     arch::serve(&process)?;
     process.shared_cache.flush(FLUSH_PATIENCE);

@@ -109,6 +109,12 @@ impl KeptHead {
         }
     }
 
+    /// Appends the head as it came, with the blank line behind it.
+    pub fn push_text(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.section.end as usize]);
+        out.extend_from_slice(b"\r\n");
+    }
+
     /// The head of a request by the same client for another target of the same host, without a body or conditions: what
     /// a local redirect asks for (RFC 3875 section 6.2.2).
     ///
@@ -186,6 +192,9 @@ mod tests {
             let kept = head.keep();
             assert_eq!(format!("{:?}", kept.get()), format!("{head:?}"));
             assert_eq!(format!("{:?}", kept.get().keep().get()), format!("{head:?}"));
+            let mut again = Vec::new();
+            kept.push_text(&mut again);
+            assert_eq!(again, text.trim_start().as_bytes());
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use baton_buf::Aggregate;
+
 use crate::peers::Turn;
 use crate::{Application, Request, Trail, Way};
 
@@ -32,6 +34,24 @@ impl Chosen {
     pub fn public(&self) -> Option<&str> {
         let way = self.turn.choice()?.way;
         self.turn.public().filter(|_| way == Way::Redirect)
+    }
+
+    /// The name of the node to which the connection is to be handed over, if that is the way.
+    pub fn node(&self) -> Option<&str> {
+        let way = self.turn.choice()?.way;
+        self.application().settings().node.as_deref().filter(|_| way == Way::HandOff)
+    }
+
+    /// The connection was handed over. The request counts for the node's load until the node says that it has ended.
+    pub fn note_handed_over(&self) {
+        let record = &self.application().settings().record;
+        record.note_way(Way::HandOff);
+        record.note_handed_over();
+    }
+
+    /// The body of the request, of which all has come.
+    pub fn body(&self) -> &Aggregate {
+        &self.request.body
     }
 
     /// The client is sent to the node.

@@ -10,13 +10,14 @@ use serde_json::Value;
 
 use crate::backlog::precise_us;
 use crate::chosen::Chosen;
+use crate::cluster_queue::Waiting;
 use crate::connection::Connection;
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{Exchange, ExchangeState};
 use crate::input::Input;
 use crate::loop_checks::Checks;
 use crate::origins::AtOrigin;
-use crate::peers::{NewsQueue, Turn};
+use crate::peers::{Begun, NewsQueue, Turn};
 use crate::pool::Pool;
 use crate::{FailureReason, PeerNews, Protocol, Request, RequestId, ResponseEvent, report};
 
@@ -35,6 +36,8 @@ pub struct Gateway {
     pub(crate) block: Vec<u8>,
     pub(crate) checks: Checks,
     pub(crate) news: NewsQueue,
+    /// Requests that no node of the cluster can take now.
+    pub(crate) waiting: Waiting,
     /// Requests with events to take.
     announced: VecDeque<RequestId>,
     /// Connections to read in the next round without an event.
@@ -62,6 +65,7 @@ impl Gateway {
             block: Vec::new(),
             checks: Checks::default(),
             news: NewsQueue::default(),
+            waiting: Waiting::default(),
             announced: VecDeque::new(),
             requeued: VecDeque::new(),
             released: Vec::new(),
@@ -99,8 +103,40 @@ impl Gateway {
     /// Begins a request. It is sent at once on an idle or new connection if the pool has one, and queued otherwise.
     pub fn begin(&mut self, request_id: RequestId, mut request: Request, now_ms: u64) {
         debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
-        let sought = request.peers.take();
-        let turn = request.turn.take().or_else(|| sought.and_then(|sought| Turn::begin(sought, now_ms)));
+        let begun = match (request.turn.take(), request.peers.take()) {
+            (Some(turn), _) => Some(Begun::Turn(turn)),
+            (None, Some(sought)) if self.waiting.is_wanted(sought.peers()) => Some(Begun::Wait(sought)),
+            (None, Some(sought)) => Some(Turn::begin(sought, now_ms)),
+            (None, None) => None,
+        };
+        let turn = match begun {
+            Some(Begun::Turn(turn)) => Some(turn),
+            Some(Begun::Wait(sought)) => {
+                let pool = self.pool_of(&request.application);
+                let memory = self.spare_memory();
+                self.exchanges.insert(request_id, Exchange::new(request, pool, memory, now_ms));
+                return self.wait_for_cluster(request_id, sought, now_ms);
+            }
+            Some(Begun::Nowhere) | None => None,
+        };
+        self.begin_at(request_id, request, turn, now_ms);
+    }
+
+    /// A request that has waited for the cluster goes to its node.
+    pub(crate) fn go_to_node(&mut self, request_id: RequestId, turn: Turn, now_ms: u64) {
+        let Some(exchange) = self.exchanges.remove(&request_id) else { return };
+        let begun_ms = exchange.trail;
+        let Some(request) = exchange.request else { return };
+        self.begin_at(request_id, request, Some(turn), now_ms);
+        // The wait is a part of what the log has.
+        if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+            exchange.trail.begin_at(begun_ms);
+        }
+        self.announce(request_id);
+    }
+
+    /// Begins a request, whose peer is chosen if there are several.
+    fn begin_at(&mut self, request_id: RequestId, mut request: Request, turn: Option<Turn>, now_ms: u64) {
         if let Some(turn) = &turn {
             request.application = Arc::clone(turn.application());
         }
@@ -172,6 +208,7 @@ impl Gateway {
         while let Some(index) = self.released.pop() {
             self.advance_queue(index, now_ms);
         }
+        self.advance_waiting(now_ms);
     }
 
     /// When to call [`handle_time`](Self::handle_time) next; it may be in the past.
@@ -179,7 +216,7 @@ impl Gateway {
         if !self.requeued.is_empty() || !self.released.is_empty() {
             return Some(0);
         }
-        let due_ms = self.due_ms.min(self.checks.due_ms());
+        let due_ms = self.due_ms.min(self.checks.due_ms()).min(self.waiting.due_ms());
         (due_ms != u64::MAX).then_some(due_ms)
     }
 
@@ -266,6 +303,7 @@ impl Gateway {
             pool.tally.abandoned += 1;
             pool.leave(request_id);
         }
+        self.waiting.leave(request_id);
         if let ExchangeState::Assigned(id) = exchange.state {
             if let Some(handed) = self.connections.get_mut(id).and_then(Connection::handed_over) {
                 handed.cut();

@@ -46,6 +46,7 @@ mod channel;
 mod checking;
 mod chosen;
 mod client_socket;
+mod cluster_queue;
 mod codec;
 mod connection;
 mod connection_events;
@@ -77,6 +78,7 @@ mod spool;
 mod tally;
 mod temporary;
 mod trail;
+mod waiting;
 mod waker;
 
 pub use address::{Address, NamedAddress};

@@ -65,6 +65,9 @@ impl Gateway {
         };
         request.rest = Some(BodyRest::of_origin(None));
         exchange.is_partly_gone = true;
+        if let Some(turn) = &mut exchange.turn {
+            turn.note_tunnel();
+        }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.open_tunnel();
             self.ask_for_body(id);

@@ -29,17 +29,20 @@ pub enum Way {
     Relay,
     /// The client was sent to the node's own URL.
     Redirect,
+    /// The connection was handed over to the node, which answers itself.
+    HandOff,
 }
 
 impl Way {
     /// All ways.
-    pub const ALL: [Self; 2] = [Self::Relay, Self::Redirect];
+    pub const ALL: [Self; 3] = [Self::Relay, Self::Redirect, Self::HandOff];
 
     /// The word in logs and metrics.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Relay => "relay",
             Self::Redirect => "redirect",
+            Self::HandOff => "handoff",
         }
     }
 }
@@ -54,6 +57,11 @@ pub(crate) struct TrailSoFar {
 impl TrailSoFar {
     pub(crate) fn new(now_ms: u64) -> Self {
         Self { begun_ms: now_ms, trail: Trail::default() }
+    }
+
+    /// The request has waited before: times count from there.
+    pub(crate) fn begin_at(&mut self, other: Self) {
+        self.begun_ms = other.begun_ms;
     }
 
     /// A connection could not be established.

@@ -5,7 +5,11 @@ mod architectures;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod admission;
 mod front;
+mod handoff;
 mod mover;
+#[path = "../common/origin.rs"]
+mod origin;
 mod redirect;
 mod relay;

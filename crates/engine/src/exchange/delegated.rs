@@ -24,12 +24,12 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
-use baton_upstream::{Admission, Chosen, Failure, FailureReason, ResponseEvent};
+use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
-use super::env::{Env, Ready, Wants};
+use super::env::{Delegation, Env, Ready, Wants};
 use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
@@ -58,6 +58,8 @@ enum Progress {
     Receiving { upload: Box<Upload> },
     /// The request can be delegated. The rest of its body may still be to come.
     Ready { body: Aggregate, admission: Option<Admission>, is_complete: bool },
+    /// The request is to be relayed after all, to the node that was chosen.
+    Again(Box<Request>),
     /// The request is delegated, and its answer has not begun.
     Waiting,
     /// The head has arrived, and perhaps some of the body. They wait to be sent together, and for the end, which tells
@@ -144,7 +146,7 @@ impl Delegated {
     }
 
     pub(super) fn is_under_way(&self) -> bool {
-        !matches!(self.progress, Progress::Receiving { .. } | Progress::Ready { .. })
+        !matches!(self.progress, Progress::Receiving { .. } | Progress::Ready { .. } | Progress::Again(_))
     }
 
     /// The body is complete as far as it is needed.
@@ -184,13 +186,17 @@ impl Delegated {
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
-            Progress::Ready { .. } => {}
+            Progress::Ready { .. } | Progress::Again(_) => {}
             _ if std::mem::take(&mut self.quiet) => return Ok(Wants::ResponseAwaited),
             _ => return Ok(Wants::ResponseEvent),
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
-        let Progress::Ready { body, admission, is_complete } = progress else {
-            return Ok(Wants::ResponseEvent);
+        let (body, admission, is_complete) = match progress {
+            Progress::Ready { body, admission, is_complete } => (body, admission, is_complete),
+            Progress::Again(request) => {
+                return Ok(Wants::Delegation(Delegation { request, ask: None, terms: None }));
+            }
+            _ => return Ok(Wants::ResponseEvent),
         };
         let delegate = Arc::clone(&self.origin.delegate);
         let ask = self.asked.ask.as_ref();
@@ -237,7 +243,7 @@ impl Delegated {
                 env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
                 record.note_trail(origin, trail);
             }
-            Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, &chosen, record),
+            Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, chosen, record),
             Some(ResponseEvent::Body(body)) => self.take_body(env, body, record),
             Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
             Some(ResponseEvent::Stderr(lines)) => self.tell(&lines, env.ctx),
@@ -320,15 +326,26 @@ impl Delegated {
         self.progress = Progress::Sending;
     }
 
-    /// A node was chosen that the client gets to by itself.
-    fn leave_to_node(&mut self, env: &mut Env<'_>, chosen: &Chosen, record: &mut Record) -> Reaction {
-        record.note_trail(Arc::clone(chosen.application()), chosen.trail());
-        let ready = match chosen.public() {
-            Some(public) => self.origin.redirected_to_node(env, chosen, public),
-            // No other way is offered.
-            None => self.refuse(env, Status::BAD_GATEWAY, "it has no URL for clients"),
+    /// A node was chosen that the client gets to by itself, or else through the gateway.
+    fn leave_to_node(&mut self, env: &mut Env<'_>, chosen: Box<Chosen>, record: &mut Record) -> Reaction {
+        let Some(public) = chosen.public() else {
+            self.progress = Progress::Again(Box::new(chosen.relay()));
+            return Reaction::More;
         };
+        record.note_trail(Arc::clone(chosen.application()), chosen.trail());
+        let ready = self.origin.redirected_to_node(env, &chosen, public);
         self.finish(env, &ready, record)
+    }
+
+    /// The request as it came, with its body. `None`: that is not in memory as it came.
+    pub(super) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        self.origin.head.push_text(&mut text);
+        match self.origin.head.get().framing {
+            BodyFraming::None => Some(text),
+            BodyFraming::Length(length) if length == body.len() => with_text(text, body),
+            _ => None,
+        }
     }
 
     /// The application has completed its response.

@@ -15,6 +15,7 @@ use super::location;
 use super::page::Page;
 use crate::log::Outcome;
 use crate::plan::{ClusterWay, ProxyTerms};
+use crate::protocol::Responder;
 use crate::transport::Transport;
 
 impl Origin {
@@ -68,9 +69,21 @@ impl Origin {
             Method::Head => Asked::Head,
             _ => Asked::Usual,
         };
+        let offered = match ask {
+            Some(_) => OfferedWays::default(),
+            None => OfferedWays {
+                redirect: matches!(head.method, Method::Get | Method::Head),
+                hand_off: env.ctx.mover.is_some()
+                    && upgrade.is_none()
+                    && rest.is_none()
+                    && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))
+                    && matches!(env.reply, Responder::Http1(_))
+                    && env.client.may_be_handed_off(),
+            },
+        };
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, ask.is_some())),
+            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, offered)),
             turn: None,
             text,
             asked,
@@ -109,12 +122,14 @@ fn turn_sought(
     terms: &ProxyTerms,
     peers: &Arc<Peers>,
     head: &RequestHead<'_>,
-    is_for_cache: bool,
+    offered: OfferedWays,
 ) -> TurnSought {
     let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target) };
-    let is_read = matches!(head.method, Method::Get | Method::Head);
-    let redirect = way == ClusterWay::Redirect && is_read && !is_for_cache;
-    TurnSought::new(Arc::clone(peers), head.path).offering(OfferedWays { redirect })
+    let offered = OfferedWays {
+        redirect: offered.redirect && way == ClusterWay::Redirect,
+        hand_off: offered.hand_off && matches!(way, ClusterWay::Auto | ClusterWay::HandOff),
+    };
+    TurnSought::new(Arc::clone(peers), head.path).offering(offered)
 }
 
 /// Whether a request may be sent twice (RFC 9110 section 9.2.2).

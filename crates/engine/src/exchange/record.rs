@@ -69,7 +69,7 @@ impl Record {
     }
 
     /// An origin has answered, or failed to.
-    pub(super) fn note_trail(&mut self, origin: Arc<Application>, trail: Trail) {
+    pub(crate) fn note_trail(&mut self, origin: Arc<Application>, trail: Trail) {
         self.origin = Some(Box::new(OriginRecord { origin, trail, failure: None }));
     }
 
@@ -158,9 +158,16 @@ impl Record {
     /// Counts and logs the request. `cut`: how it ends if its response is not complete.
     pub(crate) fn end(self, cut: Outcome, peer: Option<SocketAddr>, ctx: &mut Context) {
         let outcome = if self.is_complete() { self.outcome } else { cut };
-        let status = self.status.unwrap_or_else(|| unanswered_status(outcome)).code();
+        // The node that has the request knows its status.
+        let is_elsewhere = self.status.is_none() && outcome == Outcome::HandedOver;
+        let status = match is_elsewhere {
+            true => 0,
+            false => self.status.unwrap_or_else(|| unanswered_status(outcome)).code(),
+        };
         ctx.tally.add(outcome.metric(), 1);
-        ctx.tally.add(Metric::of_status(status), 1);
+        if !is_elsewhere {
+            ctx.tally.add(Metric::of_status(status), 1);
+        }
         if let Some(metric) = self.cache.and_then(Metric::of_cache_word) {
             ctx.tally.add(metric, 1);
         }

@@ -89,7 +89,12 @@ pub(super) fn combined(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_
     out.extend_from_slice(b" +0000] \"");
     escaped(out, text.line(), combined_escape);
     out.extend_from_slice(b"\" ");
-    number(out, u64::from(ending.status));
+    if ending.status == 0 {
+        // As other servers write what has no status.
+        out.extend_from_slice(b"000");
+    } else {
+        number(out, u64::from(ending.status));
+    }
     out.push(b' ');
     number(out, ending.body_bytes);
     for field in [text.referer(), text.agent()] {

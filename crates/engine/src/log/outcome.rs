@@ -23,6 +23,8 @@ pub enum Outcome {
     OriginFailed,
     /// The server was stopped first.
     Stopped,
+    /// The connection was handed over to a node of the cluster with the request, which the node answers and logs.
+    HandedOver,
 }
 
 impl Outcome {
@@ -42,6 +44,7 @@ impl Outcome {
             Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
             Self::OriginFailed => Metric::OutcomeOriginFailed,
             Self::Stopped => Metric::OutcomeStopped,
+            Self::HandedOver => Metric::OutcomeHandedOver,
         }
     }
 }

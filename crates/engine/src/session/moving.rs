@@ -36,7 +36,7 @@ impl Session {
             requests: http1.requests(),
             written: self.wire.written(),
             was_passed: socket.was_passed(),
-            flow: None,
+            flow: self.wire.transport.flow(),
             stay: false,
             unread: http1.unread().to_vec(),
         };
@@ -44,12 +44,20 @@ impl Session {
             return Need::Readable;
         }
         socket.note_left();
+        self.wire.transport.leave_flow();
         self.wire.finish(ctx)
     }
 
-    /// A client that another process has served until now; it connected to the listener with this id.
-    pub(crate) fn arrive(socket: OwnedFd, passport: Passport, listener: usize, ctx: &mut Context) -> Self {
-        let transport = Transport::arrived(socket, &passport);
+    /// A client that another process has served until now; it connected to the listener with this id. `is_from_mover`: it comes
+    /// from another host, with a request.
+    pub(crate) fn arrive(
+        socket: OwnedFd,
+        passport: Passport,
+        listener: usize,
+        is_from_mover: bool,
+        ctx: &mut Context,
+    ) -> Self {
+        let transport = Transport::arrived(socket, &passport, is_from_mover);
         let mut wire = Wire::arrived(transport, listener, ctx);
         let protocol = Protocol::Http1(Http1Driver::resumed(passport, &mut wire, ctx));
         Self { wire, protocol }

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::metrics::Metric;
+use crate::mover::FlowEvent;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use crate::protocol::LastClose;
 use crate::transport::{Received, Transport};
@@ -156,11 +157,29 @@ impl Wire {
         Some(Need::Readable)
     }
 
+    /// A request begins: the mover has to know, if a front-end counts it.
+    pub(super) fn note_request_begun(&mut self, ctx: &Context) {
+        if let (Some(flow), Some(mover)) = (self.transport.begin_request(), &ctx.mover) {
+            mover.note(flow, FlowEvent::Begun);
+        }
+    }
+
+    /// A request has ended.
+    pub(super) fn note_request_ended(&mut self, ctx: &Context) {
+        self.transport.end_request();
+        if let (Some(flow), Some(mover)) = (self.transport.flow(), &ctx.mover) {
+            mover.note(flow, FlowEvent::Ended);
+        }
+    }
+
     /// Ends the connection at once, and drops what has not been sent.
     pub(super) fn finish(&mut self, ctx: &mut Context) -> Need {
         self.outlet.clear();
         if self.state != WireState::Closed {
             self.state = WireState::Closed;
+            if let (Some(flow), Some(mover)) = (self.transport.flow(), &ctx.mover) {
+                mover.note(flow, FlowEvent::Gone);
+            }
             self.transport.say_end();
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         }

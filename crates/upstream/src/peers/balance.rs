@@ -1,6 +1,8 @@
 //! Which peer gets a request: the choice of a policy among the peers that are in. No clock, no socket.
 
-use baton_dispatch::{Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, Why};
+use baton_dispatch::{
+    Admission, Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, Why,
+};
 
 use super::cause::Cause;
 use super::checks::{CheckSettings, CheckTimes};
@@ -37,6 +39,19 @@ pub struct ClusterSettings {
     pub t_low: u32,
     /// Above this, requests would have to wait at the node.
     pub t_high: u32,
+    /// Whether requests wait here while the cluster has all that it can take.
+    pub is_bounded: bool,
+}
+
+/// What a policy says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decided {
+    /// It goes to this peer, and counts for its load from now on.
+    To(usize, Why),
+    /// The cluster has all that it can take.
+    Wait,
+    /// All peers are drained.
+    Nowhere,
 }
 
 /// A peer, for its balance.
@@ -60,6 +75,9 @@ pub(super) struct Balance {
     is_cluster: bool,
     /// Peers that are asked only if no other is in.
     backups: PeerSet,
+    /// The loads of nodes by requests that were handed over, as the cluster has them now, and room for those that it gets.
+    handed: Vec<u32>,
+    loads: Vec<u32>,
     /// What the policy was told last.
     epoch: u64,
     pub(super) retry_budget: RetryBudget,
@@ -89,9 +107,16 @@ impl Balance {
         });
         let backup = |(peer, member): (usize, &Member)| u64::from(member.is_backup) << peer;
         let backups = members.iter().enumerate().map(backup).sum();
+        let policy = settings.policy.build(&thresholds);
+        let policy = match settings.cluster {
+            Some(ClusterSettings { is_bounded: true, .. }) => Box::new(Admission::new(policy, &thresholds)),
+            _ => policy,
+        };
         let mut balance = Self {
+            handed: vec![0; members.len()],
+            loads: Vec::with_capacity(members.len()),
             cluster,
-            policy: settings.policy.build(&thresholds),
+            policy,
             records: members.into_iter().map(|member| member.record).collect(),
             ejection: settings.ejection.clone(),
             is_checked: settings.check.is_some(),
@@ -109,16 +134,39 @@ impl Balance {
         balance
     }
 
-    /// The peer for a request, which counts for its load from now on, and the reason; `None`: all are drained.
-    pub(super) fn choose(&mut self, hash: u64, now_ms: u64) -> Option<(usize, Why)> {
+    /// The peer for a request, and the reason.
+    pub(super) fn choose(&mut self, hash: u64, now_ms: u64) -> Decided {
         if !self.settle(now_ms) {
-            return None;
+            return Decided::Nowhere;
         }
+        self.take_handed_loads();
         let target = Target { dynamic: !self.is_cluster, ..Target::new(hash) };
         let decision = self.policy.choose(target, &self.cluster, now_ms.saturating_mul(1_000));
+        if decision.why == Why::AdmissionLimit {
+            return Decided::Wait;
+        }
         // Some peer always serves.
         let chosen = decision.node.or_else(|| self.cluster.serving().first().copied());
-        Some((self.begin(chosen.map_or(0, NodeId::index)), decision.why))
+        Decided::To(self.begin(chosen.map_or(0, NodeId::index)), decision.why)
+    }
+
+    /// Takes note of requests that were handed over to nodes, and of those that have ended there.
+    fn take_handed_loads(&mut self) {
+        if !self.is_cluster {
+            return;
+        }
+        let mut has_changed = false;
+        self.loads.clear();
+        for (peer, record) in self.records.iter().enumerate() {
+            let handed = record.under_way_at_node();
+            let before = std::mem::replace(&mut self.handed[peer], handed);
+            has_changed |= handed != before;
+            // What the cluster has besides are requests of this process.
+            self.loads.push(self.cluster.load(node(peer)).saturating_sub(before).saturating_add(handed));
+        }
+        if has_changed {
+            self.cluster.handle_loads(&self.loads);
+        }
     }
 
     /// Another peer than those that were tried and those that are drained: the one with the least load for its weight, those
@@ -305,11 +353,18 @@ mod tests {
         new(peers, &settings(PolicyName::Wrr))
     }
 
+    fn chosen(balance: &mut Balance, hash: u64, now_ms: u64) -> usize {
+        match balance.choose(hash, now_ms) {
+            Decided::To(peer, _) => peer,
+            other => panic!("not all are drained: {other:?}"),
+        }
+    }
+
     /// How many of these requests, one after the other, each peer gets.
     fn shares(balance: &mut Balance, requests: u64, now_ms: u64) -> Vec<u64> {
         let mut shares = vec![0; balance.records.len()];
         for request in 0..requests {
-            let (peer, _) = balance.choose(request, now_ms).expect("not all are drained");
+            let peer = chosen(balance, request, now_ms);
             balance.end(peer);
             shares[peer] += 1;
         }
@@ -387,7 +442,7 @@ mod tests {
         assert_eq!(shares(&mut balance, 10, 1), [0, 10, 0]);
         assert_eq!((balance.choose_other(0b010, 1), balance.choose_other(0b110, 1)), (Some(2), None));
         balance.records[1..].iter().for_each(|record| record.set_drained(true));
-        assert_eq!(balance.choose(0, 1), None);
+        assert_eq!(balance.choose(0, 1), Decided::Nowhere);
         balance.records[0].set_drained(false);
         assert_eq!(shares(&mut balance, 10, 1), [10, 0, 0]);
     }
@@ -423,11 +478,79 @@ mod tests {
         for policy in [PolicyName::ConsistentHash, PolicyName::Maglev, PolicyName::LardR] {
             let mut balance = new(&[(1, false); 4], &settings(policy));
             for hash in (0..50).map(|number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-                let (first, _) = balance.choose(hash, 1).unwrap();
+                let first = chosen(&mut balance, hash, 1);
                 balance.end(first);
-                let (second, _) = balance.choose(hash, 2).unwrap();
+                let second = chosen(&mut balance, hash, 2);
                 balance.end(second);
                 assert_eq!(first, second, "{policy}");
+            }
+        }
+    }
+
+    fn cluster(nodes: usize, policy: PolicyName, is_bounded: bool) -> Balance {
+        let cluster = Some(ClusterSettings { t_low: 2, t_high: 4, is_bounded });
+        new(&vec![(1, false); nodes], &BalanceSettings { cluster, ..settings(policy) })
+    }
+
+    /// Goal: the published bound, (n - 1) * T_high + T_low - 1: what is beyond it waits, and goes on when something ends, here or
+    /// at a node that it was handed over to.
+    #[test]
+    fn requests_beyond_the_bound_wait() {
+        let mut balance = cluster(3, PolicyName::LardH, true);
+        let limit = 2 * 4 + 2 - 1;
+        let peers: Vec<_> = (0..limit).map(|hash| chosen(&mut balance, hash, 1)).collect();
+        assert_eq!(balance.choose(99, 1), Decided::Wait);
+        balance.end(peers[0]);
+        balance.records[1].note_handed_over();
+        assert_eq!(balance.choose(99, 1), Decided::Wait, "one was handed over meanwhile");
+        balance.records[1].set_settled(1);
+        chosen(&mut balance, 99, 1);
+        assert_eq!(balance.choose(100, 1), Decided::Wait);
+        let mut unbounded = cluster(3, PolicyName::LardH, false);
+        (0..2 * limit).for_each(|hash| _ = chosen(&mut unbounded, hash, 1));
+    }
+
+    #[test]
+    fn what_was_handed_over_is_load() {
+        let mut balance = cluster(2, PolicyName::LeastConnections, false);
+        (0..3).for_each(|_| balance.records[0].note_handed_over());
+        let peers: Vec<_> = (0..4).map(|hash| chosen(&mut balance, hash, 1)).collect();
+        assert_eq!(peers[..3], [1, 1, 1]);
+        balance.records[0].set_settled(3);
+        balance.end(peers[3]);
+        assert_eq!(chosen(&mut balance, 9, 1), 0);
+    }
+
+    proptest! {
+        /// Whatever is handed over, begins, ends and is asked, in whatever order: a load of the cluster is what this process has
+        /// at the node, and what it was handed.
+        #[test]
+        fn loads_are_those_here_and_those_handed_over(
+            steps in prop::collection::vec((0..4_u8, 0..3_usize, any::<u64>()), 0..80),
+        ) {
+            let mut balance = cluster(3, PolicyName::LardH, false);
+            let (mut here, mut handed, mut ended) = ([0_u32; 3], [0_u64; 3], [0_u64; 3]);
+            for (step, peer, hash) in steps {
+                match step {
+                    0 => here[chosen(&mut balance, hash, 1)] += 1,
+                    1 if here[peer] > 0 => {
+                        balance.end(peer);
+                        here[peer] -= 1;
+                    }
+                    2 => {
+                        balance.records[peer].note_handed_over();
+                        handed[peer] += 1;
+                    }
+                    _ => {
+                        ended[peer] += 1;
+                        balance.records[peer].set_settled(ended[peer]);
+                    }
+                }
+                balance.take_handed_loads();
+                for peer in 0..3 {
+                    let remote = handed[peer].saturating_sub(ended[peer]) as u32;
+                    prop_assert_eq!(balance.cluster.load(node(peer)), here[peer] + remote);
+                }
             }
         }
     }
@@ -444,7 +567,7 @@ mod tests {
             let mut now_ms = 1;
             for (hash, pause_ms, fails) in steps {
                 now_ms += pause_ms;
-                let (peer, _) = balance.choose(hash, now_ms).unwrap();
+                let peer = chosen(&mut balance, hash, now_ms);
                 let is_well = |peer: usize| !balance.is_out(peer, now_ms);
                 let some_is_well = |is_backup: bool| (0..peers.len()).any(|peer| is_well(peer) && peers[peer].1 == is_backup);
                 if some_is_well(false) {

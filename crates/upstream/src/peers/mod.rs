@@ -29,11 +29,12 @@ pub(crate) use news::NewsQueue;
 pub use news::PeerNews;
 pub use offered::OfferedWays;
 pub use standing::Ejection;
+pub(crate) use turn::Begun;
 pub use turn::{Turn, TurnSought};
 pub use view::{JudgedBy, OriginState};
 
 use crate::Application;
-use balance::{Balance, Member};
+use balance::{Balance, Decided, Member};
 use news::Change;
 
 /// The peers of a route.
@@ -96,7 +97,7 @@ impl Peers {
     /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
     pub fn rehearse(&self, target: &[u8]) -> Option<Rehearsed> {
         let mut balance = self.balance();
-        let (chosen, why) = balance.choose(self.hash(target), 0)?;
+        let Decided::To(chosen, why) = balance.choose(self.hash(target), 0) else { return None };
         balance.end(chosen);
         Some(Rehearsed { application: Arc::clone(self.application(chosen)), why })
     }
@@ -120,6 +121,11 @@ impl Peers {
     /// How the URL begins by which clients reach a peer.
     pub(crate) fn public(&self, peer: usize) -> Option<&str> {
         self.peers[peer].public.as_deref()
+    }
+
+    /// Whether connections can be handed over to a peer.
+    pub(crate) fn takes_connections(&self, peer: usize) -> bool {
+        self.application(peer).settings().record.takes_connections()
     }
 
     /// A peer.

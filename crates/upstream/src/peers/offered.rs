@@ -7,11 +7,19 @@ use crate::Way;
 pub struct OfferedWays {
     /// It can be sent to the node's own URL.
     pub redirect: bool,
+    /// Its connection can be handed over to the node.
+    pub hand_off: bool,
 }
 
 impl OfferedWays {
-    /// The way to a node; `has_public`: clients reach it by a URL.
-    pub(super) fn best(self, has_public: bool) -> Way {
-        if self.redirect && has_public { Way::Redirect } else { Way::Relay }
+    /// The way to a peer.
+    pub(super) fn best(self, takes_connections: bool, has_public: bool) -> Way {
+        if self.hand_off && takes_connections {
+            Way::HandOff
+        } else if self.redirect && has_public {
+            Way::Redirect
+        } else {
+            Way::Relay
+        }
     }
 }

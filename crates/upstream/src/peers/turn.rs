@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Peers;
+use super::balance::Decided;
 use super::cause::Cause;
 use super::news::{Change, PeerNews};
 use super::offered::OfferedWays;
@@ -27,9 +28,22 @@ pub struct Turn {
     begun_ms: u64,
     /// Why it was chosen, and how the request gets there, if it is a node of a cluster.
     choice: Option<Choice>,
+    /// Whether it counts for the peer's load.
+    is_counted: bool,
     /// Whether the head of the response, or a failure, has been counted.
     has_answered: bool,
     has_failed: bool,
+}
+
+/// What came of a turn that was sought.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// A turn.
+    Turn(Turn),
+    /// It has to wait: the cluster has all that it can take.
+    Wait(TurnSought),
+    /// All peers are drained.
+    Nowhere,
 }
 
 impl TurnSought {
@@ -37,6 +51,11 @@ impl TurnSought {
     pub fn new(peers: Arc<Peers>, target: &[u8]) -> Self {
         let hash = peers.hash(target);
         Self { peers, hash, offered: OfferedWays::default() }
+    }
+
+    /// The peers.
+    pub(crate) fn peers(&self) -> &Arc<Peers> {
+        &self.peers
     }
 
     /// The same if the client can get to a node by these ways, too.
@@ -53,27 +72,41 @@ impl TurnSought {
 }
 
 impl Turn {
-    /// Lets the policy choose a peer; `None`: all are drained.
-    pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Option<Self> {
-        let TurnSought { peers, hash, offered } = sought;
-        let (peer, why) = {
+    /// Lets the policy choose a peer.
+    pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Begun {
+        let TurnSought { peers, hash, offered } = &sought;
+        let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
-            balance.choose(hash, now_ms)?
+            balance.choose(*hash, now_ms)
         };
-        let way = offered.best(peers.public(peer).is_some());
+        let (peer, why) = match decided {
+            Decided::To(peer, why) => (peer, why),
+            Decided::Wait => return Begun::Wait(sought),
+            Decided::Nowhere => return Begun::Nowhere,
+        };
+        let way = offered.best(peers.takes_connections(peer), peers.public(peer).is_some());
         let choice = peers.is_cluster().then(|| Choice { why: why.word(), way });
         let turn = Self {
-            peers,
+            peers: sought.peers,
             peer,
             tried: 1 << peer,
             begun_ms: now_ms,
             choice,
+            is_counted: true,
             has_answered: false,
             has_failed: false,
         };
         turn.note_choice();
-        Some(turn)
+        Begun::Turn(turn)
+    }
+
+    /// The request has become a tunnel, which may be there for ever: in a cluster it counts for no load any more, or tunnels would
+    /// keep all other requests waiting.
+    pub(crate) fn note_tunnel(&mut self) {
+        if self.peers.is_cluster() && std::mem::take(&mut self.is_counted) {
+            self.peers.balance().end(self.peer);
+        }
     }
 
     /// Why a node was chosen, and how the request gets there.
@@ -140,7 +173,9 @@ impl Turn {
             return false;
         }
         let Some(next) = balance.choose_other(self.tried, now_ms) else { return false };
-        balance.end(self.peer);
+        if std::mem::replace(&mut self.is_counted, true) {
+            balance.end(self.peer);
+        }
         drop(balance);
         (self.peer, self.begun_ms) = (next, now_ms);
         (self.has_answered, self.has_failed) = (false, false);
@@ -153,6 +188,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.peers.balance().end(self.peer);
+        if self.is_counted {
+            self.peers.balance().end(self.peer);
+        }
     }
 }

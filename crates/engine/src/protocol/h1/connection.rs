@@ -50,6 +50,12 @@ impl Http1 {
         self.stream()
     }
 
+    /// The request that was taken last is left to another process: the connection is as it was before.
+    pub(crate) fn take_back(&mut self) {
+        self.requests -= 1;
+        (self.input_state, self.response) = (InputState::Head, Response::last(false));
+    }
+
     /// Requests that were taken.
     pub(crate) fn requests(&self) -> u64 {
         self.requests

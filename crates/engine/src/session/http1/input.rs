@@ -87,6 +87,7 @@ impl Http1Driver {
             } else {
                 match self.protocol.next(&input[at..], &plan.limits) {
                     Ok(Taken::Request(head, head_len)) => {
+                        let start = at;
                         at += head_len;
                         requests += 1;
                         let stream = self.protocol.stream();
@@ -94,6 +95,10 @@ impl Http1Driver {
                         let begin =
                             |exchange: &mut Exchange, env: &mut Env<'_>| exchange.begin(env, &plan, &head);
                         let ((), taken) = self.drive(stream, &input[at..], wire, ctx, begin);
+                        if self.is_for_front_end(stream, wire, ctx) {
+                            return start;
+                        }
+                        wire.note_request_begun(ctx);
                         at += taken;
                         if self.is_answered(stream) {
                             let is_behind = at < input.len() || self.has_unread_input(wire);
@@ -164,6 +169,7 @@ impl Http1Driver {
     fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, wire: &mut Wire, ctx: &mut Context) {
         self.inbox_untried = false;
         let stream = self.protocol.take_unreadable(input);
+        wire.note_request_begun(ctx);
         self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
         self.drive(stream, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         wire.state = WireState::Ending(LastClose::Linger);

@@ -1,6 +1,7 @@
 //! A client that speaks HTTP/1: one request at a time, answers in the order of the requests.
 
 mod deadline;
+mod handing_over;
 mod input;
 mod streamed_body;
 mod waiting;
@@ -41,6 +42,10 @@ pub(super) struct Http1Driver {
     streamed_body: Option<StreamedBody>,
     /// The server's half of a tunnel has ended.
     has_ended_half: bool,
+    /// The request at the front of the inbox is for the front-end that has handed the connection over.
+    gives_back: bool,
+    /// The front-end could not be given it: it is answered here.
+    keeps_next: bool,
     /// The measurement of the outlet's content, which is one response alone.
     trial: Option<Trial>,
     waiting: Waiting,
@@ -57,6 +62,8 @@ impl Http1Driver {
             is_http2: false,
             streamed_body: None,
             has_ended_half: false,
+            gives_back: false,
+            keeps_next: false,
             trial: None,
             waiting: Waiting::FirstRequest,
         };
@@ -143,6 +150,11 @@ impl Http1Driver {
         loop {
             if self.is_http2 {
                 return Need::Turn;
+            }
+            if std::mem::take(&mut self.gives_back)
+                && let Some(need) = self.give_back(wire, ctx)
+            {
+                return need;
             }
             // The body first: the client may take no response before it has sent its body.
             if let Some(need) = self.stream_body(wire, ctx) {
@@ -307,6 +319,11 @@ impl Http1Driver {
         if !self.exchange(stream).is_some_and(|exchange| exchange.is_delegated()) {
             return;
         }
+        if let Some(ResponseEvent::Chosen(chosen)) = &event
+            && self.hand_off(stream, chosen, wire, ctx)
+        {
+            return;
+        }
         match &event {
             Some(ResponseEvent::Rest(rest)) => {
                 handle_sent_by_others(rest.head_sent, rest.body_sent, wire, ctx);
@@ -342,7 +359,7 @@ impl Http1Driver {
     }
 
     /// The kernel has taken so many bytes: logs the requests whose responses they complete.
-    fn handle_sent(&mut self, mut bytes: u64, wire: &Wire, ctx: &mut Context) {
+    fn handle_sent(&mut self, mut bytes: u64, wire: &mut Wire, ctx: &mut Context) {
         while let Some(exchange) = self.exchanges.front_mut() {
             bytes = exchange.record.handle_sent(bytes);
             if !exchange.record.is_complete() {
@@ -350,6 +367,7 @@ impl Http1Driver {
             }
             if let Some(exchange) = self.exchanges.pop_front() {
                 exchange.record.end(Outcome::Complete, wire.transport.peer(), ctx);
+                wire.note_request_ended(ctx);
             }
         }
     }
@@ -367,7 +385,7 @@ impl Http1Driver {
     }
 
     /// Logs every request that is not logged yet, including one that was cut off in its head.
-    fn end_exchanges(&mut self, outcome: Outcome, wire: &Wire, ctx: &mut Context) {
+    fn end_exchanges(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
         if self.exchanges.iter().all(Exchange::is_answered)
             && wire.is_open()
             && !self.inbox.trim_ascii_start().is_empty()
@@ -375,10 +393,12 @@ impl Http1Driver {
             let stream = self.protocol.take_unreadable(&self.inbox);
             let mut exchange = Exchange::new(stream, ctx.clock.now_ms());
             exchange.note_unreadable(self.inbox.trim_ascii_start(), ctx);
+            wire.note_request_begun(ctx);
             self.exchanges.push_back(exchange);
         }
         while let Some(exchange) = self.exchanges.pop_front() {
             exchange.record.end(outcome, wire.transport.peer(), ctx);
+            wire.note_request_ended(ctx);
         }
     }
 

@@ -1,0 +1,190 @@
+//! Real hand-offs between hosts: a front-end, two nodes and clients in network namespaces. curl knows nothing of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use baton_lab::network::{ClusterHosts, Host, Network};
+use rustix::process::Signal;
+
+use crate::common::folder::Folder;
+use crate::common::server::{Server, wait_until};
+use crate::front::{FILES, logged};
+
+/// What a node has not in memory.
+const PROGRAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\nfile {file}'\n";
+
+const BATON: &str = env!("CARGO_BIN_EXE_baton");
+
+/// The servers and their hosts, which end after them.
+struct Cluster {
+    front: Server,
+    nodes: Vec<Server>,
+    hosts: ClusterHosts,
+    _key: Folder,
+}
+
+fn run(host: &Host, folder: Folder, configuration: &str) -> Server {
+    let base = folder.base().display().to_string();
+    let file = folder.base().join("baton.toml");
+    let log = "[log]\naccess = '{base}/access.log'\nformat = 'json'\nflush_ms = 10\n";
+    let text = format!("[server]\ncontrol_socket = '{{base}}/control'\n{log}{configuration}")
+        .replace("{base}", &base);
+    fs::write(&file, text).expect("a configuration");
+    let mut command = host.command(BATON);
+    command.arg("run").arg("--config").arg(file);
+    Server::start(folder, command)
+}
+
+impl Cluster {
+    /// `kept`: what nodes do with connections; `way`: how requests get there.
+    fn new(kept: &str, way: &str) -> Self {
+        let hosts = ClusterHosts::new(2).expect("hosts");
+        let key = Folder::new();
+        let path = key.base().join("cluster.pem");
+        let made = Command::new(BATON).args(["cluster", "key"]).arg(&path).status().expect("baton cluster");
+        assert!(made.success());
+        let path = path.display();
+        let nodes: Vec<_> = hosts.nodes.iter().enumerate().map(|(number, host)| {
+            let folder = Folder::new();
+            for file in 0..FILES {
+                folder.write(&format!("{file}.txt"), format!("file {file}"));
+                let program = format!("cgi/{file}.cgi");
+                folder.write(&program, PROGRAM.replace("{file}", &file.to_string()));
+                let executable = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(folder.path(&program), executable).expect("permissions");
+            }
+            let root = folder.root().display().to_string();
+            let configuration = format!(
+                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
+                 headers = {{ X-Node = 'n{number}' }}\n\
+                 [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
+                host.v4()
+            );
+            run(host, folder, &configuration)
+        }).collect();
+        let listed: Vec<_> = hosts
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(number, host)| {
+                format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
+            })
+            .collect();
+        let configuration = format!(
+            "[cluster]\nkey = '{path}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
+             [[site]]\nname = 'front'\nlisten = '{}:80'\n[[site.route]]\npath = '/'\ncluster = true\n",
+            listed.join(", "),
+            ClusterHosts::VIP_V4
+        );
+        let front = run(&hosts.front, Folder::new(), &configuration);
+        wait_until("both nodes take connections", || {
+            let status: serde_json::Value =
+                serde_json::from_str(&front.ctl(&["status", "--json"])).expect("JSON");
+            let nodes = status["mover"]["nodes"].as_array().cloned().unwrap_or_default();
+            nodes.iter().filter(|node| node["reachable"] == true).count() == 2
+        });
+        Self { front, nodes, hosts, _key: key }
+    }
+
+    /// What curl gets for these files on one connection, with the nodes that answered; each with the connections that it made.
+    fn curl(&self, files: &[usize]) -> Vec<(String, String, u32)> {
+        self.curl_paths(files.iter().map(|file| format!("{file}.txt")))
+    }
+
+    fn curl_paths(&self, paths: impl Iterator<Item = String>) -> Vec<(String, String, u32)> {
+        let mut curl = self.hosts.client.command("curl");
+        curl.args(["-sS", "--max-time", "30", "-w", " %header{x-node} %{num_connects}\n"]);
+        curl.args(paths.map(|path| format!("http://{}/{path}", ClusterHosts::VIP_V4)));
+        let output = curl.output().expect("curl");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("text");
+        let answer = |line: &str| {
+            let mut words = line.rsplitn(3, ' ');
+            let connects = words.next()?.parse().ok()?;
+            let node = words.next()?.to_owned();
+            Some((words.next()?.to_owned(), node, connects))
+        };
+        text.lines().map(|line| answer(line).unwrap_or_else(|| panic!("{text}"))).collect()
+    }
+}
+
+fn ways(front: &Server, path: &str) -> Vec<(String, String)> {
+    let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let lines = logged(front, path, 1);
+    lines.iter().map(|line| (text(line, "outcome"), text(&line["origin"], "way"))).collect()
+}
+
+/// Goal: the node answers the client itself, byte for byte, also further requests on the connection; each server logs each of
+/// its requests once.
+#[test]
+fn a_connection_goes_to_the_node_and_stays_there() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let answers = cluster.curl(&[1, 2, 3, 4]);
+    let node = &answers[0].1;
+    for (number, (text, by, connects)) in answers.iter().enumerate() {
+        assert_eq!(text, &format!("file {}", number + 1));
+        assert_eq!((by, *connects), (node, u32::from(number == 0)), "{answers:?}");
+    }
+    assert_eq!(ways(&cluster.front, "/1.txt"), [("handed-over".to_owned(), "handoff".to_owned())]);
+    let server = &cluster.nodes[usize::from(node == "n1")];
+    for file in 1..=4 {
+        let lines = logged(server, &format!("/{file}.txt"), 1);
+        assert_eq!((lines.len(), &lines[0]["outcome"]), (1, &"complete".into()));
+        let client = cluster.hosts.client.v4().to_string();
+        assert_eq!(lines[0]["peer"], *client, "the node sees the client itself");
+    }
+    let said = fs::read_to_string(cluster.front.folder().base().join("access.log")).expect("a log");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// Goal: with `kept = "return"`, a request that the node has not in memory goes back, and the front-end chooses anew: all on one
+/// connection of the client.
+#[test]
+fn a_connection_goes_from_node_to_node() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("return", "handoff");
+    let programs = || (0..12).map(|file| format!("cgi/{file}.cgi"));
+    let answers = cluster.curl_paths(programs());
+    for (number, (text, _, connects)) in answers.iter().enumerate() {
+        assert_eq!((&**text, *connects), (&*format!("file {number}"), u32::from(number == 0)), "{answers:?}");
+    }
+    let by: BTreeSet<_> = answers.iter().map(|(_, by, _)| by.clone()).collect();
+    assert_eq!(by.len(), 2, "both nodes have answered: {answers:?}");
+    let nodes =
+        |answers: &[(String, String, u32)]| answers.iter().map(|one| one.1.clone()).collect::<Vec<_>>();
+    assert_eq!(nodes(&cluster.curl_paths(programs())), nodes(&answers), "each from its own node");
+    assert_eq!(ways(&cluster.front, "/cgi/7.cgi"), vec![("handed-over".to_owned(), "handoff".to_owned()); 2]);
+    // Files are in the page cache: the node that has the connection answers.
+    assert!(cluster.curl(&[1, 2, 3]).iter().enumerate().all(|(number, one)| (one.2 == 1) == (number == 0)));
+}
+
+/// Goal: what cannot be handed over is relayed; the death of a node costs no request, and its successor takes connections again.
+#[test]
+fn what_cannot_move_is_relayed() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new("stay", "auto");
+    let mut curl = cluster.hosts.client.command("curl");
+    let url = format!("http://{}/5.txt", ClusterHosts::VIP_V4);
+    let output =
+        curl.args(["-sS", "--http2-prior-knowledge", "--max-time", "30", &url]).output().expect("curl");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "file 5");
+    assert_eq!(ways(&cluster.front, "/5.txt"), [("complete".to_owned(), "relay".to_owned())]);
+    for node in &mut cluster.nodes[..1] {
+        node.signal(Signal::KILL);
+        node.ended();
+    }
+    let files: Vec<_> = (10..30).collect();
+    wait_until("all files come", || {
+        files.iter().all(|file| cluster.curl(&[*file])[0].0 == format!("file {file}"))
+    });
+    assert!(files.iter().all(|file| cluster.curl(&[*file])[0].1 == "n1"));
+}

@@ -1,0 +1,172 @@
+//! The way to the mover of this host, which moves connections between the hosts of a cluster: see [`baton_cluster`].
+//!
+//! A front-end's worker gives clients away with their requests. A node's worker says what becomes of the requests of the clients
+//! that it was given, once per turn of a loop.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use baton_cluster::local::{FromWorker, REPORT_FLOWS_MAX, Report};
+use baton_passport::Passport;
+use baton_sys::passing;
+
+/// The way to the mover, for all loops of a process.
+#[derive(Debug)]
+pub(crate) struct MoverLink {
+    socket: Arc<OwnedFd>,
+    /// What the mover was not told yet.
+    report: Mutex<Report>,
+    has_report: AtomicBool,
+}
+
+/// What has become of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowEvent {
+    /// A further request has begun.
+    Begun,
+    /// A request has ended.
+    Ended,
+    /// The connection is closed.
+    Gone,
+}
+
+impl MoverLink {
+    /// `socket` keeps message boundaries.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub(crate) fn new(socket: Arc<OwnedFd>) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Self { socket, report: Mutex::default(), has_report: AtomicBool::new(false) })
+    }
+
+    /// Gives a client to a node, with its request. False: it stays.
+    pub(crate) fn hand_off(&self, node: &str, passport: Passport, socket: impl AsFd) -> bool {
+        self.send(&FromWorker::HandOff { node: node.to_owned(), passport: Box::new(passport) }, socket)
+    }
+
+    /// Gives a client back to the front-end from which it came. False: it stays.
+    pub(crate) fn give_back(&self, flow: u64, passport: Passport, socket: impl AsFd) -> bool {
+        // The mover must know of the requests before.
+        self.flush() && self.send(&FromWorker::Return { flow, passport: Box::new(passport) }, socket)
+    }
+
+    fn send(&self, message: &FromWorker, socket: impl AsFd) -> bool {
+        let message = message.to_message();
+        message.is_some_and(|message| passing::send(&self.socket, &message, &[socket.as_fd()]).is_ok())
+    }
+
+    /// Notes what has become of a flow, for the next report.
+    pub(crate) fn note(&self, flow: u64, event: FlowEvent) {
+        let mut report = self.report();
+        match event {
+            FlowEvent::Begun => report.begun.push(flow),
+            FlowEvent::Ended => report.ended.push(flow),
+            FlowEvent::Gone => report.gone.push(flow),
+        }
+        let is_full = report.len() >= REPORT_FLOWS_MAX;
+        drop(report);
+        self.has_report.store(true, Ordering::Release);
+        if is_full {
+            self.flush();
+        }
+    }
+
+    /// Tells the mover what is new. False: it has not kept up, and has to be told later.
+    pub(crate) fn flush(&self) -> bool {
+        if !self.has_report.swap(false, Ordering::Acquire) {
+            return true;
+        }
+        let mut report = self.report();
+        while !report.is_empty() {
+            let part = first_part(&mut report);
+            let Some(message) = FromWorker::Report(part.clone()).to_message() else { continue };
+            match passing::send(&self.socket, &message, &[]) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    put_back(&mut report, part);
+                    self.has_report.store(true, Ordering::Release);
+                    return false;
+                }
+                // It has ended, and all flows with it.
+                Err(_) => *report = Report::default(),
+            }
+        }
+        true
+    }
+
+    /// Whether the mover has not kept up: [`flush`](Self::flush) has to be called again soon.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.has_report.load(Ordering::Relaxed)
+    }
+
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As much as a message has room for: begins before ends before the rest, or the mover would see a request end that never began.
+fn first_part(report: &mut Report) -> Report {
+    let mut room = REPORT_FLOWS_MAX;
+    let mut take = |from: &mut Vec<u64>| -> Vec<u64> {
+        let count = from.len().min(room);
+        room -= count;
+        from.drain(..count).collect()
+    };
+    Report { begun: take(&mut report.begun), ended: take(&mut report.ended), gone: take(&mut report.gone) }
+}
+
+fn put_back(report: &mut Report, part: Report) {
+    for (into, first) in
+        [(&mut report.begun, part.begun), (&mut report.ended, part.ended), (&mut report.gone, part.gone)]
+    {
+        into.splice(..0, first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_sys::passing::message_pair;
+
+    use super::*;
+
+    fn received(socket: &OwnedFd) -> Option<Report> {
+        let mut buffer = vec![0; baton_cluster::local::MESSAGE_BYTES_MAX];
+        let (len, _) = passing::receive(socket, &mut buffer).ok()?;
+        match FromWorker::from_message(&buffer[..len]) {
+            Ok(FromWorker::Report(report)) => Some(report),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Goal: nothing is lost or doubled while the mover does not read, and a report is never longer than allowed.
+    #[test]
+    fn what_the_mover_could_not_be_told_it_is_told_later() {
+        let (ours, theirs) = message_pair().unwrap();
+        rustix::io::ioctl_fionbio(&theirs, true).unwrap();
+        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        let count = 400_000;
+        (0..count).for_each(|flow| link.note(flow, FlowEvent::Begun));
+        assert!(!link.flush() && link.is_behind(), "the socket has less room");
+        let mut seen = Vec::new();
+        while seen.len() < count as usize {
+            while let Some(report) = received(&theirs) {
+                assert!(report.len() <= REPORT_FLOWS_MAX);
+                seen.extend(report.begun);
+            }
+            link.flush();
+        }
+        assert!(seen.into_iter().eq(0..count) && !link.is_behind());
+    }
+
+    #[test]
+    fn a_mover_that_has_ended_is_told_nothing() {
+        let (ours, theirs) = message_pair().unwrap();
+        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        drop(theirs);
+        link.note(1, FlowEvent::Gone);
+        assert!(link.flush() && !link.is_behind());
+    }
+}
