@@ -8,7 +8,9 @@ use std::process::Command;
 use baton_lab::network::{ClusterHosts, Host, Network};
 use rustix::process::Signal;
 
+use crate::architectures::under_every_architecture;
 use crate::common::folder::Folder;
+use crate::common::processes;
 use crate::common::server::{Server, wait_until};
 use crate::front::{FILES, logged};
 
@@ -25,11 +27,11 @@ struct Cluster {
     _key: Folder,
 }
 
-fn run(host: &Host, folder: Folder, configuration: &str) -> Server {
+fn run(host: &Host, folder: Folder, settings: &str, configuration: &str) -> Server {
     let base = folder.base().display().to_string();
     let file = folder.base().join("baton.toml");
     let log = "[log]\naccess = '{base}/access.log'\nformat = 'json'\nflush_ms = 10\n";
-    let text = format!("[server]\ncontrol_socket = '{{base}}/control'\n{log}{configuration}")
+    let text = format!("[server]\ncontrol_socket = '{{base}}/control'\n{settings}{log}{configuration}")
         .replace("{base}", &base);
     fs::write(&file, text).expect("a configuration");
     let mut command = host.command(BATON);
@@ -40,6 +42,18 @@ fn run(host: &Host, folder: Folder, configuration: &str) -> Server {
 impl Cluster {
     /// `kept`: what nodes do with connections; `way`: how requests get there.
     fn new(kept: &str, way: &str) -> Self {
+        Self::under("auto", kept, way)
+    }
+
+    /// The same with front-end and nodes under this architecture.
+    fn under(architecture: &str, kept: &str, way: &str) -> Self {
+        let workers = processes(architecture, 2);
+        let server = |workers| format!("architecture = '{architecture}'\nprocesses = {workers}\n");
+        let (of_node, of_front) = match architecture {
+            "auto" => (String::new(), String::new()),
+            // One worker sees all requests.
+            _ => (server(workers), server(processes(architecture, 1))),
+        };
         let hosts = ClusterHosts::new(2).expect("hosts");
         let key = Folder::new();
         let path = key.base().join("cluster.pem");
@@ -62,7 +76,7 @@ impl Cluster {
                  [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
                 host.v4()
             );
-            run(host, folder, &configuration)
+            run(host, folder, &of_node, &configuration)
         }).collect();
         let listed: Vec<_> = hosts
             .nodes
@@ -78,7 +92,7 @@ impl Cluster {
             listed.join(", "),
             ClusterHosts::VIP_V4
         );
-        let front = run(&hosts.front, Folder::new(), &configuration);
+        let front = run(&hosts.front, Folder::new(), &of_front, &configuration);
         wait_until("both nodes take connections", || {
             let status: serde_json::Value =
                 serde_json::from_str(&front.ctl(&["status", "--json"])).expect("JSON");
@@ -188,3 +202,30 @@ fn what_cannot_move_is_relayed() {
     });
     assert!(files.iter().all(|file| cluster.curl(&[*file])[0].1 == "n1"));
 }
+
+/// Goal: connections go to nodes and are served there under every architecture, on both sides: several clients, several requests each,
+/// and every request is answered and logged once.
+fn connections_move(architecture: &str) {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::under(architecture, "stay", "handoff");
+    let files: Vec<_> = (0..8).collect();
+    for _ in 0..3 {
+        let answers = cluster.curl(&files);
+        assert!(answers.iter().enumerate().all(|(file, one)| one.0 == format!("file {file}")), "{answers:?}");
+        assert_eq!(answers.iter().map(|one| one.2).sum::<u32>(), 1, "one connection: {answers:?}");
+        assert!(answers.iter().all(|one| one.1 == answers[0].1), "{answers:?}");
+    }
+    let handed = ways(&cluster.front, "/0.txt");
+    assert!(handed.iter().all(|one| *one == ("handed-over".to_owned(), "handoff".to_owned())), "{handed:?}");
+    wait_until("each request has its line at a node", || {
+        let lines = |node: &Server| {
+            let log = fs::read_to_string(node.folder().base().join("access.log")).unwrap_or_default();
+            log.matches(".txt HTTP/1.1").count()
+        };
+        cluster.nodes.iter().map(lines).sum::<usize>() == 3 * files.len()
+    });
+}
+
+under_every_architecture!(by name: connections_move);
